@@ -1,0 +1,1 @@
+"""What the wire looks like: one module per API group, typed; CRDs are generated from these types."""

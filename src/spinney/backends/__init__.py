@@ -1,0 +1,1 @@
+"""PodGang → the resources of one scheduler; one module per scheduler."""

@@ -1,0 +1,1 @@
+"""A Kubernetes API in a process: store, REST, watch, admission, garbage collection, simulated nodes."""

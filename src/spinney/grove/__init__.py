@@ -1,0 +1,1 @@
+"""The operator: PodCliqueSets in, gangs of gated pods out."""

@@ -1,0 +1,1 @@
+"""How we talk to Kubernetes. Nothing in here knows any component of Spinney."""

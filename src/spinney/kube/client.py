@@ -1,0 +1,271 @@
+"""The client: Kubernetes' verbs, typed, over any transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Generic, Literal, TypeVar, cast, overload
+
+import msgspec
+
+from spinney.api.meta import Json, Object, Resource, decode, encode
+from spinney.kube.chance import Chance
+from spinney.kube.errors import ConnectionLost, Status, error_for
+from spinney.kube.transport import Request, Response, Transport
+
+T = TypeVar("T", bound=Object)
+
+
+class Patch(StrEnum):
+    """The four kinds of patch, by content type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """A list and the version of the world it shows."""
+
+    items: list[T]
+    resource_version: str
+
+
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+    """One line of a watch. A bookmark carries only a resource version."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: T | None
+    resource_version: str
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _RawList(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw] | None = None
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _OnlyMeta(msgspec.Struct):
+    metadata: _Meta
+
+
+class Client:
+    """Talks to one API server as one user.
+
+    `of` is a wire type, which comes back typed, or a `Resource`, which comes back as plain data.
+    """
+
+    def __init__(self, transport: Transport, chance: Chance | None = None, field_manager: str = "spinney") -> None:
+        self.transport = transport
+        self.chance = chance or Chance()
+        self.field_manager = field_manager
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]] = (),
+        body: object = None,
+        content_type: str = "application/json",
+    ) -> Response:
+        """One request; an error answer becomes the exception for it."""
+        headers = {"accept": "application/json"}
+        payload = b""
+        if body is not None:
+            headers["content-type"] = content_type
+            payload = body if isinstance(body, bytes) else encode(body)
+        response = await self.transport.send(Request(method, path, tuple(query), headers, payload))
+        if response.status >= 400:
+            raise error_for(_status_of(response))
+        return response
+
+    @overload
+    async def get(self, of: type[T], name: str, namespace: str = "", subresource: str = "") -> T: ...
+    @overload
+    async def get(self, of: Resource, name: str, namespace: str = "", subresource: str = "") -> Json: ...
+    async def get(self, of: type[T] | Resource, name: str, namespace: str = "", subresource: str = "") -> T | Json:
+        """One object by name."""
+        response = await self.call("GET", _resource(of).path(namespace, name, subresource))
+        return _read(of, response.body)
+
+    async def list(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
+    ) -> Listing[T]:
+        """All objects, in pages; of all namespaces where none is given."""
+        items: list[T] = []
+        token = ""
+        while True:
+            query = [("limit", str(page))]
+            query += [
+                (k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields), ("continue", token)) if v
+            ]
+            response = await self.call("GET", _resource(of).path(namespace), query)
+            part = msgspec.json.decode(response.body, type=_RawList)
+            items += [decode(of, raw) for raw in part.items or ()]
+            token = part.metadata.continue_
+            if not token:
+                return Listing(items, part.metadata.resource_version)
+
+    async def watch(
+        self, of: type[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """Events after a version, bookmarks included, until the server ends the stream."""
+        query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", resource_version)]
+        query += [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
+        response = await self.call("GET", _resource(of).path(namespace), query)
+        if response.stream is None:
+            raise ConnectionLost("the server answered a watch with a whole body")
+        pending = b""
+        async for chunk in response.stream:
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                if line:
+                    yield _event(of, line)
+
+    @overload
+    async def create(
+        self, of: type[T], body: T | Json, namespace: str = "", *, dry_run: bool = False, strict: bool = False
+    ) -> T: ...
+    @overload
+    async def create(
+        self, of: Resource, body: Json, namespace: str = "", *, dry_run: bool = False, strict: bool = False
+    ) -> Json: ...
+    async def create(
+        self,
+        of: type[T] | Resource,
+        body: T | Json,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+    ) -> T | Json:
+        """A new object. `strict` refuses unknown fields."""
+        resource = _resource(of)
+        document = cast(Json, body if isinstance(body, dict) else msgspec.to_builtins(body))
+        document = {**document, "apiVersion": resource.api_version, "kind": resource.kind}
+        query = [("fieldManager", self.field_manager)]
+        query += [("dryRun", "All")] if dry_run else []
+        query += [("fieldValidation", "Strict")] if strict else []
+        response = await self.call("POST", resource.path(namespace), query, document)
+        return _read(of, response.body)
+
+    @overload
+    async def patch(
+        self,
+        of: type[T],
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> T: ...
+    @overload
+    async def patch(
+        self,
+        of: Resource,
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Json: ...
+    async def patch(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> T | Json:
+        """Change an object. A `metadata.resourceVersion` in a merge patch is a precondition."""
+        resource = _resource(of)
+        body: object = patch
+        if kind is Patch.APPLY:
+            body = {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                **cast(Mapping[str, Any], patch),
+            }
+        query = [("fieldManager", self.field_manager)]
+        query += [("force", "true")] if force else []
+        query += [("dryRun", "All")] if dry_run else []
+        response = await self.call("PATCH", resource.path(namespace, name, subresource), query, body, kind.value)
+        return _read(of, response.body)
+
+    async def delete(
+        self,
+        of: type[Object] | Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Literal["", "Foreground", "Background", "Orphan"] = "",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Remove an object; with a UID or version, only that very one."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        await self.call("DELETE", _resource(of).path(namespace, name), (), options)
+
+    async def post(self, of: type[Object] | Resource, name: str, namespace: str, subresource: str, body: Json) -> Json:
+        """Create a subresource: a binding, an eviction, a token."""
+        response = await self.call("POST", _resource(of).path(namespace, name, subresource), (), body)
+        return cast(Json, msgspec.json.decode(response.body))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self.transport.close()
+
+
+def _resource(of: type[Object] | Resource) -> Resource:
+    return of if isinstance(of, Resource) else of.resource
+
+
+def _read(of: type[T] | Resource, body: bytes) -> T | Json:
+    return cast(Json, msgspec.json.decode(body)) if isinstance(of, Resource) else decode(of, body)
+
+
+def _event(of: type[T], line: bytes) -> WatchEvent[T]:
+    raw = msgspec.json.decode(line, type=_RawEvent)
+    if raw.type == "ERROR":
+        raise error_for(msgspec.json.decode(raw.object, type=Status))
+    if raw.type == "BOOKMARK":
+        version = msgspec.json.decode(raw.object, type=_OnlyMeta).metadata.resource_version
+        return WatchEvent("BOOKMARK", None, version)
+    found = decode(of, raw.object)
+    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), found, found.metadata.resource_version)
+
+
+def _status_of(response: Response) -> Status:
+    try:
+        status = msgspec.json.decode(response.body, type=Status)
+    except msgspec.DecodeError:
+        status = Status(message=response.body.decode(errors="replace")[:500])
+    return msgspec.structs.replace(status, code=response.status)

@@ -1,0 +1,61 @@
+"""What a component is handed to live in: its client, the shared caches, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.kube.cache import Caches
+from spinney.kube.client import Client
+from spinney.kube.clock import Clock
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The world of one component. Caches are shared by all components of a process."""
+
+    client: Client
+    caches: Caches
+    clock: Clock
+    # Called once the component's caches have synced and it acts; `spinney up` waits for it.
+    ready: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One RBAC rule, declared beside the code that needs it."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """One admission webhook: what it looks at and the coroutine that reviews (AdmissionReview request → response)."""
+
+    name: str
+    path: str
+    mutating: bool
+    review: Callable[[Runtime], Callable[[Json], Awaitable[Json]]]
+    rules: tuple[Json, ...]
+    failure_policy: str = "Fail"
+    object_selector: Json = field(default_factory=dict)
+    namespace_selector: Json = field(default_factory=dict)
+    timeout_seconds: int = 10
+
+
+@dataclass(frozen=True)
+class Component:
+    """One entry of the table in `cli/components.py`: something that `spinney run NAME` runs."""
+
+    name: str
+    summary: str
+    run: Callable[[Runtime, Any], Awaitable[None]]
+    rules: tuple[Rule, ...] = ()
+    # Rules that hold in one namespace only (leases, config maps of our own).
+    namespace_rules: tuple[Rule, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()

@@ -1,0 +1,1 @@
+"""The decision core: pure, in arrays; only `service.py` talks to Kubernetes."""

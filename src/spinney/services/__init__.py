@@ -1,0 +1,1 @@
+"""The scheduler's neighbours: grouper, binder, controllers, admission, reservation, platform."""

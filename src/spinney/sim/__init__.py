@@ -1,0 +1,1 @@
+"""Virtual time, and what is built on it."""
