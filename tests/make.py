@@ -1,0 +1,121 @@
+"""Builders of plain wire objects, used by every test: `make.pod("a").gpus(2).on("node-1").build()`."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Self
+
+Json = dict[str, Any]
+
+
+class Builder:
+    """A wire object that grows by named steps; `build` hands out a copy."""
+
+    def __init__(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
+        metadata: Json = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self.object: Json = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+    def label(self, key: str, value: str) -> Self:
+        """With a label."""
+        self.object["metadata"].setdefault("labels", {})[key] = value
+        return self
+
+    def annotate(self, key: str, value: str) -> Self:
+        """With an annotation."""
+        self.object["metadata"].setdefault("annotations", {})[key] = value
+        return self
+
+    def build(self) -> Json:
+        """The object as plain data."""
+        return deepcopy(self.object)
+
+
+class PodBuilder(Builder):
+    """A pod with one container."""
+
+    def __init__(self, name: str, namespace: str = "default") -> None:
+        super().__init__("v1", "Pod", name, namespace)
+        self.object["spec"] = {"containers": [{"name": "main", "image": "busybox"}]}
+
+    def request(self, **resources: str) -> Self:
+        """Asking for resources, as requests and limits alike."""
+        block = self.object["spec"]["containers"][0].setdefault("resources", {"requests": {}, "limits": {}})
+        for name, amount in resources.items():
+            block["requests"][name] = block["limits"][name] = amount
+        return self
+
+    def gpus(self, count: int) -> Self:
+        """Asking for whole GPUs."""
+        return self.request(**{"nvidia.com/gpu": str(count)})
+
+    def gate(self, name: str) -> Self:
+        """Held by a scheduling gate."""
+        self.object["spec"].setdefault("schedulingGates", []).append({"name": name})
+        return self
+
+    def scheduler(self, name: str) -> Self:
+        """For a scheduler."""
+        self.object["spec"]["schedulerName"] = name
+        return self
+
+    def on(self, node: str) -> Self:
+        """Already on a node."""
+        self.object["spec"]["nodeName"] = node
+        return self
+
+
+class NodeBuilder(Builder):
+    """A ready node with GPUs."""
+
+    def __init__(self, name: str, gpus: int = 8, cpu: str = "64", memory: str = "512Gi") -> None:
+        super().__init__("v1", "Node", name)
+        self.label("kubernetes.io/hostname", name)
+        amounts = {"cpu": cpu, "memory": memory, "pods": "110", "nvidia.com/gpu": str(gpus)}
+        self.object["status"] = {
+            "capacity": amounts,
+            "allocatable": dict(amounts),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+
+
+def pod(name: str, namespace: str = "default") -> PodBuilder:
+    """A pod."""
+    return PodBuilder(name, namespace)
+
+
+def node(name: str, gpus: int = 8) -> NodeBuilder:
+    """A node."""
+    return NodeBuilder(name, gpus)
+
+
+class SetBuilder(Builder):
+    """A PodCliqueSet that grows clique by clique."""
+
+    def __init__(self, name: str, namespace: str = "default", replicas: int = 1) -> None:
+        super().__init__("grove.io/v1alpha1", "PodCliqueSet", name, namespace)
+        self.object["spec"] = {"replicas": replicas, "template": {"cliques": []}}
+
+    def clique(self, name: str, replicas: int = 1, min_available: int | None = None, **pod_spec: Any) -> Self:
+        """With a clique of one-container pods."""
+        spec: Json = {
+            "roleName": name,
+            "replicas": replicas,
+            "podSpec": {"containers": [{"name": "main", "image": "busybox"}], **pod_spec},
+        }
+        if min_available is not None:
+            spec["minAvailable"] = min_available
+        self.object["spec"]["template"]["cliques"].append({"name": name, "spec": spec})
+        return self
+
+    def group(self, name: str, cliques: list[str], replicas: int = 1, min_available: int = 1) -> Self:
+        """With a scaling group over cliques."""
+        groups = self.object["spec"]["template"].setdefault("podCliqueScalingGroups", [])
+        groups.append({"name": name, "cliqueNames": cliques, "replicas": replicas, "minAvailable": min_available})
+        return self
+
+
+def pcs(name: str, namespace: str = "default", replicas: int = 1) -> SetBuilder:
+    """A PodCliqueSet."""
+    return SetBuilder(name, namespace, replicas)
