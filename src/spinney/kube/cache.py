@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 from spinney.api.meta import Object
 from spinney.kube.client import Client
-from spinney.kube.errors import ConnectionLost, Gone
+from spinney.kube.errors import ApiError, ConnectionLost, Gone, NotFound
+from spinney.kube.writes import Write
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace, name
@@ -32,14 +33,16 @@ class Change(Generic[T]):
 class Cache(Generic[T]):
     """All objects of one kind (and selector). Readers see immutable objects; handlers run in order, synchronously."""
 
-    def __init__(self, client: Client, of: type[T], labels: str = "", fields: str = "") -> None:
+    def __init__(self, client: Client, of: type[T], labels: str = "", fields: str = "", namespace: str = "") -> None:
         self.of = of
         self._client = client
+        self._namespace = namespace
         self._labels = labels
         self._fields = fields
         self._objects: dict[Key, T] = {}
         self._indexes: dict[str, tuple[Callable[[T], Iterable[str]], dict[str, dict[Key, T]]]] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
+        self._waiters: list[tuple[Write, asyncio.Future[None]]] = []
         self._synced = asyncio.Event()
         self.resource_version = ""
 
@@ -82,13 +85,39 @@ class Cache(Generic[T]):
         """Whether the first list is in."""
         return self._synced.is_set()
 
+    def has_seen(self, write: Write) -> bool:
+        """Whether what the cache shows is at least as new as a write; true too where it cannot show the write."""
+        if self._namespace and write.namespace != self._namespace:
+            return True
+        found = self._objects.get((write.namespace, write.name))
+        if write.verb == "delete" and (found is None or (write.uid and found.uid != write.uid)):
+            return True
+        if found is not None and _reached(found.metadata.resource_version, write.resource_version):
+            return True
+        if found is None and (self._labels or self._fields):
+            return True
+        return _reached(self.resource_version, write.resource_version)
+
+    async def seen(self, write: Write) -> None:
+        """Wait until the cache is at least as new as a write."""
+        if not self.has_synced or self.has_seen(write):
+            return
+        waiter = (write, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        try:
+            await waiter[1]
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
     async def run(self) -> None:
         """Keep the cache current until cancelled."""
         while True:
-            listing = await self._client.list(self.of, labels=self._labels, fields=self._fields)
+            listing = await self._client.list(self.of, self._namespace, labels=self._labels, fields=self._fields)
             self._replace(listing.items)
             self.resource_version = listing.resource_version
             self._synced.set()
+            self._wake()
             try:
                 while True:
                     await self._follow()
@@ -97,14 +126,24 @@ class Cache(Generic[T]):
 
     async def _follow(self) -> None:
         events = self._client.watch(
-            self.of, resource_version=self.resource_version, labels=self._labels, fields=self._fields
+            self.of,
+            self._namespace,
+            resource_version=self.resource_version,
+            labels=self._labels,
+            fields=self._fields,
         )
         async for event in events:
             self.resource_version = event.resource_version
-            if event.object is None:
-                continue
-            key = (event.object.namespace, event.object.name)
-            self._put(key, None if event.type == "DELETED" else event.object)
+            if event.object is not None:
+                key = (event.object.namespace, event.object.name)
+                self._put(key, None if event.type == "DELETED" else event.object)
+            if self._waiters:
+                self._wake()
+
+    def _wake(self) -> None:
+        for write, waiter in self._waiters:
+            if not waiter.done() and self.has_seen(write):
+                waiter.set_result(None)
 
     def _replace(self, items: list[T]) -> None:
         listed = {(item.namespace, item.name): item for item in items}
@@ -130,19 +169,26 @@ class Cache(Generic[T]):
             handler(Change(old, new))
 
 
+def _reached(version: str, wanted: str) -> bool:
+    # Kubernetes declares resource versions of one kind comparable as integers.
+    if version.isdecimal() and wanted.isdecimal():
+        return int(version) >= int(wanted)
+    return version == wanted or not wanted
+
+
 class Caches:
     """One cache per kind and selector, shared by everyone in the process."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._caches: dict[tuple[type[Object], str, str], Cache[Any]] = {}
+        self._caches: dict[tuple[type[Object], str, str, str], Cache[Any]] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
-    def of(self, kind: type[T], *, labels: str = "", fields: str = "") -> Cache[T]:
+    def of(self, kind: type[T], *, labels: str = "", fields: str = "", namespace: str = "") -> Cache[T]:
         """The cache for a kind; it is filled from the moment `run` runs."""
-        key = (kind, labels, fields)
+        key = (kind, labels, fields, namespace)
         if key not in self._caches:
-            self._caches[key] = Cache(self._client, kind, labels, fields)
+            self._caches[key] = Cache(self._client, kind, labels, fields, namespace)
             if self._tasks is not None:
                 self._tasks.create_task(self._caches[key].run())
         return cast(Cache[T], self._caches[key])
@@ -158,3 +204,27 @@ class Caches:
         """Wait until every cache asked for so far has its first list."""
         for cache in list(self._caches.values()):
             await cache.synced()
+
+    async def caught_up(self, write: Write) -> None:
+        """Wait until every cache of the written kind shows the write, or something newer."""
+        caches = [cache for cache in self._caches.values() if cache.of.resource == write.resource]
+        if not caches:
+            return
+        if write.lost:
+            write = await self._settle(write)
+        for cache in caches:
+            await cache.seen(write)
+
+    async def _settle(self, write: Write) -> Write:
+        """Find out what became of a write whose answer was lost."""
+        delay = 0.05
+        while True:
+            try:
+                found = await self._client.get(write.resource, write.name, write.namespace)
+            except NotFound:
+                return replace(write, verb="delete", resource_version="", uid="")
+            except (ApiError, ConnectionLost):
+                await asyncio.sleep(self._client.chance.jitter(delay, 0.5))
+                delay = min(2 * delay, 10.0)
+            else:
+                return replace(write, verb="patch", resource_version=found["metadata"]["resourceVersion"])

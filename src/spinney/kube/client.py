@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
@@ -12,6 +13,7 @@ from spinney.api.meta import Json, Object, Resource, decode, encode
 from spinney.kube.chance import Chance
 from spinney.kube.errors import ConnectionLost, Status, error_for
 from spinney.kube.transport import Request, Response, Transport
+from spinney.kube.writes import Write, Writes
 
 T = TypeVar("T", bound=Object)
 
@@ -59,6 +61,18 @@ class _OnlyMeta(msgspec.Struct):
     metadata: _Meta
 
 
+class _WrittenMeta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    kind: str = ""
+    metadata: _WrittenMeta = msgspec.field(default_factory=_WrittenMeta)
+
+
 class Client:
     """Talks to one API server as one user.
 
@@ -69,6 +83,11 @@ class Client:
         self.transport = transport
         self.chance = chance or Chance()
         self.field_manager = field_manager
+        self.writes = Writes()
+
+    def named(self, component: str) -> Client:
+        """The same connection for one component: its own field manager and its own write counters."""
+        return Client(self.transport, self.chance, component)
 
     async def call(
         self,
@@ -87,6 +106,26 @@ class Client:
         response = await self.transport.send(Request(method, path, tuple(query), headers, payload))
         if response.status >= 400:
             raise error_for(_status_of(response))
+        return response
+
+    async def _write(
+        self,
+        write: Write,
+        method: str,
+        query: Sequence[tuple[str, str]],
+        body: object,
+        content_type: str = "application/json",
+    ) -> Response:
+        path = write.resource.path(write.namespace, "" if write.verb == "create" else write.name, write.subresource)
+        dry = ("dryRun", "All") in query
+        try:
+            response = await self.call(method, path, query, body, content_type)
+        except ConnectionLost:
+            if not dry:
+                self.writes.note(replace(write, lost=True))
+            raise
+        if not dry:
+            self.writes.note(_answered(write, response.body))
         return response
 
     @overload
@@ -156,8 +195,18 @@ class Client:
         query = [("fieldManager", self.field_manager)]
         query += [("dryRun", "All")] if dry_run else []
         query += [("fieldValidation", "Strict")] if strict else []
-        response = await self.call("POST", resource.path(namespace), query, document)
+        document = self._with_name(document)
+        write = Write("create", resource, namespace, document["metadata"]["name"])
+        response = await self._write(write, "POST", query, document)
         return _read(of, response.body)
+
+    def _with_name(self, document: Json) -> Json:
+        """A generated name is made here, not by the server: so that a create whose answer is lost can be found."""
+        metadata = document.get("metadata") or {}
+        if metadata.get("name"):
+            return document
+        base = str(metadata.get("generateName", ""))[:58]
+        return {**document, "metadata": {**metadata, "name": base + self.chance.suffix()}}
 
     @overload
     async def patch(
@@ -209,7 +258,8 @@ class Client:
         query = [("fieldManager", self.field_manager)]
         query += [("force", "true")] if force else []
         query += [("dryRun", "All")] if dry_run else []
-        response = await self.call("PATCH", resource.path(namespace, name, subresource), query, body, kind.value)
+        write = Write("patch", resource, namespace, name, subresource)
+        response = await self._write(write, "PATCH", query, body, kind.value)
         return _read(of, response.body)
 
     async def delete(
@@ -232,11 +282,11 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        await self.call("DELETE", _resource(of).path(namespace, name), (), options)
+        await self._write(Write("delete", _resource(of), namespace, name, uid=uid), "DELETE", (), options)
 
     async def post(self, of: type[Object] | Resource, name: str, namespace: str, subresource: str, body: Json) -> Json:
         """Create a subresource: a binding, an eviction, a token."""
-        response = await self.call("POST", _resource(of).path(namespace, name, subresource), (), body)
+        response = await self._write(Write("post", _resource(of), namespace, name, subresource), "POST", (), body)
         return cast(Json, msgspec.json.decode(response.body))
 
     async def close(self) -> None:
@@ -250,6 +300,14 @@ def _resource(of: type[Object] | Resource) -> Resource:
 
 def _read(of: type[T] | Resource, body: bytes) -> T | Json:
     return cast(Json, msgspec.json.decode(body)) if isinstance(of, Resource) else decode(of, body)
+
+
+def _answered(write: Write, body: bytes) -> Write:
+    written = msgspec.json.decode(body, type=_Written)
+    # A Status, and the answer of most subresources, does not show the object that was written.
+    if written.kind != write.resource.kind:
+        return write
+    return replace(write, resource_version=written.metadata.resource_version, uid=written.metadata.uid)
 
 
 def _event(of: type[T], line: bytes) -> WatchEvent[T]:

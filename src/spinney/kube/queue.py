@@ -1,0 +1,117 @@
+"""The keyed work queue under every controller: each key waits once, and never has two workers."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from spinney.kube.chance import Chance
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Queue(Generic[K]):
+    """Keys to work on, highest priority first, then first come.
+
+    A key that is added while it waits waits once; one that is added while it is worked on is handed out again after
+    `done`. So a worker always sees the newest state, and no key has two workers.
+    """
+
+    def __init__(self, chance: Chance, *, first_delay: float = 0.005, longest_delay: float = 60.0) -> None:
+        self._chance = chance
+        self._first_delay = first_delay
+        self._longest_delay = longest_delay
+        self._heap: list[tuple[int, int, K]] = []
+        self._waiting: dict[K, tuple[int, int]] = {}
+        self._working: set[K] = set()
+        self._again: dict[K, int] = {}
+        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
+        self._failures: dict[K, int] = {}
+        self._sequence = 0
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing is worked on; keys that come back later do not count."""
+        return not self._waiting and not self._working
+
+    def add(self, key: K, priority: int = 0) -> None:
+        """Ask for work on a key; asking again only ever raises its priority."""
+        if key in self._working:
+            self._again[key] = max(priority, self._again.get(key, priority))
+            return
+        known = self._waiting.get(key)
+        if known is not None and -known[0] >= priority:
+            return
+        self._sequence += 1
+        place = (-priority, self._sequence if known is None else known[1])
+        self._waiting[key] = place
+        heapq.heappush(self._heap, (*place, key))
+        self._wake.set()
+
+    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+        """Ask for work on a key later; of several such wishes the earliest holds."""
+        if seconds <= 0:
+            self.add(key, priority)
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        known = self._timers.get(key)
+        if known is not None:
+            if known[0] <= due:
+                return
+            known[1].cancel()
+        self._timers[key] = (due, loop.call_at(due, self._due, key, priority))
+
+    def retry(self, key: K) -> float:
+        """Come back to a key that failed, after a delay that doubles with each failure; says how long."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        # 2**30 is past any longest delay; without the cap the power would grow without end.
+        delay = min(self._first_delay * 2 ** min(failures, 30), self._longest_delay)
+        delay = self._chance.jitter(delay, 0.5)
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """The key went well: its next failure starts from the shortest delay."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How often in a row a key has failed."""
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """The next key; it belongs to the caller until `done`."""
+        while True:
+            while self._heap:
+                priority, sequence, key = heapq.heappop(self._heap)
+                # A raised priority leaves the old entry behind.
+                if self._waiting.get(key) != (priority, sequence):
+                    continue
+                del self._waiting[key]
+                self._working.add(key)
+                return key
+            self._wake.clear()
+            await self._wake.wait()
+
+    def done(self, key: K) -> None:
+        """The caller is finished with the key."""
+        self._working.discard(key)
+        if key in self._again:
+            self.add(key, self._again.pop(key))
+
+    def close(self) -> None:
+        """Drop every timer."""
+        for _, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _due(self, key: K, priority: int) -> None:
+        del self._timers[key]
+        self.add(key, priority)
