@@ -18,7 +18,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	@$(BIN)/spinney demo $(ARGS)
 
+# Builds the real control plane first, once; where that is impossible its tests are skipped and say so.
 test: setup
+	@$(BIN)/python -m spinney.testing.build >/dev/null || true
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: setup
@@ -33,6 +35,10 @@ format: setup
 
 bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+# etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
+controlplane: setup
+	@$(BIN)/python -m spinney.testing.build $(VERSION)
 
 # Locks every dependency, the development ones included, with hashes and for every platform.
 lock: setup

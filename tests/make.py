@@ -119,3 +119,31 @@ class SetBuilder(Builder):
 def pcs(name: str, namespace: str = "default", replicas: int = 1) -> SetBuilder:
     """A PodCliqueSet."""
     return SetBuilder(name, namespace, replicas)
+
+
+def config_map(name: str, **data: str) -> Json:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def crd(group: str, kind: str, schema: Json, *, scope: str = "Namespaced", **version: Any) -> Json:
+    """A CustomResourceDefinition of one version, v1; `version` adds to it (subresources, printer columns)."""
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **version}
+            ],
+        },
+    }
+
+
+def schema(**properties: Json) -> Json:
+    """The schema of an object with these properties."""
+    return {"type": "object", "properties": properties}

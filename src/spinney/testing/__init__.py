@@ -1,0 +1,1 @@
+"""The real Kubernetes control plane, built and run for tests and benchmarks."""

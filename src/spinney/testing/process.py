@@ -1,0 +1,69 @@
+"""Child processes that never outlive the test run, however it ends."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: the kernel ends the child when its parent is gone
+# Loaded before the fork: between fork and exec only the system call itself is safe.
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Program:
+    """One running program with its log file."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.name = Path(command[0]).name
+        self.log = log
+        with log.open("ab") as output:
+            # A session of its own, so that Ctrl-C reaches the test run only, which then stops things in order.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if _LIBC else None,  # noqa: PLW1509 - only a system call
+            )
+        atexit.register(self.stop)
+
+    @property
+    def running(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def tail(self, lines: int = 15) -> str:
+        """The end of its log, for an error message."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def stop(self) -> None:
+        """End it: politely, then for sure."""
+        atexit.unregister(self.stop)
+        if not self.running:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _die_with_parent() -> None:
+    if _LIBC:
+        _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)

@@ -1,0 +1,145 @@
+"""Discovery: what a client learns about the kinds that are served."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api_behaviour.wire import Api
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+
+async def test_core_versions(api: Api) -> None:
+    """/api names the versions of the core group."""
+    body = (await api.get("/api")).ok()
+    assert (body["kind"], body["versions"]) == ("APIVersions", ["v1"])
+    assert body["serverAddressByClientCIDRs"][0]["clientCIDR"] == "0.0.0.0/0"
+
+
+async def test_groups(api: Api) -> None:
+    """/apis lists every group with its versions and the preferred one."""
+    body = (await api.get("/apis")).ok()
+    assert (body["kind"], body["apiVersion"]) == ("APIGroupList", "v1")
+    groups = {group["name"]: group for group in body["groups"]}
+    assert {"apps", "batch", "policy", "rbac.authorization.k8s.io", "scheduling.k8s.io"} <= set(groups)
+    assert groups["apps"]["preferredVersion"] == {"groupVersion": "apps/v1", "version": "v1"}
+    versions = [version["version"] for version in groups["scheduling.k8s.io"]["versions"]]
+    assert versions == ["v1", "v1alpha1"]
+
+
+async def test_one_group(api: Api) -> None:
+    """/apis/<group> is that group alone."""
+    body = (await api.get("/apis/apps")).ok()
+    assert (body["kind"], body["apiVersion"], body["name"]) == ("APIGroup", "v1", "apps")
+    assert body["versions"] == [{"groupVersion": "apps/v1", "version": "v1"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "scope", "short", "verb"),
+    [
+        ("/api/v1", "pods", ("Pod", True), ["po"], "deletecollection"),
+        ("/api/v1", "nodes", ("Node", False), ["no"], "watch"),
+        ("/api/v1", "namespaces", ("Namespace", False), ["ns"], "create"),
+        ("/api/v1", "configmaps", ("ConfigMap", True), ["cm"], "patch"),
+        ("/api/v1", "services", ("Service", True), ["svc"], "deletecollection"),
+        ("/api/v1", "serviceaccounts", ("ServiceAccount", True), ["sa"], "get"),
+        ("/api/v1", "events", ("Event", True), ["ev"], "list"),
+        ("/api/v1", "persistentvolumeclaims", ("PersistentVolumeClaim", True), ["pvc"], "update"),
+        ("/apis/apps/v1", "deployments", ("Deployment", True), ["deploy"], "watch"),
+        ("/apis/apps/v1", "replicasets", ("ReplicaSet", True), ["rs"], "watch"),
+        ("/apis/apps/v1", "statefulsets", ("StatefulSet", True), ["sts"], "watch"),
+        ("/apis/batch/v1", "cronjobs", ("CronJob", True), ["cj"], "watch"),
+        ("/apis/policy/v1", "poddisruptionbudgets", ("PodDisruptionBudget", True), ["pdb"], "patch"),
+        ("/apis/scheduling.k8s.io/v1", "priorityclasses", ("PriorityClass", False), ["pc"], "delete"),
+        ("/apis/autoscaling/v2", "horizontalpodautoscalers", ("HorizontalPodAutoscaler", True), ["hpa"], "get"),
+        ("/apis/storage.k8s.io/v1", "storageclasses", ("StorageClass", False), ["sc"], "get"),
+        ("/apis/coordination.k8s.io/v1", "leases", ("Lease", True), None, "watch"),
+    ],
+)
+async def test_resource(api: Api, path: str, name: str, scope: tuple[str, bool], short: list[str], verb: str) -> None:
+    """A resource says its kind, scope, short names and verbs."""
+    kind, namespaced = scope
+    found = {each["name"]: each for each in (await api.get(path)).ok()["resources"]}[name]
+    assert (found["kind"], found["namespaced"], found.get("shortNames")) == (kind, namespaced, short)
+    assert verb in found["verbs"]
+    assert found["singularName"] == kind.lower()
+
+
+async def test_subresources(api: Api) -> None:
+    """Subresources are listed beside their resource, with the kind they take."""
+    body = (await api.get("/api/v1")).ok()
+    assert (body["kind"], body["groupVersion"]) == ("APIResourceList", "v1")
+    found = {each["name"]: each for each in body["resources"]}
+    expected = {"name": "pods/binding", "singularName": "", "namespaced": True, "kind": "Binding", "verbs": ["create"]}
+    assert found["pods/binding"] == expected
+    eviction = found["pods/eviction"]
+    assert (eviction["group"], eviction["version"], eviction["kind"]) == ("policy", "v1", "Eviction")
+    assert sorted(found["pods/status"]["verbs"]) == ["get", "patch", "update"]
+    assert "replicationcontrollers/scale" in found
+    assert found["serviceaccounts/token"]["kind"] == "TokenRequest"
+
+
+async def test_scale_subresource(api: Api) -> None:
+    """A workload's scale subresource speaks autoscaling/v1 Scale."""
+    found = {each["name"]: each for each in (await api.get("/apis/apps/v1")).ok()["resources"]}
+    scale = found["deployments/scale"]
+    assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
+    assert found["deployments"]["categories"] == ["all"]
+
+
+async def test_unknown_group(api: Api) -> None:
+    """An unknown group is a plain 404 page; an unknown version of a known group is a Status."""
+    for path in ("/nothing", "/apis/nothing.example", "/apis/nothing.example/v1"):
+        answer = await api.get(path)
+        assert (answer.code, answer.raw) == (404, b"404 page not found\n"), path
+    for path in ("/apis/apps/v9", "/apis/apps/v9/deployments"):
+        (await api.get(path)).refused(404, "NotFound", "the server could not find the requested resource")
+
+
+async def test_version(api: Api) -> None:
+    """/version says Kubernetes 1.35."""
+    body = (await api.get("/version")).ok()
+    assert (body["major"], body["minor"]) == ("1", "35")
+    assert body["gitVersion"].startswith("v1.35.")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez"])
+async def test_health(api: Api, path: str) -> None:
+    """Health endpoints answer `ok` in plain text."""
+    answer = await api.get(path)
+    assert (answer.code, answer.raw) == (200, b"ok")
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+async def test_verbose_health(api: Api) -> None:
+    """`?verbose` lists the single checks."""
+    answer = await api.get("/readyz", verbose="")
+    assert b"[+]ping ok" in answer.raw
+    assert answer.raw.endswith(b"readyz check passed\n")
+
+
+async def test_aggregated(api: Api) -> None:
+    """One call tells all groups, versions and resources to a client that asks for the aggregated form."""
+    answer = await api.with_headers(accept=AGGREGATED).get("/apis")
+    assert answer.headers["content-type"] == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    body = answer.ok()
+    assert (body["kind"], body["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+    groups = {group["metadata"]["name"]: group for group in body["items"]}
+    (version,) = groups["apps"]["versions"]
+    resources = {each["resource"]: each for each in version["resources"]}
+    deployment = resources["deployments"]
+    assert deployment["responseKind"] == {"group": "", "version": "", "kind": "Deployment"}
+    assert (deployment["scope"], deployment["singularResource"]) == ("Namespaced", "deployment")
+    assert {each["subresource"] for each in deployment["subresources"]} == {"scale", "status"}
+    assert version["freshness"] == "Current"
+
+
+async def test_aggregated_core(api: Api) -> None:
+    """The core group has its aggregated form at /api, under an empty name."""
+    body = (await api.with_headers(accept=AGGREGATED).get("/api")).ok()
+    (group,) = body["items"]
+    assert "name" not in group["metadata"]
+    assert group["versions"][0]["version"] == "v1"
+    pods = {each["resource"]: each for each in group["versions"][0]["resources"]}["pods"]
+    assert pods["shortNames"] == ["po"]
+    assert pods["categories"] == ["all"]

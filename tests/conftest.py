@@ -1,0 +1,47 @@
+"""Fixtures for all tests: `cluster` is one test's view of the embedded cluster, then of the real control plane."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from itertools import count
+from typing import cast
+
+import pytest
+
+from spinney.testing import build
+from spinney.testing.controlplane import ControlPlane
+from spinney.testing.golang import Unavailable
+from tests import data, worlds
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """The real control plane with its controllers, started when the first test asks for it."""
+    if not build.built() and "real" not in data.REQUIRED:
+        data.unavailable("real", "the real control plane is not built: run `make controlplane`")
+    try:
+        plane = ControlPlane(tmp_path_factory.mktemp("controlplane"))
+    except Unavailable as error:
+        data.unavailable("real", f"the real control plane cannot be built: {error}")
+        raise
+    with plane:
+        plane.start_controllers()
+        yield plane
+
+
+@pytest.fixture(params=["embedded", "real"])
+def world(request: pytest.FixtureRequest) -> worlds.World:
+    """The world of a test, by name."""
+    if request.param == "real":
+        return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
+    pytest.skip("no embedded cluster yet")
+
+
+@pytest.fixture
+async def cluster(world: worlds.World) -> AsyncIterator[worlds.Cluster]:
+    """A cluster to test against: every test that asks for it runs in both worlds."""
+    async with AsyncExitStack() as stack:
+        yield worlds.Cluster(world, stack, next(_numbers))

@@ -1,0 +1,132 @@
+"""The two worlds a test can run on, behind one small interface: the embedded cluster and the real control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from spinney.kube.client import Client
+from spinney.kube.transport import Request, Transport
+from spinney.testing import build
+from spinney.testing.controlplane import ControlPlane
+from tests import data
+
+Groups = tuple[str, ...] | None
+
+
+class World(Protocol):
+    """A running cluster. The groups of `admin` and of service accounts need not be named."""
+
+    name: str
+
+    def transport(self, user: str = "admin", groups: Groups = None) -> Transport:
+        """The bare wire of a user."""
+
+    def token_transport(self, token: str) -> Transport:
+        """The bare wire of a bearer token; of nobody where it is empty."""
+
+    async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
+        """A kubeconfig for a user, with an address that it works on."""
+
+
+class Real:
+    """The real control plane, shared by all tests of a run."""
+
+    name = "real"
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.transport = plane.transport
+        self.token_transport = plane.token_transport
+
+    async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
+        """A kubeconfig for a user."""
+        return self.plane.kubeconfig(user, groups)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Cluster:
+    """One test's view of a world: clients, namespaces of its own, kubectl. Closes what it hands out."""
+
+    def __init__(self, world: World, stack: AsyncExitStack, number: int) -> None:
+        self.world = world
+        self.name = world.name
+        self.stack = stack
+        self._number = number
+        self._names = 0
+
+    def transport(self, user: str = "admin", groups: Groups = None) -> Transport:
+        """The bare wire of a user."""
+        return self._closing(self.world.transport(user, groups))
+
+    def token_transport(self, token: str) -> Transport:
+        """The bare wire of a bearer token; of nobody where it is empty."""
+        return self._closing(self.world.token_transport(token))
+
+    def client(self, user: str = "admin", groups: Groups = None) -> Client:
+        """A client that acts as a user; without a name, as the administrator."""
+        return Client(self.transport(user, groups))
+
+    def unique(self, stem: str) -> str:
+        """A name that no other test of this run uses, for what is not in a namespace."""
+        self._names += 1
+        return f"{stem}-{self._number}-{self._names}"
+
+    async def namespace(self) -> str:
+        """A fresh namespace with its default service account."""
+        name = self.unique("t")
+        client = self.client()
+        await client.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
+        # A controller makes this account too; pods are refused until it is there.
+        request = Request("POST", f"/api/v1/namespaces/{name}/serviceaccounts", body=b'{"metadata":{"name":"default"}}')
+        answer = await client.transport.send(request)
+        assert answer.status in (201, 409), answer.body
+        return name
+
+    async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
+        """A kubeconfig file for a user."""
+        return await self.world.kubeconfig(user, groups)
+
+    async def kubectl(self, *arguments: str, stdin: str = "", user: str = "admin") -> Ran:
+        """Run kubectl against this world, to its end."""
+        env = {**os.environ, "KUBECONFIG": str(await self.kubeconfig(user))}
+        return await run(kubectl(), *arguments, stdin=stdin, env=env)
+
+    def _closing(self, transport: Transport) -> Transport:
+        self.stack.push_async_callback(transport.close)
+        return transport
+
+
+def kubectl() -> str:
+    """The kubectl to test with: the one built with the control plane, else the one on the PATH."""
+    own = build.folder() / "kubectl"
+    found = str(own) if own.exists() else shutil.which("kubectl")
+    if not found:
+        data.unavailable("real", "no kubectl: run `make controlplane`, or put one on the PATH")
+    return str(found)
+
+
+async def run(*command: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
+    """Run a program to its end; it is ended with the test where that comes first."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+    try:
+        out, err = await process.communicate(stdin.encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return Ran(process.returncode or 0, out.decode(), err.decode())
