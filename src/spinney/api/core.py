@@ -1,0 +1,335 @@
+"""The core group: nodes, namespaces, services, configuration, volumes, events; pods come from `api.pod`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+import msgspec
+
+from spinney.api.affinity import NodeSelector, Taint
+from spinney.api.meta import Condition, Json, Object, Resource, Struct
+from spinney.api.pod import (
+    Container,
+    ContainerState,
+    ContainerStatus,
+    EnvVar,
+    LocalReference,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    Resources,
+    Volume,
+)
+from spinney.api.quantity import ResourceList
+from spinney.api.selector import LabelSelector
+
+__all__ = [
+    "ConfigMap",
+    "Container",
+    "ContainerState",
+    "ContainerStatus",
+    "EnvVar",
+    "Event",
+    "EventSource",
+    "LimitRange",
+    "LocalReference",
+    "Namespace",
+    "Node",
+    "NodeAddress",
+    "NodeSpec",
+    "NodeStatus",
+    "ObjectReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "ReplicationController",
+    "ResourceQuota",
+    "Resources",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServicePort",
+    "Volume",
+]
+
+
+class ObjectReference(Struct, frozen=True):
+    """Names any object."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    field_path: str = ""
+    resource_version: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    """What an administrator says about a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeAddress(Struct, frozen=True):
+    """An address of a node."""
+
+    type: str = ""
+    address: str = ""
+
+
+class NodeStatus(Struct, frozen=True):
+    """What a node has and how it does."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[Condition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+class Node(Object, frozen=True):
+    """A machine."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Node", "nodes", namespaced=False)
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class NamespaceSpec(Struct, frozen=True):
+    """What must happen before a namespace may go."""
+
+    finalizers: tuple[str, ...] = ()
+
+
+class NamespaceStatus(Struct, frozen=True):
+    """Active or Terminating."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class Namespace(Object, frozen=True):
+    """A namespace."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Namespace", "namespaces", namespaced=False)
+
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class ServicePort(Struct, frozen=True):
+    """A port of a service."""
+
+    name: str = ""
+    protocol: str = ""
+    port: int = 0
+    target_port: int | str = 0
+    node_port: int = 0
+
+
+class ServiceSpec(Struct, frozen=True):
+    """Which pods a service stands for, and how it is reached."""
+
+    selector: dict[str, str] = {}
+    cluster_ip: str = msgspec.field(default="", name="clusterIP")
+    type: str = ""
+    ports: tuple[ServicePort, ...] = ()
+    publish_not_ready_addresses: bool = False
+
+
+class Service(Object, frozen=True):
+    """A stable name for pods."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Service", "services")
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ConfigMap(Object, frozen=True):
+    """Configuration as text."""
+
+    resource: ClassVar[Resource] = Resource("v1", "ConfigMap", "configmaps")
+
+    data: dict[str, str] = {}
+    binary_data: dict[str, str] = {}
+    immutable: bool = False
+
+
+class Secret(Object, frozen=True):
+    """Confidential data, base64 on the wire."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Secret", "secrets")
+
+    type: str = ""
+    data: dict[str, str] = {}
+    immutable: bool = False
+
+
+class ServiceAccount(Object, frozen=True):
+    """An identity for pods."""
+
+    resource: ClassVar[Resource] = Resource("v1", "ServiceAccount", "serviceaccounts")
+
+    secrets: tuple[ObjectReference, ...] = ()
+    image_pull_secrets: tuple[LocalReference, ...] = ()
+    automount_service_account_token: bool | None = None
+
+
+class EventSource(Struct, frozen=True):
+    """Who reported an event."""
+
+    component: str = ""
+    host: str = ""
+
+
+class Event(Object, frozen=True):
+    """Something that happened to an object."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Event", "events")
+
+    involved_object: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    action: str = ""
+    source: EventSource = EventSource()
+    reporting_component: str = ""
+    reporting_instance: str = ""
+    count: int = 0
+    event_time: datetime | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+
+
+class VolumeResources(Struct, frozen=True):
+    """How much storage is wanted."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True):
+    """The storage that is wanted."""
+
+    access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str = ""
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True):
+    """The storage that was got."""
+
+    phase: str = ""
+    access_modes: tuple[str, ...] = ()
+    capacity: ResourceList = {}
+
+
+class PersistentVolumeClaim(Object, frozen=True):
+    """A wish for storage."""
+
+    resource: ClassVar[Resource] = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class VolumeNodeAffinity(Struct, frozen=True):
+    """From which nodes a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class CsiSource(Struct, frozen=True):
+    """The driver behind a volume; drivers limit how many a node takes."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class PersistentVolumeSpec(Struct, frozen=True):
+    """A piece of storage."""
+
+    capacity: ResourceList = {}
+    access_modes: tuple[str, ...] = ()
+    claim_ref: ObjectReference | None = None
+    persistent_volume_reclaim_policy: str = ""
+    storage_class_name: str = ""
+    volume_mode: str = ""
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiSource | None = None
+
+
+class PersistentVolumeStatus(Struct, frozen=True):
+    """Available, Bound, Released or Failed."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PersistentVolume(Object, frozen=True):
+    """A piece of storage of the cluster."""
+
+    resource: ClassVar[Resource] = Resource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class ReplicationControllerSpec(Struct, frozen=True):
+    """How many pods, chosen how."""
+
+    replicas: int = 1
+    selector: dict[str, str] = {}
+    template: PodTemplate = PodTemplate()
+
+
+class ReplicationController(Object, frozen=True):
+    """The ancestor of the ReplicaSet."""
+
+    resource: ClassVar[Resource] = Resource("v1", "ReplicationController", "replicationcontrollers")
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class LimitRange(Object, frozen=True):
+    """Defaults and limits for the containers of a namespace."""
+
+    resource: ClassVar[Resource] = Resource("v1", "LimitRange", "limitranges")
+
+    spec: Json = {}
+
+
+class ResourceQuotaSpec(Struct, frozen=True):
+    """How much a namespace may use."""
+
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+
+
+class ResourceQuotaStatus(Struct, frozen=True):
+    """How much a namespace uses."""
+
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(Object, frozen=True):
+    """A limit on a namespace's consumption."""
+
+    resource: ClassVar[Resource] = Resource("v1", "ResourceQuota", "resourcequotas")
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()

@@ -1,0 +1,36 @@
+"""Owner references: who an object belongs to, and how to say so."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json, Object, ObjectMeta, OwnerReference
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The one owner that controls an object, if any."""
+    return next((owner for owner in metadata.owner_references if owner.controller), None)
+
+
+def controlled_by(metadata: ObjectMeta, owner: Object) -> bool:
+    """Whether an object's controller is this very owner, by UID."""
+    found = controller_of(metadata)
+    return found is not None and found.uid == owner.uid
+
+
+def owned_by(metadata: ObjectMeta, owner: Object) -> bool:
+    """Whether an owner is among an object's owners, by UID."""
+    return any(reference.uid == owner.uid for reference in metadata.owner_references)
+
+
+def controller_reference(owner: Object) -> Json:
+    """The reference to the owner that controls a child; a foreground deletion of the owner waits for the child."""
+    return {**reference(owner), "controller": True, "blockOwnerDeletion": True}
+
+
+def reference(owner: Object) -> Json:
+    """A plain reference: the child goes when the owner goes."""
+    return {
+        "apiVersion": owner.resource.api_version,
+        "kind": owner.resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+    }

@@ -1,0 +1,121 @@
+"""Kubernetes quantities, exactly: `500m`, `1.5Gi`, `1e3` to integers and back in canonical form."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+# On the wire a quantity is a string; people also write bare numbers in manifests.
+Quantity = str | int | float
+ResourceList = dict[str, Quantity]
+
+_BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$")
+# Kubernetes holds quantities as 64-bit numbers; what is larger or finer is capped or rounded up.
+_LARGEST = (1 << 63) - 1
+
+
+class QuantityError(ValueError):
+    """Text that is not a quantity."""
+
+
+@lru_cache(maxsize=65536)
+def exact(quantity: Quantity) -> Fraction:
+    """The exact value, finer than a nano rounded up and larger than 2⁶³-1 capped, as Kubernetes does."""
+    text = str(quantity)
+    found = _FORM.match(text)
+    if not found:
+        raise QuantityError(
+            f"quantity {text!r} cannot be read: expected a number with an optional suffix out of "
+            "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent (500m, 1.5Gi, 2e3)"
+        )
+    value = Fraction(found[1]) * _multiplier(found[2] or "")
+    sign = -1 if value < 0 else 1
+    nanos = -((-abs(value) * 10**9) // 1)
+    return sign * min(Fraction(nanos, 10**9), Fraction(_LARGEST))
+
+
+def _multiplier(suffix: str) -> Fraction:
+    if suffix in _BINARY:
+        return Fraction(_BINARY[suffix])
+    power = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+    return Fraction(10) ** power
+
+
+@lru_cache(maxsize=65536)
+def milli(quantity: Quantity) -> int:
+    """Thousandths, rounded up: `500m` → 500, `2` → 2000."""
+    return _up(exact(quantity) * 1000)
+
+
+@lru_cache(maxsize=65536)
+def units(quantity: Quantity) -> int:
+    """Whole units, rounded up: `1Ki` → 1024, `1500m` → 2."""
+    return _up(exact(quantity))
+
+
+def _up(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
+
+
+def canonical(quantity: Quantity) -> str:
+    """The form that the API server stores: no fraction, the largest suffix that fits, the suffix family kept."""
+    text = str(quantity)
+    value = exact(quantity)
+    found = _FORM.match(text)
+    suffix = (found[2] or "") if found else ""
+    if suffix in _BINARY and (abs(value) >= 1024 or value == 0) and value.denominator == 1:
+        return binary(int(value))
+    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+        return _scaled(value, "e{}")
+    return _scaled(value, "")
+
+
+def binary(amount: int) -> str:
+    """An integer with the largest binary suffix that divides it: 2147483648 → `2Gi`."""
+    for suffix, size in reversed(_BINARY.items()):
+        if amount and amount % size == 0:
+            return f"{amount // size}{suffix}"
+    return str(amount)
+
+
+def decimal(amount: int) -> str:
+    """An integer with the largest decimal suffix that divides it: 2000 → `2k`."""
+    return _scaled(Fraction(amount), "")
+
+
+def from_milli(amount: int) -> str:
+    """Thousandths as a quantity: 1500 → `1500m`, 2000 → `2`."""
+    return _scaled(Fraction(amount, 1000), "")
+
+
+def _scaled(value: Fraction, exponent: str) -> str:
+    """The value with the largest power of a thousand that leaves an integer."""
+    if value == 0:
+        return "0"
+    for suffix, power in reversed(_DECIMAL.items()):
+        scaled = value / Fraction(10) ** power
+        if scaled.denominator == 1:
+            return (
+                f"{scaled.numerator}{exponent.format(power) if exponent and power else suffix if not exponent else ''}"
+            )
+    raise QuantityError(f"quantity {value} is finer than a nano")
+
+
+def add(total: ResourceList, more: ResourceList) -> dict[str, Quantity]:
+    """The sum of two resource lists, in canonical form."""
+    result = dict(total)
+    for name, amount in more.items():
+        result[name] = _sum(result[name], amount) if name in result else amount
+    return result
+
+
+def _sum(left: Quantity, right: Quantity) -> str:
+    value = exact(left) + exact(right)
+    # A sum keeps the suffix family of its first part that is not zero.
+    leading = left if exact(left) else right
+    if str(leading).endswith("i") and value.denominator == 1 and abs(value) >= 1024:
+        return binary(int(value))
+    return _scaled(value, "")

@@ -1,0 +1,124 @@
+"""Condition types, phases, and the reasons of conditions and events, once."""
+
+from __future__ import annotations
+
+# Pods and nodes
+POD_SCHEDULED = "PodScheduled"
+POD_READY = "Ready"
+POD_INITIALIZED = "Initialized"
+CONTAINERS_READY = "ContainersReady"
+POD_BOUND = "PodBound"
+DISRUPTION_TARGET = "DisruptionTarget"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULING_GATED = "SchedulingGated"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+NODE_READY = "Ready"
+
+# PodGang: condition types
+INITIALIZED = "Initialized"
+SCHEDULED = "Scheduled"
+READY = "Ready"
+UNHEALTHY = "Unhealthy"
+BACKEND_READY = "BackendReady"
+DOWNGRADED = "Downgraded"
+
+# PodGang: phases
+PENDING = "Pending"
+STARTING = "Starting"
+RUNNING = "Running"
+SUCCEEDED = "Succeeded"
+FAILED = "Failed"
+
+# PodGang: reasons
+PODS_CREATION_PENDING = "PodGangPodsCreationPending"
+PODS_CREATED = "PodGangPodsCreated"
+
+# PodClique
+CLIQUE_SCHEDULED = "PodCliqueScheduled"
+SUFFICIENT_SCHEDULED_PODS = "SufficientScheduledPods"
+INSUFFICIENT_SCHEDULED_PODS = "InsufficientScheduledPods"
+MIN_AVAILABLE_BREACHED = "MinAvailableBreached"
+SCHEDULED_BELOW_MIN_AVAILABLE = "ScheduledReplicasBelowMinAvailable"
+INSUFFICIENT_READY_PODS = "InsufficientReadyPods"
+SUFFICIENT_READY_PODS = "SufficientReadyPods"
+# A reason of MinAvailableBreached, and a condition type of its own.
+UPDATE_IN_PROGRESS = "UpdateInProgress"
+PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+
+# PodCliqueScalingGroup
+INSUFFICIENT_AVAILABLE_REPLICAS = "InsufficientAvailablePodCliqueScalingGroupReplicas"
+SUFFICIENT_AVAILABLE_REPLICAS = "SufficientAvailablePodCliqueScalingGroupReplicas"
+GANG_TERMINATION_IN_PROGRESS = "GangTerminationInProgress"
+GANG_TERMINATION_ACTIVE = "GangTerminationActive"
+
+# PodCliqueSet
+TOPOLOGY_LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
+ALL_LEVELS_AVAILABLE = "AllClusterTopologyLevelsAvailable"
+LEVELS_UNAVAILABLE = "ClusterTopologyLevelsUnavailable"
+CLUSTER_TOPOLOGY_NOT_FOUND = "ClusterTopologyNotFound"
+TOPOLOGY_NAME_MISSING = "TopologyNameMissing"
+TOPOLOGY_AWARE_SCHEDULING_DISABLED = "TopologyAwareSchedulingDisabled"
+
+# ClusterTopologyBinding
+SCHEDULER_TOPOLOGY_DRIFT = "SchedulerTopologyDrift"
+IN_SYNC = "InSync"
+DRIFT = "Drift"
+TOPOLOGY_NOT_FOUND = "TopologyNotFound"
+
+# Events of the operator
+POD_CREATE_SUCCESSFUL = "PodCreateSuccessful"
+POD_CREATE_FAILED = "PodCreateFailed"
+POD_DELETE_SUCCESSFUL = "PodDeleteSuccessful"
+POD_DELETE_FAILED = "PodDeleteFailed"
+CLIQUE_CREATE_SUCCESSFUL = "PodCliqueCreateSuccessful"
+CLIQUE_CREATE_FAILED = "PodCliqueCreateFailed"
+CLIQUE_CREATE_OR_UPDATE_SUCCESSFUL = "PodCliqueCreateOrUpdateSuccessful"
+CLIQUE_CREATE_OR_UPDATE_FAILED = "PodCliqueCreateOrUpdateFailed"
+CLIQUE_DELETE_SUCCESSFUL = "PodCliqueDeleteSuccessful"
+CLIQUE_DELETE_FAILED = "PodCliqueDeleteFailed"
+SCALING_GROUP_CREATE_SUCCESSFUL = "PodCliqueScalingGroupCreateSuccessful"
+SCALING_GROUP_CREATE_FAILED = "PodCliqueScalingGroupCreateFailed"
+SCALING_GROUP_DELETE_SUCCESSFUL = "PodCliqueScalingGroupDeleteSuccessful"
+SCALING_GROUP_DELETE_FAILED = "PodCliqueScalingGroupDeleteFailed"
+GANG_CREATE_OR_UPDATE_SUCCESSFUL = "PodGangCreateOrUpdateSuccessful"
+GANG_CREATE_OR_UPDATE_FAILED = "PodGangCreateOrUpdateFailed"
+GANG_DELETE_SUCCESSFUL = "PodGangDeleteSuccessful"
+GANG_DELETE_FAILED = "PodGangDeleteFailed"
+SET_REPLICA_DELETE_SUCCESSFUL = "PodCliqueSetReplicaDeleteSuccessful"
+SET_REPLICA_DELETE_FAILED = "PodCliqueSetReplicaDeleteFailed"
+ALL_SCHEDULED_REPLICAS_LOST = "AllScheduledReplicasLost"
+TOPOLOGY_IN_SYNC = "TopologyInSync"
+TOPOLOGY_DRIFT_DETECTED = "TopologyDriftDetected"
+KAI_MAPPING_FAILED = "KAIBackendMappingFailed"
+VOLCANO_CAPABILITY_UNAVAILABLE = "VolcanoCapabilityUnavailable"
+
+# KAI PodGroup: scheduling conditions
+UNSCHEDULABLE_ON_NODE_POOL = "UnschedulableOnNodePool"
+NON_PREEMPTIBLE_OVER_QUOTA = "NonPreemptibleOverQuota"
+OVER_LIMIT = "OverLimit"
+PREEMPTION_DELAY_NOT_ELAPSED = "PreemptionDelayNotElapsed"
+QUEUE_DOES_NOT_EXIST = "QueueDoesNotExist"
+
+# KAI: events
+NOT_READY = "NotReady"
+STALE_JOB = "StaleJob"
+EVICT = "Evict"
+PIPELINED = "Pipelined"
+FAILED_BINDING = "FailedBinding"
+BOUND = "Bound"
+BINDING_ERROR = "BindingError"
+POD_GROUPER_WARNING = "PodGrouperWarning"
+
+# KAI: BindRequest resource types (its phases are Pending, Succeeded and Failed above)
+REGULAR = "Regular"
+FRACTION = "Fraction"
+
+# KAI: conditions of Config and SchedulingShard
+RECONCILING = "Reconciling"
+DEPLOYED = "Deployed"
+AVAILABLE = "Available"
+DEPENDENCIES_FULFILLED = "DependenciesFulfilled"
+
+# kube-scheduler's gang conditions, 1.36 and 1.37
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
+POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"

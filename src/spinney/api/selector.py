@@ -1,0 +1,168 @@
+"""Label selectors, as objects and as strings, and field selectors: what lists and watches are filtered by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from spinney.api.meta import Struct
+from spinney.api.schema import ATOMIC, REQUIRED
+
+
+class Requirement(Struct, frozen=True):
+    """One expression: a key, an operator, and the values it is compared with."""
+
+    key: Annotated[str, REQUIRED] = ""
+    operator: Annotated[str, REQUIRED] = ""
+    values: Annotated[tuple[str, ...], ATOMIC] = ()
+
+
+class LabelSelector(Struct, frozen=True):
+    """Chooses objects by their labels; an empty one chooses all."""
+
+    atomic: ClassVar[bool] = True
+
+    match_labels: dict[str, str] = {}
+    match_expressions: Annotated[tuple[Requirement, ...], ATOMIC] = ()
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be read; the message says where and what is allowed."""
+
+
+def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether labels satisfy a selector; an absent selector matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+        satisfies(requirement, labels) for requirement in selector.match_expressions
+    )
+
+
+def satisfies(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet one requirement; a missing key meets NotIn and DoesNotExist only."""
+    found = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return found is not None and found in requirement.values
+        case "NotIn":
+            return found is None or found not in requirement.values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt":
+            return _compare(requirement, found)
+    raise SelectorError(
+        f"selector for {requirement.key!r}: operator {requirement.operator!r} is not one of In, NotIn, Exists, "
+        "DoesNotExist, Gt, Lt"
+    )
+
+
+def _compare(requirement: Requirement, found: str | None) -> bool:
+    """Gt and Lt of node selectors: both sides must be integers, else no match."""
+    if found is None or len(requirement.values) != 1:
+        return False
+    try:
+        left, right = int(found), int(requirement.values[0])
+    except ValueError:
+        return False
+    return left > right if requirement.operator == "Gt" else left < right
+
+
+_SET = re.compile(r"^([^\s!=(),]+)\s+(in|notin)\s+\(([^()]*)\)$")
+_EQUAL = re.compile(r"^([^\s!=(),]+)\s*(==|=|!=)\s*([^\s!=(),]*)$")
+_EXISTS = re.compile(r"^(!?)\s*([^\s!=(),]+)$")
+_COMPARE = re.compile(r"^([^\s!=(),<>]+)\s*([<>])\s*(-?\d+)$")
+_KEY = re.compile(
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+
+
+def parse(text: str) -> LabelSelector:
+    """A selector from its string form: `a=b,c!=d,e in (f,g),h,!i`."""
+    return LabelSelector(match_expressions=tuple(_parse_one(part) for part in _split(text)))
+
+
+def _split(text: str) -> list[str]:
+    """The comma-separated parts, commas inside parentheses aside."""
+    if not text.strip():
+        return []
+    parts = [part.strip() for part in re.split(r",(?![^(]*\))", text)]
+    if not all(parts):
+        raise SelectorError(f"selector {text!r}: empty requirement between commas")
+    return parts
+
+
+def _parse_one(part: str) -> Requirement:
+    if found := _SET.match(part):
+        values = tuple(sorted({value.strip() for value in found[3].split(",")}))
+        return _checked(part, found[1], "In" if found[2] == "in" else "NotIn", values)
+    if found := _COMPARE.match(part):
+        return _checked(part, found[1], "Gt" if found[2] == ">" else "Lt", (found[3],))
+    if found := _EQUAL.match(part):
+        return _checked(part, found[1], "NotIn" if found[2] == "!=" else "In", (found[3],))
+    if found := _EXISTS.match(part):
+        return _checked(part, found[2], "DoesNotExist" if found[1] else "Exists", ())
+    raise SelectorError(
+        f"selector {part!r}: expected key, !key, key=value, key!=value, key in (a,b) or key notin (a,b)"
+    )
+
+
+def _checked(part: str, key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    if not _KEY.match(key):
+        raise SelectorError(f"selector {part!r}: {key!r} is not a label key")
+    for value in values:
+        if operator in ("In", "NotIn") and not _VALUE.match(value):
+            raise SelectorError(f"selector {part!r}: {value!r} is not a label value")
+    return Requirement(key=key, operator=operator, values=values)
+
+
+def render(selector: LabelSelector) -> str:
+    """The string form of a selector, as list and watch requests and `status.selector` carry it."""
+    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
+    for requirement in selector.match_expressions:
+        parts.append(_render_one(requirement))
+    return ",".join(parts)
+
+
+def _render_one(requirement: Requirement) -> str:
+    match requirement.operator:
+        case "Exists":
+            return requirement.key
+        case "DoesNotExist":
+            return f"!{requirement.key}"
+        case "Gt" | "Lt":
+            return f"{requirement.key}{'>' if requirement.operator == 'Gt' else '<'}{requirement.values[0]}"
+        case "In" if len(requirement.values) == 1:
+            return f"{requirement.key}={requirement.values[0]}"
+        case "NotIn" if len(requirement.values) == 1:
+            return f"{requirement.key}!={requirement.values[0]}"
+    word = "in" if requirement.operator == "In" else "notin"
+    return f"{requirement.key} {word} ({','.join(requirement.values)})"
+
+
+def parse_fields(text: str) -> tuple[tuple[str, bool, str], ...]:
+    """A field selector as (path, wanted equal, value): `spec.nodeName=a,status.phase!=Failed`."""
+    found = []
+    for part in _split(text):
+        match = re.match(r"^([^\s!=]+)\s*(==|=|!=)\s*(.*)$", part)
+        if not match:
+            raise SelectorError(f"field selector {part!r}: expected path=value or path!=value")
+        found.append((match[1], match[2] != "!=", match[3]))
+    return tuple(found)
+
+
+def matches_fields(terms: tuple[tuple[str, bool, str], ...], value: Mapping[str, Any]) -> bool:
+    """Whether plain data satisfies a field selector; an absent field reads as the empty string."""
+    return all((_field(value, path) == wanted) == equal for path, equal, wanted in terms)
+
+
+def _field(value: Any, path: str) -> str:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
