@@ -186,3 +186,16 @@ YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_POLICY = "yunikorn.apache.org/schedulingPolicyParameters"
 YUNIKORN_ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
+
+# Spinney: which nodes are simulated, and what they pretend (annotations)
+SIMULATED = "spinney.dev/simulated"
+NODE_STATE = "spinney.dev/state"
+KWOK_NODE = "kwok.x-k8s.io/node"
+
+# Spinney: what the containers of a simulated pod do (annotations; `<key>.<container>` speaks of one container)
+START_AFTER = "spinney.dev/start-after"
+READY_AFTER = "spinney.dev/ready-after"
+RUN_FOR = "spinney.dev/run-for"
+EXIT_CODE = "spinney.dev/exit-code"
+CRASHES = "spinney.dev/crashes"
+STOP_AFTER = "spinney.dev/stop-after"

@@ -1,0 +1,95 @@
+"""What every workload controller does with pods: tell which count, make one from a template, choose which to delete."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from spinney.api.conditions import find, is_true
+from spinney.api.core import Pod
+from spinney.api.meta import Json, Object
+from spinney.api.owners import controller_of, controller_reference
+
+BY_CONTROLLER = "controller-uid"
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def controller_uid(pod: Pod) -> tuple[str, ...]:
+    """The key under which pods are indexed: their controller's UID."""
+    owner = controller_of(pod.metadata)
+    return (owner.uid,) if owner else ()
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether a pod has ended."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_active(pod: Pod) -> bool:
+    """Whether a pod counts: neither ended nor on its way out."""
+    return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod is ready."""
+    return is_true(pod.status.conditions, "Ready")
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
+    """Seconds until a ready pod counts as available: 0 if it does, None if it is not ready."""
+    ready = find(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return None
+    if not min_ready_seconds or ready.last_transition_time is None:
+        return 0.0
+    return max(0.0, min_ready_seconds - (now - ready.last_transition_time).total_seconds())
+
+
+def from_template(owner: Object, template: Json) -> Json:
+    """A pod of a template, controlled by its owner; the caller gives it a name."""
+    metadata = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "namespace": owner.namespace,
+            "labels": dict(metadata.get("labels") or {}),
+            "annotations": dict(metadata.get("annotations") or {}),
+            "finalizers": list(metadata.get("finalizers") or []),
+            "ownerReferences": [controller_reference(owner)],
+        },
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def least_wanted_first(pods: list[Pod]) -> list[Pod]:
+    """The order in which Kubernetes gives pods up: unbound, unready, cheap, crowded, young ones first."""
+    crowd: dict[str, int] = {}
+    for pod in pods:
+        if is_active(pod):
+            crowd[pod.spec.node_name] = crowd.get(pod.spec.node_name, 0) + 1
+    return sorted(pods, key=lambda pod: _worth(pod, crowd.get(pod.spec.node_name, 0)))
+
+
+def _worth(pod: Pod, crowd: int) -> tuple[object, ...]:
+    ready = find(pod.status.conditions, "Ready")
+    is_it = ready is not None and ready.status == "True"
+    ready_since = ready.last_transition_time.timestamp() if is_it and ready and ready.last_transition_time else 0.0
+    created = pod.metadata.creation_timestamp.timestamp() if pod.metadata.creation_timestamp else 0.0
+    restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 0),
+        is_it,
+        _deletion_cost(pod),
+        -crowd,
+        -ready_since,
+        -restarts,
+        -created,
+        pod.name,
+    )
+
+
+def _deletion_cost(pod: Pod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        return 0

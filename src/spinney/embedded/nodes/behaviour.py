@@ -1,0 +1,111 @@
+"""What a simulated container does: said by annotations, or read from a `sleep N`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spinney.api.labels import CRASHES, EXIT_CODE, READY_AFTER, RUN_FOR, START_AFTER, STOP_AFTER
+
+NEVER = "never"
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?")
+
+
+class BehaviourError(ValueError):
+    """An annotation that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """One container's way of life, in seconds; infinity means never."""
+
+    start_after: float = 0.0
+    ready_after: float = 0.0
+    run_for: float = math.inf
+    exit_code: int = 0
+    # How many runs end with `exit_code` before one runs on; infinity means all of them.
+    crashes: float = math.inf
+    stop_after: float = 0.0
+
+
+def behaviour(
+    annotations: Mapping[str, str],
+    container: str,
+    command: Sequence[str] = (),
+    *,
+    init: bool = False,
+    probe_delay: float = 0.0,
+) -> Behaviour:
+    """What a container will do. An init container that says nothing is done at once; others run on."""
+
+    def said(key: str, default: float) -> float:
+        value = _said(annotations, key, container)
+        return default if value is None else _seconds(key, value)
+
+    crashes = _said(annotations, CRASHES, container)
+    exit_code = _said(annotations, EXIT_CODE, container) or ("1" if crashes else None)
+    # An exit code or a count of crashes alone means that a run ends at once.
+    natural = 0.0 if init or exit_code else math.inf
+    slept = sleep_seconds(command)
+    return Behaviour(
+        start_after=said(START_AFTER, 0.0),
+        ready_after=said(READY_AFTER, probe_delay),
+        run_for=said(RUN_FOR, natural if slept is None else slept),
+        exit_code=_code(exit_code),
+        crashes=_crashes(crashes),
+        stop_after=said(STOP_AFTER, 0.0),
+    )
+
+
+def sleep_seconds(command: Sequence[str]) -> float | None:
+    """How long `sleep N` sleeps, given as a command of its own or as the whole script of a shell; None for others."""
+    words = list(command)
+    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-ec"):
+        words = words[2].split()
+    if len(words) != 2 or words[0].rpartition("/")[2] != "sleep":
+        return None
+    if words[1] in ("infinity", "inf"):
+        return math.inf
+    found = _PART.fullmatch(words[1])
+    return float(found[1]) * _UNITS[found[2] or "s"] if found and found[2] != "ms" else None
+
+
+def duration(text: str) -> float:
+    """Seconds of `90`, `1.5s`, `2m30s`, `500ms` or `never`."""
+    if text == NEVER:
+        return math.inf
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise BehaviourError(f"{text!r} is not a duration: write seconds (90, 1.5s), 500ms, 2m30s or {NEVER}")
+    return float(sum(float(number) * _UNITS[unit or "s"] for number, unit in parts))
+
+
+def _said(annotations: Mapping[str, str], key: str, container: str) -> str | None:
+    return annotations.get(f"{key}.{container}", annotations.get(key))
+
+
+def _seconds(key: str, text: str) -> float:
+    try:
+        return duration(text)
+    except BehaviourError as error:
+        raise BehaviourError(f"annotation {key}: {error}") from None
+
+
+def _code(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not text.isdecimal() or int(text) > 255:
+        raise BehaviourError(f"annotation {EXIT_CODE}: {text!r} is not an exit code: write a number from 0 to 255")
+    return int(text)
+
+
+def _crashes(text: str | None) -> float:
+    if text is None:
+        return math.inf
+    if not text.isdecimal():
+        raise BehaviourError(f"annotation {CRASHES}: {text!r} is not a count: write how many runs crash")
+    return int(text)

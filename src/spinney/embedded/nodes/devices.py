@@ -1,0 +1,118 @@
+"""What a simulated node has left: room for pods, and which GPU each pod got."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from spinney.api.core import Container, Node, Pod
+from spinney.api.labels import GPU_RESOURCE
+from spinney.api.quantity import ResourceList, milli
+
+# GPU UUIDs follow from node and index, so a node that returns has the same ones.
+_GPU_NAMES = uuid.UUID("5f1c4b1e-8d0a-4a57-9d52-6f0f5a6a3c11")
+
+
+def gpu_uuid(node: str, index: int) -> str:
+    """The UUID that NVML would report."""
+    return f"GPU-{uuid.uuid5(_GPU_NAMES, f'{node}/{index}')}"
+
+
+def requests(pod: Pod) -> dict[str, int]:
+    """What a pod takes of a node, in thousandths: containers and sidecars together, or the largest init container."""
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for init in pod.spec.init_containers:
+        if init.restart_policy == "Always":
+            sidecars = _sum(sidecars, _milli(init.resources.requests))
+        peak = _larger(peak, _sum(sidecars, _asked(init)))
+    total = sidecars
+    for container in pod.spec.containers:
+        total = _sum(total, _milli(container.resources.requests))
+    total = _sum(_larger(total, peak), _milli(pod.spec.overhead))
+    return _sum(total, {"pods": 1000})
+
+
+def _asked(init: Container) -> dict[str, int]:
+    return {} if init.restart_policy == "Always" else _milli(init.resources.requests)
+
+
+def _milli(amounts: ResourceList) -> dict[str, int]:
+    return {name: milli(amount) for name, amount in amounts.items()}
+
+
+def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in left.keys() | right.keys()}
+
+
+def _larger(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in left.keys() | right.keys()}
+
+
+@dataclass(slots=True)
+class _Held:
+    amounts: dict[str, int]
+    gpus: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Room:
+    """One node's resources and who holds them. A pod that does not fit is turned away, as a kubelet would."""
+
+    node: str
+    capacity: dict[str, int] = field(default_factory=dict)
+    _used: dict[str, int] = field(default_factory=dict)
+    _held: dict[str, _Held] = field(default_factory=dict)
+
+    def resize(self, node: Node) -> None:
+        """Take over what the node says it has."""
+        self.capacity = _milli(node.status.allocatable)
+
+    def admit(self, pod: Pod) -> tuple[str, str] | None:
+        """Give a pod its share; reason and message where there is not enough left."""
+        if pod.uid in self._held:
+            return None
+        wanted = requests(pod)
+        for name, amount in sorted(wanted.items()):
+            used, capacity = self._used.get(name, 0), self.capacity.get(name, 0)
+            if amount and used + amount > capacity:
+                return _too_little(name, amount, used, capacity)
+        self.hold(pod)
+        return None
+
+    def hold(self, pod: Pod) -> None:
+        """Count a pod that is already running here."""
+        if pod.uid in self._held:
+            return
+        wanted = requests(pod)
+        self._held[pod.uid] = _Held(wanted, self._free_gpus(wanted.get(GPU_RESOURCE, 0) // 1000))
+        self._used = _sum(self._used, wanted)
+
+    def release(self, uid: str) -> None:
+        """Take back what a pod held."""
+        held = self._held.pop(uid, None)
+        if held is not None:
+            self._used = _sum(self._used, {name: -amount for name, amount in held.amounts.items()})
+
+    def gpus(self, uid: str) -> list[str]:
+        """The UUIDs of the GPUs that a pod got."""
+        held = self._held.get(uid)
+        return [gpu_uuid(self.node, index) for index in held.gpus] if held else []
+
+    def _free_gpus(self, count: int) -> tuple[int, ...]:
+        taken = {index for held in self._held.values() for index in held.gpus}
+        free: Iterable[int] = (
+            index for index in range(self.capacity.get(GPU_RESOURCE, 0) // 1000) if index not in taken
+        )
+        return tuple(index for index, _ in zip(free, range(count), strict=False))
+
+
+def _too_little(name: str, amount: int, used: int, capacity: int) -> tuple[str, str]:
+    # Kubelets count CPU in thousandths and everything else in units.
+    unit = 1 if name == "cpu" else 1000
+    message = (
+        f"Pod was rejected: Node didn't have enough resource: {name}, requested: {amount // unit}, "
+        f"used: {used // unit}, capacity: {capacity // unit}"
+    )
+    return f"OutOf{name}", message

@@ -1,0 +1,216 @@
+"""Simulated kubelets: one process that runs the pods of every simulated node."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import msgspec
+import structlog
+
+from spinney.api.core import Container, Node, Pod
+from spinney.api.labels import GPU_GROUP, GPU_RESOURCE, RESERVED_GPU
+from spinney.api.meta import ObjectMeta
+from spinney.embedded.nodes.behaviour import BehaviourError
+from spinney.embedded.nodes.devices import Room, requests
+from spinney.embedded.nodes.node import answers, host_address
+from spinney.embedded.nodes.podrun import TERMINAL, PodRun
+from spinney.embedded.nodes.stages import HAIR
+from spinney.embedded.nodes.status import status_patch
+from spinney.kube.cache import Change, Key
+from spinney.kube.client import Client, Patch
+from spinney.kube.controller import After, Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime
+
+# What an init container's program does for real: it gets the kubelet's client and returns an exit code.
+Program = Callable[[Client, Pod, Container], Awaitable[int]]
+
+_PROGRAM_RETRY_SECONDS = 10.0
+_log = structlog.get_logger("spinney.kubelet")
+
+
+class Kubelets:
+    """Starts, stops and reports on every pod that is bound to a simulated node, from one cache of pods."""
+
+    def __init__(
+        self, runtime: Runtime, programs: Mapping[str, Program] | None = None, *, concurrency: int = 32
+    ) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._programs = dict(programs or {})
+        self._pods = runtime.caches.of(Pod)
+        self._nodes = runtime.caches.of(Node)
+        self._runs: dict[Key, PodRun] = {}
+        self._rooms: dict[str, Room] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._addresses = itertools.count(1)
+        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self.controller = Controller("kubelets", runtime, self._reconcile, concurrency)
+        self.controller.watch(self._nodes, self._pods_of, when=_answers_differently)
+        self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.node_name))
+
+    async def run(self) -> None:
+        """Serve the nodes until cancelled."""
+        try:
+            await self.controller.run()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    def gpus(self, pod: Pod) -> list[str]:
+        """The UUIDs of the GPUs that a pod holds."""
+        room = self._rooms.get(pod.spec.node_name)
+        return room.gpus(pod.uid) if room else []
+
+    def _pods_of(self, change: Change[Node]) -> Iterable[Key]:
+        return [(pod.namespace, pod.name) for pod in self._pods.by("node", change.object.name)]
+
+    async def _reconcile(self, key: Key) -> After | None:
+        pod = self._pods.get(key[1], key[0])
+        run = self._runs.get(key)
+        if run is not None and (pod is None or pod.uid != run.uid):
+            self._forget(key, run)
+            run = None
+        if pod is None or not pod.spec.node_name:
+            return None
+        node = self._nodes.get(pod.spec.node_name)
+        if node is None or not answers(node):
+            return None
+        try:
+            if pod.metadata.deletion_timestamp is not None:
+                return await self._stop(pod, run)
+            if pod.status.phase in TERMINAL:
+                self._room(node).release(pod.uid)
+                return None
+            return await self._go_on(pod, node, run or self._take(key, pod, node))
+        except NotFound:
+            # Gone while we wrote; the watch will say so.
+            return None
+
+    async def _go_on(self, pod: Pod, node: Node, run: PodRun) -> After | None:
+        now = self._clock.now()
+        for container in run.advance(now.timestamp()):
+            self._start_program(pod, container)
+        patch = status_patch(pod, run, host_address(node), now)
+        if patch is not None:
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        if run.phase in TERMINAL:
+            self._room(node).release(pod.uid)
+        elif run.phase == "Running":
+            await self._tell_gpu(pod)
+        wait = run.wakes - now.timestamp()
+        return After(max(wait, HAIR)) if wait < math.inf else None
+
+    def _take(self, key: Key, pod: Pod, node: Node) -> PodRun:
+        """Admit a pod that is new here, or take up one that ran before this process did."""
+        now = self._clock.now().timestamp()
+        try:
+            run = PodRun(pod, now, self._next_address(), frozenset(self._program_names(pod)))
+        except BehaviourError as error:
+            plain = msgspec.structs.replace(pod, metadata=ObjectMeta(name=pod.name, uid=pod.uid))
+            run = PodRun(plain, now, self._next_address())
+            run.reject("InvalidAnnotation", str(error), now)
+            self._runs[key] = run
+            return run
+        room = self._room(node)
+        if pod.status.start_time is not None:
+            room.hold(pod)
+            run.resume(pod)
+        else:
+            refused = room.admit(pod)
+            if refused is not None:
+                run.reject(*refused, now)
+        self._runs[key] = run
+        return run
+
+    async def _stop(self, pod: Pod, run: PodRun | None) -> After | None:
+        """End a pod within its grace period and take it out of the API."""
+        grace = pod.metadata.deletion_grace_period_seconds or 0
+        now = self._clock.now()
+        if run is not None and grace and pod.status.phase not in TERMINAL:
+            run.stopping = run.stopping or now.timestamp()
+            left = run.stopping + min(run.stop_after, grace) - now.timestamp()
+            if left > HAIR:
+                return After(left)
+        if pod.metadata.finalizers and pod.status.phase not in TERMINAL and run is not None:
+            await self._report_end(pod, run)
+        if grace or not pod.metadata.finalizers:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+        return None
+
+    async def _report_end(self, pod: Pod, run: PodRun) -> None:
+        """Someone holds the pod to see how it ended, so say it; nobody else would ever read it."""
+        now = self._clock.now()
+        run.advance(now.timestamp())
+        run.kill(now.timestamp())
+        node = self._nodes.get(pod.spec.node_name)
+        patch = status_patch(pod, run, host_address(node) if node else "", now)
+        if patch is not None:
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+
+    async def _tell_gpu(self, pod: Pod) -> None:
+        """A reservation pod holds a whole GPU for those who share it; write which one, as the program in it would."""
+        if GPU_GROUP not in pod.metadata.labels or RESERVED_GPU in pod.metadata.annotations:
+            return
+        devices = self.gpus(pod)
+        if requests(pod).get(GPU_RESOURCE) and devices:
+            annotations = {RESERVED_GPU: devices[0]}
+            await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": {"annotations": annotations}})
+
+    def _start_program(self, pod: Pod, container: Container) -> None:
+        task = asyncio.create_task(self._program(pod, container), name=f"{pod.namespace}/{pod.name} {container.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _program(self, pod: Pod, container: Container) -> None:
+        """Run an init container's program, again after failures, until it succeeds or its pod is gone."""
+        key = (pod.namespace, pod.name)
+        program = self._programs[self._program_of(container)]
+        while True:
+            try:
+                code = await program(self._client, pod, container)
+            except Exception:
+                _log.exception("program.failed", pod=pod.name, namespace=pod.namespace, container=container.name)
+                code = 1
+            run = self._runs.get(key)
+            if run is None or run.uid != pod.uid:
+                return
+            again = run.program_done(container.name, code, self._clock.now().timestamp())
+            self.controller.enqueue(*key)
+            if not again:
+                return
+            await asyncio.sleep(_PROGRAM_RETRY_SECONDS)
+
+    def _program_names(self, pod: Pod) -> Iterable[str]:
+        return (container.name for container in pod.spec.init_containers if self._program_of(container))
+
+    def _program_of(self, container: Container) -> str:
+        """The key of the program that a container's command line begins with."""
+        words = [*container.command, *container.args]
+        line = " ".join([words[0].rpartition("/")[2], *words[1:]]) if words else ""
+        return next((name for name in self._programs if line == name or line.startswith(f"{name} ")), "")
+
+    def _room(self, node: Node) -> Room:
+        room = self._rooms.setdefault(node.name, Room(node.name))
+        room.resize(node)
+        return room
+
+    def _forget(self, key: Key, run: PodRun) -> None:
+        del self._runs[key]
+        room = self._rooms.get(run.node)
+        if room is not None:
+            room.release(run.uid)
+
+    def _next_address(self) -> str:
+        """Pod addresses are given out once, from 10.128.0.0/9."""
+        number = next(self._addresses)
+        return f"10.{128 + (number >> 16) % 128}.{number >> 8 & 255}.{number & 255}"
+
+
+def _answers_differently(change: Change[Node]) -> bool:
+    before = change.old is not None and answers(change.old)
+    after = change.new is not None and answers(change.new)
+    return before != after

@@ -1,0 +1,182 @@
+"""Simulated nodes as the API shows them: registered, ready, silent or gone."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterable
+from datetime import datetime
+
+from spinney.api.conditions import find
+from spinney.api.coordination import Lease
+from spinney.api.core import Node
+from spinney.api.labels import NODE_STATE
+from spinney.api.meta import Json
+from spinney.embedded.nodes.profile import Profile, is_simulated
+from spinney.kube.cache import Key
+from spinney.kube.client import Patch
+from spinney.kube.controller import After, Controller
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Runtime
+
+# What a node can be told to pretend, by an annotation. Without it, the node does well.
+NOT_READY = "NotReady"
+UNREACHABLE = "Unreachable"
+
+# How long a control plane waits for a silent kubelet before it calls the node unreachable.
+GRACE_SECONDS = 50.0
+
+_LEASE_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_READY = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+_FAILING = ("Ready", "False", "KubeletNotReady", "the node was told to be not ready")
+_SILENT = ("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+
+# What a node gets that a user made without saying what it has.
+_DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110"}
+
+
+def answers(node: Node) -> bool:
+    """Whether a simulated kubelet serves this node now."""
+    return is_simulated(node.metadata.annotations) and NODE_STATE not in node.metadata.annotations
+
+
+def host_address(node: Node) -> str:
+    """The node's address: its own, or one that follows from its name."""
+    internal = next((address.address for address in node.status.addresses if address.type == "InternalIP"), "")
+    return internal or _address_for(node.name)
+
+
+def _address_for(name: str) -> str:
+    number = zlib.crc32(name.encode())
+    return f"10.{number >> 16 & 63}.{number >> 8 & 255}.{number & 255}"
+
+
+class Nodes:
+    """Registers nodes and keeps their status true to what they were told to pretend.
+
+    Nothing is written at rest, unless `lease_seconds` asks for the heartbeat that a real control plane expects.
+    """
+
+    def __init__(self, runtime: Runtime, lease_seconds: float | None = None) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._lease_seconds = lease_seconds
+        self._nodes = runtime.caches.of(Node)
+        self._silent_since: dict[str, float] = {}
+        self.controller = Controller("nodes", runtime, self._reconcile)
+        self.controller.watch(self._nodes)
+
+    async def run(self) -> None:
+        """Keep the nodes until cancelled."""
+        await self.controller.run()
+
+    async def register(self, profile: Profile) -> None:
+        """Create the nodes of a profile that are not there yet."""
+        now = self._clock.now()
+        for start in range(0, profile.count, 64):
+            indexes = range(start, min(start + 64, profile.count))
+            await asyncio.gather(*(self.register_one(profile.node(index), now) for index in indexes))
+
+    async def register_one(self, node: Json, now: datetime | None = None) -> None:
+        """Create one node with its whole status, as a kubelet does."""
+        moment = now or self._clock.now()
+        name = node["metadata"]["name"]
+        status = {**node["status"], **_description(name), "conditions": _conditions(moment, (*_HEALTHY, _READY))}
+        try:
+            await self._client.create(Node, {**node, "status": status})
+        except AlreadyExists:
+            pass
+
+    async def _reconcile(self, key: Key) -> After | None:
+        node = self._nodes.get(key[1])
+        if node is None or not is_simulated(node.metadata.annotations):
+            self._silent_since.pop(key[1], None)
+            return None
+        now = self._clock.now()
+        wanted, wait = self._wanted(node, now.timestamp())
+        try:
+            patch = plan_status(node, wanted, now)
+            if patch is not None:
+                await self._client.patch(Node, node.name, "", patch, kind=Patch.STRATEGIC, subresource="status")
+            if self._lease_seconds is not None and NODE_STATE not in node.metadata.annotations:
+                await self._renew(node, now)
+                return After(self._lease_seconds)
+        except NotFound:
+            return None
+        return After(wait) if wait else None
+
+    def _wanted(self, node: Node, now: float) -> tuple[tuple[tuple[str, str, str, str], ...], float]:
+        """The conditions that a node should show, and after how many seconds to look again (0: never)."""
+        state = node.metadata.annotations.get(NODE_STATE)
+        if state != UNREACHABLE:
+            self._silent_since.pop(node.name, None)
+            return (*_HEALTHY, _READY if state is None else _FAILING), 0.0
+        left = self._silent_since.setdefault(node.name, now) + GRACE_SECONDS - now
+        if left > 0:
+            return (), left
+        unknown = tuple((type_, *_SILENT[1:]) for type_, *_ in _HEALTHY)
+        return (*unknown, _SILENT), 0.0
+
+    async def _renew(self, node: Node, now: datetime) -> None:
+        spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": _micro(now)}
+        try:
+            await self._client.patch(Lease, node.name, _LEASE_NAMESPACE, {"spec": spec})
+        except NotFound:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+            metadata = {"name": node.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]}
+            await self._client.create(Lease, {"metadata": metadata, "spec": spec}, _LEASE_NAMESPACE)
+
+
+def plan_status(node: Node, wanted: Iterable[tuple[str, str, str, str]], now: datetime) -> Json | None:
+    """The patch that brings a node's status to what it should show, or None."""
+    changed = []
+    for type_, status, reason, message in wanted:
+        old = find(node.status.conditions, type_)
+        if old and old.status == status and old.reason == reason:
+            continue
+        turned = not old or old.status != status
+        changed += _conditions(now, ((type_, status, reason, message),), turned=turned)
+    status_patch: Json = {"conditions": changed} if changed else {}
+    if not node.status.allocatable:
+        capacity = dict(node.status.capacity) or dict(_DEFAULT_CAPACITY)
+        status_patch |= {"capacity": capacity, "allocatable": capacity}
+    if not node.status.addresses:
+        status_patch |= _description(node.name)
+    return {"status": status_patch} if status_patch else None
+
+
+def _conditions(now: datetime, wanted: Iterable[tuple[str, str, str, str]], *, turned: bool = True) -> list[Json]:
+    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    times = {"lastHeartbeatTime": moment} | ({"lastTransitionTime": moment} if turned else {})
+    return [
+        {"type": type_, "status": status, "reason": reason, "message": message, **times}
+        for type_, status, reason, message in wanted
+    ]
+
+
+def _description(name: str) -> Json:
+    return {
+        "addresses": [{"type": "InternalIP", "address": _address_for(name)}, {"type": "Hostname", "address": name}],
+        "nodeInfo": {
+            "architecture": "amd64",
+            "bootID": "",
+            "containerRuntimeVersion": "sim://1",
+            "kernelVersion": "",
+            "kubeProxyVersion": "",
+            "kubeletVersion": "v1.35.4",
+            "machineID": "",
+            "operatingSystem": "linux",
+            "osImage": "Spinney (simulated)",
+            "systemUUID": "",
+        },
+    }
+
+
+def _micro(now: datetime) -> str:
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
