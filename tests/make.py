@@ -147,3 +147,55 @@ def crd(group: str, kind: str, schema: Json, *, scope: str = "Namespaced", **ver
 def schema(**properties: Json) -> Json:
     """The schema of an object with these properties."""
     return {"type": "object", "properties": properties}
+
+
+class GangBuilder(Builder):
+    """A PodGang that grows group by group."""
+
+    def __init__(self, name: str, namespace: str = "default", uid: str = "uid-1") -> None:
+        super().__init__("scheduler.grove.io/v1alpha1", "PodGang", name, namespace)
+        self.object["metadata"] |= {"uid": uid, "generation": 1}
+        self.object["spec"] = {"podgroups": []}
+
+    def group(self, role: str, least: int, pods: int | None = None, required: str = "", preferred: str = "") -> Self:
+        """With a pod group of so many pods, of which `least` are the minimum."""
+        metadata = self.object["metadata"]
+        name = f"{metadata['name']}-{role}"
+        references = [
+            {"namespace": metadata["namespace"], "name": f"{name}-{i}"} for i in range(least if pods is None else pods)
+        ]
+        group: Json = {"name": name, "minReplicas": least, "podReferences": references}
+        self.object["spec"]["podgroups"].append(group | _packed(required, preferred))
+        return self
+
+    def packed(self, required: str = "", preferred: str = "") -> Self:
+        """As a whole in one domain of a node label."""
+        self.object["spec"] |= _packed(required, preferred)
+        return self
+
+    def config(self, name: str, roles: list[str], required: str = "", preferred: str = "") -> Self:
+        """With some of its groups packed together."""
+        own = self.object["metadata"]["name"]
+        config: Json = {"name": f"{own}-{name}", "podGroupNames": [f"{own}-{role}" for role in roles]}
+        configs = self.object["spec"].setdefault("topologyConstraintGroupConfigs", [])
+        configs.append(config | _packed(required, preferred))
+        return self
+
+    def priority(self, name: str) -> Self:
+        """With a priority class."""
+        self.object["spec"]["priorityClassName"] = name
+        return self
+
+    def backend(self, name: str) -> Self:
+        """For a backend."""
+        return self.label("grove.io/scheduler-backend", name)
+
+
+def _packed(required: str, preferred: str) -> Json:
+    pack = {key: value for key, value in (("required", required), ("preferred", preferred)) if value}
+    return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
+
+
+def gang(name: str, namespace: str = "default", uid: str = "uid-1") -> GangBuilder:
+    """A PodGang."""
+    return GangBuilder(name, namespace, uid)

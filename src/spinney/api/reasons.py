@@ -32,6 +32,21 @@ FAILED = "Failed"
 # PodGang: reasons
 PODS_CREATION_PENDING = "PodGangPodsCreationPending"
 PODS_CREATED = "PodGangPodsCreated"
+SYNCED = "Synced"
+NOT_SERVED = "NotServed"
+NOT_EXPRESSIBLE = "NotExpressible"
+NAME_TAKEN = "NameTaken"
+SYNC_FAILED = "SyncFailed"
+SCHEDULER_SILENT = "SchedulerSilent"
+DOES_NOT_FIT_YET = "DoesNotFitYet"
+WAITS_FOR_OTHER_GANG = "WaitsForOtherGang"
+NEVER_BOUND = "NeverBound"
+NOTHING_LOST = "NothingLost"
+FEATURES_LOST = "FeaturesLost"
+# Events of a backend on a gang.
+BACKEND_SYNCED = "BackendSynced"
+BACKEND_FAILED = "BackendFailed"
+RECREATED = "Recreated"
 
 # PodClique
 CLIQUE_SCHEDULED = "PodCliqueScheduled"

@@ -1,0 +1,57 @@
+"""What admission asks about a set: may its backend take it, and what does a gang of it have to carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spinney.api.grove import PodCliqueSet
+from spinney.api.labels import ALLOW_DOWNGRADE
+from spinney.api.meta import Json
+from spinney.backends.asks import asked_by_set
+from spinney.backends.capabilities import lost
+from spinney.backends.interface import Backend, Problem
+from spinney.backends.served import Served
+
+
+@dataclass(frozen=True)
+class Review:
+    """Problems refuse the set; warnings are told to whoever applied it."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
+    """Whether a backend can place a set: what it cannot express is refused, or lost where the set allows it."""
+    capabilities = backend.capabilities(served)
+    found = backend.check(pcs, served)
+    warnings = []
+    if capabilities.api:
+        found += tuple(
+            Problem(
+                loss.field,
+                f"{loss.sentence(backend.name, capabilities.api)}; choose another backend, or set the annotation "
+                f'{ALLOW_DOWNGRADE}: "true" to go without',
+                waivable=True,
+            )
+            for loss in lost(asked_by_set(pcs), capabilities)
+        )
+    elif backend.resources:
+        named = ", ".join(dict.fromkeys(resource.api_version for resource in backend.resources))
+        warnings.append(f"the cluster serves no API of backend {backend.name} ({named}); its gangs will wait for it")
+    if allows_downgrade(pcs.metadata.annotations):
+        warnings += [f"lost: {problem.message}" for problem in found if problem.waivable]
+        found = tuple(problem for problem in found if not problem.waivable)
+    return Review(found, tuple(warnings))
+
+
+def allows_downgrade(annotations: Mapping[str, str]) -> bool:
+    """Whether a set, or a gang of it, may lose what its scheduler cannot express."""
+    return annotations.get(ALLOW_DOWNGRADE) == "true"
+
+
+def gang_annotations(backend: Backend, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+    """All that a PodGang must carry for its backend; `pod_specs` is by pod group name."""
+    opted = {ALLOW_DOWNGRADE: "true"} if allows_downgrade(pcs.metadata.annotations) else {}
+    return {**backend.gang_annotations(pcs, pod_specs), **opted}

@@ -1,0 +1,88 @@
+"""What a set or a gang asks its scheduler for, feature by feature, each with the field that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from spinney.api.grove import PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.backends.capabilities import Feature, Loss
+
+_GANG = (Feature.GANG_REQUIRED, Feature.GANG_PREFERRED)
+_CONFIG = (Feature.CONFIG_REQUIRED, Feature.CONFIG_PREFERRED)
+_GROUP = (Feature.GROUP_REQUIRED, Feature.GROUP_PREFERRED)
+
+
+class Constraint(Protocol):
+    """A topology constraint of a set (domain names) or of a gang (node label keys)."""
+
+    @property
+    def required(self) -> str: ...
+    @property
+    def preferred(self) -> str: ...
+
+
+def packed(constraint: Constraint | None) -> tuple[str, str]:
+    """What a constraint names, required and preferred; empty where there is none."""
+    return (constraint.required, constraint.preferred) if constraint else ("", "")
+
+
+def packed_whole(gang: PodGang) -> tuple[str, str]:
+    """The keys that bind all pods of a gang: for a gang of one role, what binds the role binds the gang.
+
+    A role's key is never broader than its gang's, so the role's says it all.
+    """
+    required, preferred = packed(gang.spec.topology_constraint)
+    if len(gang.spec.podgroups) != 1:
+        return required, preferred
+    own_required, own_preferred = packed(gang.spec.podgroups[0].topology_constraint)
+    return own_required or required, own_preferred or preferred
+
+
+def asked_by_gang(gang: PodGang) -> tuple[Loss, ...]:
+    """Everything a PodGang asks for that some scheduler cannot express."""
+    return tuple(_gang_asks(gang))
+
+
+def _gang_asks(gang: PodGang) -> Iterator[Loss]:
+    spec = gang.spec
+    groups = spec.podgroups
+    if len(groups) > 1:
+        yield Loss(Feature.TOGETHER, "spec.podgroups", f"{len(groups)} roles")
+    yield from _topology("spec.topologyConstraint.packConstraint", spec.topology_constraint, _GANG)
+    for index, config in enumerate(spec.topology_constraint_group_configs):
+        path = f"spec.topologyConstraintGroupConfigs[{index}].topologyConstraint.packConstraint"
+        yield from _topology(path, config.topology_constraint, _CONFIG)
+    for index, group in enumerate(groups):
+        path = f"spec.podgroups[{index}]"
+        level = _GANG if len(groups) == 1 else _GROUP
+        yield from _topology(f"{path}.topologyConstraint.packConstraint", group.topology_constraint, level)
+        if group.min_replicas == 0:
+            yield Loss(Feature.ZERO_MINIMUM, f"{path}.minReplicas", "0")
+
+
+def asked_by_set(pcs: PodCliqueSet) -> tuple[Loss, ...]:
+    """Everything a PodCliqueSet will make its gangs ask for; topology by the domain names the user wrote."""
+    return tuple(_set_asks(pcs))
+
+
+def _set_asks(pcs: PodCliqueSet) -> Iterator[Loss]:
+    template = pcs.spec.template
+    groups = template.pod_clique_scaling_groups
+    alone = len(template.cliques) == 1 and all(group.min_available == 1 for group in groups)
+    if not alone:
+        yield Loss(Feature.TOGETHER, "spec.template.cliques", f"{len(template.cliques)} roles")
+    yield from _topology("spec.template.topologyConstraint.pack", template.topology_constraint, _GANG)
+    for index, group in enumerate(groups):
+        where = f"spec.template.podCliqueScalingGroups[{index}].topologyConstraint.pack"
+        yield from _topology(where, group.topology_constraint, _CONFIG)
+    for index, clique in enumerate(template.cliques):
+        where = f"spec.template.cliques[{index}].topologyConstraint.pack"
+        yield from _topology(where, clique.topology_constraint, _GANG if alone else _GROUP)
+
+
+def _topology(path: str, constraint: Constraint | None, features: tuple[Feature, Feature]) -> Iterator[Loss]:
+    for strength, value, feature in zip(("required", "preferred"), packed(constraint), features, strict=True):
+        if value:
+            yield Loss(feature, f"{path}.{strength}", value)

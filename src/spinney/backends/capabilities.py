@@ -1,0 +1,70 @@
+"""What a scheduler can express of a gang, as data: admission, conditions and the documentation read the same table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Feature(StrEnum):
+    """One thing that a gang can ask for; the value is how a sentence names it."""
+
+    TOGETHER = "all roles together or none"
+    GROUP_MINIMUM = "a minimum for each role"
+    ZERO_MINIMUM = "roles without a minimum"
+    MUTABLE_MINIMUM = "minimums that change later"
+    GANG_REQUIRED = "required topology for the gang"
+    GANG_PREFERRED = "preferred topology for the gang"
+    CONFIG_REQUIRED = "required topology for a group of roles"
+    CONFIG_PREFERRED = "preferred topology for a group of roles"
+    GROUP_REQUIRED = "required topology for a role"
+    GROUP_PREFERRED = "preferred topology for a role"
+    PRIORITY = "a priority for the gang"
+    QUEUE = "a queue"
+    REUSE = "taking over the place of the gang it replaces"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What one scheduler, in the API version a cluster serves, makes of a gang."""
+
+    # The API version that is written; empty where the cluster serves none that would do.
+    api: str
+    features: frozenset[Feature]
+    # Pods beyond the minimum must stay gated until the gang is bound, because they would take the gang's room.
+    surplus_held: bool = False
+    # One gated pod holds the whole gang: pods that stay gated must not belong to it.
+    gates_couple: bool = False
+    # Half-placed gangs block each other for good: gangs are released one after the other.
+    one_at_a_time: bool = False
+    # The most roles that can be told apart; 0 is no limit.
+    max_groups: int = 0
+    # Where the scheduler says what became of a gang.
+    status: str = "pods"
+    # What a reader should know before choosing it.
+    remarks: tuple[str, ...] = ()
+
+    def has(self, feature: Feature) -> bool:
+        """Whether a feature is expressible."""
+        return feature in self.features
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something a gang asks for and its scheduler cannot express."""
+
+    feature: Feature
+    # The field that asks, in the object that was looked at.
+    field: str
+    asked: str
+
+    def sentence(self, backend: str, api: str) -> str:
+        """What is lost and with whom, for a condition or an admission error."""
+        target = f"{backend} ({api})" if api else backend
+        return f"{self.field}: {self.asked!r} asks for {self.feature.value}, which {target} cannot express"
+
+
+def lost(asks: Iterable[Loss], capabilities: Capabilities) -> tuple[Loss, ...]:
+    """Those of the asks that cannot be met."""
+    return tuple(ask for ask in asks if not capabilities.has(ask.feature))

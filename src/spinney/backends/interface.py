@@ -1,0 +1,150 @@
+"""What a backend is: the pure half that the operator loads, and that its controller runs on.
+
+A backend is any object with these members, registered under the entry point group `spinney.backends`. Nothing in it
+does I/O: what it must know of the cluster is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Json, Resource
+from spinney.api.podgang import PodGang
+from spinney.backends.capabilities import Capabilities, Loss
+from spinney.backends.served import Served
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a set is refused: the field, and what to do. A set may opt in to losing what is `waivable`."""
+
+    field: str
+    message: str
+    waivable: bool = False
+
+
+class Change(StrEnum):
+    """What can be done where an object differs from the wanted one."""
+
+    PATCH = "patch"
+    # Its spec cannot change, but it can be deleted and made again under its pods.
+    REPLACE = "replace"
+    # It can neither change nor go while its pods exist: a difference is only reported.
+    KEEP = "keep"
+    # Nobody reads it once it is there: a difference does not matter.
+    ONCE = "once"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One object that should exist. A None in the body stands for a field that must be absent."""
+
+    resource: Resource
+    body: Json
+    change: Change = Change.PATCH
+    # Fields that the API server drops without a word where a feature gate is off, and what is lost with them.
+    gated: Mapping[str, Loss | None] = field(default_factory=dict)
+    # Fields of the spec that hold one of several members, and keep to the one they were made with.
+    unions: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The object's namespace, empty for cluster-scoped kinds."""
+        return str(self.body["metadata"].get("namespace", ""))
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A gang in the words of one scheduler: its objects in the order of creation, and what did not fit."""
+
+    objects: tuple[Wanted, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether the scheduler's objects let a gang start, and why not; the message carries the scheduler's own words."""
+
+    ready: bool
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a backend may know of the cluster when it translates: what is served, and its own topology objects."""
+
+    served: Served
+    topology: Sequence[Json] = field(default_factory=tuple)
+
+
+class Backend(Protocol):
+    """One scheduler."""
+
+    @property
+    def name(self) -> str:
+        """The value of the label `grove.io/scheduler-backend`."""
+
+    @property
+    def gate(self) -> str:
+        """The scheduling gate that its pods are created with."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Every resource it may write or look at; what of them is served is told back to it."""
+
+    @property
+    def lease(self) -> str:
+        """The Lease that its scheduler renews while it runs, in any namespace; empty where it has none."""
+
+    def claims(self, scheduler_name: str) -> bool:
+        """Whether pods that name this scheduler are its own. The empty name is nobody's: it means the default."""
+
+    def scheduler_name(self, requested: str) -> str:
+        """The `schedulerName` its pods carry, where the set asks for `requested` (which may be another's)."""
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """What it can express on a cluster that serves this."""
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """What is wrong with a set for this scheduler; asked at admission."""
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """What a PodGang must carry so that it can be translated without its set; `pod_specs` is by pod group name."""
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod as its scheduler wants it, asked just before creation; the gate is there, labels are final."""
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """The scheduler's objects for a gang."""
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """Whether the gang may start, given its objects as they are now, in the order of `translate`."""
+
+
+@runtime_checkable
+class TopologyAware(Protocol):
+    """A backend whose scheduler has topology objects of its own, which are written or only checked."""
+
+    @property
+    def topology_resource(self) -> Resource:
+        """Where those objects are served."""
+
+    @property
+    def topology_scheduler(self) -> str:
+        """The name a ClusterTopologyBinding calls this scheduler by."""
+
+    def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
+        """The object to write for a binding, or None where someone else writes it."""
+
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+        """What in the scheduler's objects contradicts a binding; empty when in sync."""

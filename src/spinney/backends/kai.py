@@ -1,0 +1,183 @@
+"""KAI: one `scheduling.run.ai` PodGroup per gang, with a subgroup per role and a parent per group of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import yaml
+
+from spinney.api import labels
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.kai import PodGroup, Topology
+from spinney.api.meta import Json, Resource
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang, TopologyConstraint
+from spinney.backends.asks import packed
+from spinney.backends.capabilities import Capabilities, Feature
+from spinney.backends.interface import Change, Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.pods import edited
+from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.readiness import all_exist, condition_message
+from spinney.backends.served import Served
+
+_QUEUE_KEYS = (labels.QUEUE,)
+
+
+class Kai:
+    """The backend for KAI, and for Spinney's own scheduler, which speaks KAI's API."""
+
+    name = "kai"
+    gate = labels.KAI_GATE
+    lease = labels.KAI_SCHEDULER
+    resources: tuple[Resource, ...] = (PodGroup.resource, Topology.resource)
+    topology_resource = Topology.resource
+    topology_scheduler = labels.KAI_SCHEDULER
+
+    def claims(self, scheduler_name: str) -> bool:
+        """KAI's own name, and the one Grove's documents use."""
+        return scheduler_name in (labels.KAI_SCHEDULER, "grove-scheduler")
+
+    def scheduler_name(self, requested: str) -> str:
+        """Always KAI's: it takes no pods of another name."""
+        return labels.KAI_SCHEDULER
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """Everything: the PodGang's shape is KAI's own."""
+        api = PodGroup.resource.api_version if served.has(PodGroup.resource) else ""
+        return Capabilities(api, frozenset(Feature), status="PodGroup status, pods")
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """One queue for the whole set."""
+        return queue_conflicts(pcs, _QUEUE_KEYS)
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """The queue, which the set may name on its cliques only."""
+        queue = queue_of(pcs, _QUEUE_KEYS)
+        return {labels.QUEUE: queue} if queue else {}
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod as member of its subgroup, which the grouper leaves alone."""
+        return edited(
+            pod,
+            labels={labels.SUBGROUP: pod["metadata"]["labels"][labels.PODCLIQUE]},
+            annotations={labels.POD_GROUP: group_name(gang), labels.SKIP_PODGROUPER: "true"},
+            spec={"schedulerName": labels.KAI_SCHEDULER},
+        )
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """The PodGroup; nothing is lost."""
+        spec = gang.spec
+        body: Json = {
+            "metadata": {
+                "name": group_name(gang),
+                "namespace": gang.namespace,
+                "labels": dict(gang.metadata.labels),
+                "annotations": {
+                    labels.TOP_OWNER: _top_owner(gang),
+                    labels.REUSE_RESERVATION: _reused(gang),
+                },
+                "ownerReferences": [controller_reference(gang)],
+            },
+            "spec": {
+                "minMember": sum(group.min_replicas for group in spec.podgroups),
+                "queue": _queue(gang),
+                "priorityClassName": spec.priority_class_name or None,
+                "topologyConstraint": _constraint(gang, spec.topology_constraint),
+                "subGroups": _subgroups(gang),
+            },
+        }
+        return Translation((Wanted(PodGroup.resource, body),))
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """The PodGroup exists; what the scheduler says about it is passed on."""
+        return all_exist(found, condition_message(found, "schedulingConditions"))
+
+    def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
+        """A KAI Topology of the binding's name, with its levels in the same order."""
+        body: Json = {
+            "metadata": {"name": binding.name, "ownerReferences": [controller_reference(binding)]},
+            "spec": {"levels": _levels(binding)},
+        }
+        # KAI refuses a change of levels.
+        return Wanted(Topology.resource, body, change=Change.REPLACE)
+
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+        """Whether the Topology of that name has the binding's levels."""
+        for topology in found:
+            if topology["metadata"]["name"] != reference:
+                continue
+            levels = [level.get("nodeLabel") for level in topology.get("spec", {}).get("levels") or ()]
+            wanted = [level["nodeLabel"] for level in _levels(binding)]
+            return "" if levels == wanted else f"Topology {reference} has the levels {levels}, the binding {wanted}"
+        return f"Topology {reference} does not exist"
+
+
+BACKEND = Kai()
+
+
+def group_name(gang: PodGang) -> str:
+    """KAI's own name for the group of an owner, so that its grouper would find the same one."""
+    return f"pg-{gang.name}-{gang.uid}"
+
+
+def _queue(gang: PodGang) -> str:
+    metadata = gang.metadata
+    return metadata.annotations.get(labels.QUEUE) or metadata.labels.get(labels.QUEUE) or labels.DEFAULT_QUEUE
+
+
+def _subgroups(gang: PodGang) -> list[Json]:
+    configs = gang.spec.topology_constraint_group_configs
+    parents = {name: config.name for config in configs for name in config.pod_group_names}
+    groups = [
+        {
+            "name": config.name,
+            "minSubGroup": len(config.pod_group_names),
+            "topologyConstraint": _constraint(gang, config.topology_constraint),
+        }
+        for config in configs
+    ]
+    groups += [
+        {
+            "name": group.name,
+            "minMember": group.min_replicas,
+            "parent": parents.get(group.name),
+            "topologyConstraint": _constraint(gang, group.topology_constraint),
+        }
+        for group in gang.spec.podgroups
+    ]
+    # Inside a list a None has nothing to remove: the list is replaced whole.
+    return [{key: value for key, value in group.items() if value is not None} for group in groups]
+
+
+def _constraint(gang: PodGang, constraint: TopologyConstraint | None) -> Json | None:
+    required, preferred = packed(constraint)
+    if not required and not preferred:
+        return None
+    annotations = gang.metadata.annotations
+    levels = {
+        "topology": annotations.get(labels.TOPOLOGY_NAME) or annotations.get(labels.TOPOLOGY),
+        "requiredTopologyLevel": required,
+        "preferredTopologyLevel": preferred,
+    }
+    return {key: value for key, value in levels.items() if value}
+
+
+def _levels(binding: ClusterTopologyBinding) -> list[Json]:
+    return [{"nodeLabel": level.key} for level in binding.spec.levels]
+
+
+def _top_owner(gang: PodGang) -> str:
+    resource = PodGang.resource
+    owner = {
+        "name": gang.name,
+        "uid": gang.uid,
+        "group": resource.group,
+        "version": resource.version,
+        "kind": resource.kind,
+    }
+    return yaml.safe_dump(owner, sort_keys=False)
+
+
+def _reused(gang: PodGang) -> str | None:
+    reference = gang.spec.reuse_reservation_ref
+    return f"{reference.namespace}/{reference.name}" if reference else None

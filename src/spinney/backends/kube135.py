@@ -1,0 +1,73 @@
+"""Kubernetes 1.35: one Workload with one group for the whole gang.
+
+A Workload's groups know nothing of each other, so the roles of a gang are flattened into one group whose minimum is
+the sum of theirs. That is exact as long as only the minimum of each role is let go at first: the surplus is linked as
+well, but stays gated until the gang is bound.
+"""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json, Resource
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang
+from spinney.api.scheduling import WorkloadV1alpha1
+from spinney.backends.capabilities import Capabilities, Feature
+from spinney.backends.interface import Change, Wanted
+
+GROUP = "gang"
+
+
+class Kubernetes135:
+    """`scheduling.k8s.io/v1alpha1`."""
+
+    resources: tuple[Resource, ...] = (WorkloadV1alpha1.resource,)
+    capabilities = Capabilities(
+        WorkloadV1alpha1.resource.api_version,
+        frozenset({Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY}),
+        surplus_held=True,
+        one_at_a_time=True,
+        remarks=("needs the feature gates GenericWorkload and GangScheduling", "priority by pods only"),
+    )
+
+    def objects(self, gang: PodGang) -> tuple[Wanted, ...]:
+        """The Workload."""
+        body: Json = {
+            "metadata": metadata(gang, gang.name),
+            "spec": {
+                "controllerRef": controller(gang),
+                "podGroups": [{"name": GROUP, "policy": policy(total_minimum(gang))}],
+            },
+        }
+        return (Wanted(WorkloadV1alpha1.resource, body, change=Change.REPLACE),)
+
+    def link(self, pod: Json, gang: PodGang) -> Json:
+        """Every pod is a member."""
+        return {"workloadRef": {"name": gang.name, "podGroup": GROUP}}
+
+
+SHAPE = Kubernetes135()
+
+
+def metadata(gang: PodGang, name: str) -> Json:
+    """Metadata of an object that belongs to a gang and goes with it."""
+    return {
+        "name": name,
+        "namespace": gang.namespace,
+        "labels": dict(gang.metadata.labels),
+        "ownerReferences": [controller_reference(gang)],
+    }
+
+
+def controller(gang: PodGang) -> Json:
+    """The `controllerRef` of a Workload."""
+    return {"apiGroup": PodGang.resource.group, "kind": PodGang.resource.kind, "name": gang.name}
+
+
+def total_minimum(gang: PodGang) -> int:
+    """The pods a gang cannot do without, over all roles."""
+    return sum(group.min_replicas for group in gang.spec.podgroups)
+
+
+def policy(minimum: int) -> Json:
+    """A gang of at least so many; without a minimum, pods one by one (a gang of 0 is refused)."""
+    return {"gang": {"minCount": minimum}} if minimum > 0 else {"basic": {}}

@@ -1,0 +1,186 @@
+"""The one place where backends are registered, found by name and chosen for a set.
+
+Built-in and third-party backends come through the same door, the entry point group `spinney.backends`. Importing this
+module loads nothing: `Registry.load` does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from spinney.api.grove import PodCliqueSet
+from spinney.api.labels import SCHEDULER_BACKEND
+from spinney.api.meta import Resource
+from spinney.backends.interface import Backend
+
+GROUP = "spinney.backends"
+FALL_BACK = "kai"
+KUBE_SCHEDULER = "default-scheduler"
+
+_MEMBERS = (
+    "name",
+    "gate",
+    "resources",
+    "lease",
+    "claims",
+    "scheduler_name",
+    "capabilities",
+    "check",
+    "gang_annotations",
+    "prepare",
+    "translate",
+    "ready",
+)
+
+
+class MixedSchedulers(ValueError):
+    """The cliques of one set name different schedulers."""
+
+    def __init__(self, by_scheduler: dict[str, list[str]]) -> None:
+        found = "; ".join(f"{name!r} in {', '.join(cliques)}" for name, cliques in sorted(by_scheduler.items()))
+        super().__init__(
+            "spec.template.cliques[].spec.podSpec.schedulerName: all cliques of a set must name the same scheduler, "
+            f"found {found}; a gang is placed by one scheduler"
+        )
+
+
+class UnknownBackend(ValueError):
+    """A set asks, by annotation, for a backend that is not registered."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"metadata.annotations[{SCHEDULER_BACKEND}]: no backend {name!r} is registered, only {', '.join(known)}"
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which backend takes a set, the `schedulerName` of its pods, and what the user should be told about it."""
+
+    backend: Backend
+    scheduler_name: str
+    why: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An entry point that could not become a backend, and why."""
+
+    name: str
+    origin: str
+    why: str
+
+
+class Registry:
+    """The registered backends, in the order that settles ties."""
+
+    def __init__(
+        self, backends: Iterable[Backend], *, fall_back: str = FALL_BACK, broken: Sequence[Broken] = ()
+    ) -> None:
+        self._backends: dict[str, Backend] = {}
+        self._fall_back = fall_back
+        self._choices: dict[tuple[str, str], Choice] = {}
+        self.broken = list(broken)
+        for backend in backends:
+            self._register(backend)
+
+    @classmethod
+    def load(cls, *, fall_back: str = FALL_BACK) -> Registry:
+        """Every backend that an installed package registers: ours first, then others, each by name."""
+        backends: list[Backend] = []
+        broken: list[Broken] = []
+        for entry in sorted(entry_points(group=GROUP), key=_rank):
+            try:
+                backends.append(_checked(entry.load()))
+            except Exception as error:  # a third party's import may fail in any way, and must not stop the others
+                broken.append(Broken(entry.name, entry.value, f"{type(error).__name__}: {error}"))
+        return cls(backends, fall_back=fall_back, broken=broken)
+
+    def _register(self, backend: Backend) -> None:
+        taken = self._backends.get(backend.name)
+        if taken is not None:
+            why = f"the name is taken by {type(taken).__module__}.{type(taken).__qualname__}"
+            self.broken.append(Broken(backend.name, f"{type(backend).__module__}.{type(backend).__qualname__}", why))
+            return
+        self._backends[backend.name] = backend
+
+    def __iter__(self) -> Iterator[Backend]:
+        return iter(self._backends.values())
+
+    def get(self, name: str) -> Backend | None:
+        """The backend of that name."""
+        return self._backends.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all backends, in order."""
+        return tuple(self._backends)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Every resource that any backend wants to know about."""
+        return tuple(dict.fromkeys(resource for backend in self for resource in backend.resources))
+
+    def choose(self, pcs: PodCliqueSet, default_profile: str = "") -> Choice:
+        """The backend for a set; raises `MixedSchedulers` or `UnknownBackend`, which are admission errors."""
+        override = pcs.metadata.annotations.get(SCHEDULER_BACKEND, "")
+        requested = requested_scheduler(pcs, default_profile)
+        known = self._choices.get((override, requested))
+        if known is None:
+            known = self._choices[override, requested] = self._choose(override, requested)
+        return known
+
+    def _choose(self, override: str, requested: str) -> Choice:
+        if override:
+            backend = self._backends.get(override)
+            if backend is None:
+                raise UnknownBackend(override, self.names)
+            return Choice(backend, backend.scheduler_name(requested), f"the annotation {SCHEDULER_BACKEND} names it")
+        claimers = [backend for backend in self if backend.claims(requested)]
+        if not claimers:
+            return self._fallen_back(requested)
+        first, *others = claimers
+        warnings = (
+            (
+                f"schedulerName {requested!r} is claimed by {' and '.join(b.name for b in claimers)}; {first.name} was "
+                f"registered first and takes it (set the annotation {SCHEDULER_BACKEND} to choose)",
+            )
+            if others
+            else ()
+        )
+        return Choice(first, first.scheduler_name(requested), f"it claims schedulerName {requested!r}", warnings)
+
+    def _fallen_back(self, requested: str) -> Choice:
+        backend = self._backends[self._fall_back]
+        name = backend.scheduler_name(requested)
+        warning = (
+            f"no backend claims schedulerName {requested!r}; {backend.name} takes it and pods get schedulerName "
+            f"{name!r} (registered: {', '.join(self.names)})"
+        )
+        return Choice(backend, name, "no backend claims the scheduler's name", (warning,))
+
+
+def requested_scheduler(pcs: PodCliqueSet, default_profile: str = "") -> str:
+    """The scheduler that all cliques of a set name; an empty name means the default profile, else kube-scheduler."""
+    by_scheduler: dict[str, list[str]] = defaultdict(list)
+    for clique in pcs.spec.template.cliques:
+        named = str(clique.spec.pod_spec.get("schedulerName") or "")
+        by_scheduler[named or default_profile or KUBE_SCHEDULER].append(clique.name)
+    if len(by_scheduler) > 1:
+        raise MixedSchedulers(by_scheduler)
+    return next(iter(by_scheduler), default_profile or KUBE_SCHEDULER)
+
+
+def _rank(entry: EntryPoint) -> tuple[bool, str]:
+    return not entry.value.startswith("spinney.backends."), entry.name
+
+
+def _checked(candidate: Backend) -> Backend:
+    missing = [member for member in _MEMBERS if not hasattr(candidate, member)]
+    if missing:
+        raise TypeError(f"a backend needs {', '.join(missing)}; see spinney.backends.interface.Backend")
+    return candidate
