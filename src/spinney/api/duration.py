@@ -1,0 +1,92 @@
+"""Go durations, as Kubernetes writes them (`4h0m0s`, `1.5s`, `300ms`), and Prometheus ones (`1w2d`)."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_PROMETHEUS = re.compile(r"^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$")
+_PROMETHEUS_SECONDS = (31_536_000.0, 604_800.0, 86_400.0, 3_600.0, 60.0, 1.0, 0.001)
+_LARGEST = (1 << 63) - 1
+
+
+class DurationError(ValueError):
+    """Text that is not a duration."""
+
+
+def parse(text: str) -> int:
+    """Nanoseconds: `1h30m` → 5400000000000."""
+    rest = text[1:] if text[:1] in "+-" else text
+    if rest == "0":
+        return 0
+    total = Fraction(0)
+    at = 0
+    while at < len(rest):
+        found = _PART.match(rest, at)
+        if not found:
+            break
+        total += Fraction(found[1]) * _UNITS[found[2]]
+        at = found.end()
+    if at == 0 or at < len(rest) or total > _LARGEST:
+        raise DurationError(
+            f"duration {text!r} cannot be read: expected numbers with units out of ns, us, ms, s, m, h "
+            "(30s, 1h30m, 1.5h)"
+        )
+    return -int(total) if text[:1] == "-" else int(total)
+
+
+def seconds(text: str) -> float:
+    """Seconds: `1m30s` → 90.0."""
+    return parse(text) / 1_000_000_000
+
+
+def render(nanoseconds: int) -> str:
+    """The form that Go writes: 5400000000000 → `1h30m0s`, 1500000 → `1.5ms`, 0 → `0s`."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, left = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    for unit, size, below in (("ns", 1, 1_000), ("µs", 1_000, 1_000_000), ("ms", 1_000_000, 1_000_000_000)):
+        if left < below:
+            return f"{sign}{_decimal(left, size)}{unit}"
+    minutes, rest = divmod(left, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, _UNITS['s'])}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def from_seconds(amount: float) -> str:
+    """Seconds in the form that Go writes: 90 → `1m30s`."""
+    return render(round(amount * 1_000_000_000))
+
+
+def _decimal(amount: int, size: int) -> str:
+    """An amount in units of a power of ten, without trailing zeros."""
+    whole, part = divmod(amount, size)
+    if not part:
+        return str(whole)
+    return f"{whole}.{str(part).zfill(len(str(size)) - 1).rstrip('0')}"
+
+
+def prometheus_seconds(text: str) -> float:
+    """Seconds of a Prometheus duration, whose units run from years to milliseconds: `1w` → 604800.0."""
+    if text == "0":
+        return 0.0
+    found = _PROMETHEUS.match(text)
+    if not text or not found:
+        raise DurationError(
+            f"duration {text!r} cannot be read: expected numbers with units y, w, d, h, m, s, ms (1w2d)"
+        )
+    return sum(int(number) * size for number, size in zip(found.groups(), _PROMETHEUS_SECONDS, strict=True) if number)
