@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from spinney.api.meta import Condition, Json, Object, Resource, Struct
+from spinney.api.meta import Conditions, Json, Object, Resource, Struct
 from spinney.api.resource import ResourceClaimTemplateSpec
 from spinney.api.schema import (
     AGE,
@@ -246,7 +246,7 @@ class PodGangSummary(Struct, frozen=True):
 
     name: Annotated[str, REQUIRED] = ""
     phase: Annotated[str, enum("Pending", "Starting", "Running", "Failed", "Succeeded"), REQUIRED] = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
 
 
 class ReplicaUpdate(Struct, frozen=True):
@@ -273,7 +273,7 @@ class PodCliqueSetStatus(Struct, frozen=True):
     """How a set does; `ready` is the `available/wanted` of `kubectl get pcs`."""
 
     observed_generation: Int64 | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     last_errors: tuple[LastError, ...] = ()
     replicas: Int32 = 0
     ready: str = ""
@@ -353,7 +353,7 @@ class PodCliqueStatus(Struct, frozen=True):
     schedule_gated_replicas: Annotated[Int32, default(0), REQUIRED] = 0
     scheduled_replicas: Annotated[Int32, default(0), REQUIRED] = 0
     hpa_pod_selector: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     current_pod_clique_set_generation_hash: str = ""
     current_pod_template_hash: str = ""
     update_progress: CliqueUpdateProgress | None = None
@@ -418,7 +418,7 @@ class PodCliqueScalingGroupStatus(Struct, frozen=True):
     selector: str = ""
     observed_generation: Int64 | None = None
     last_errors: tuple[LastError, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     current_pod_clique_set_generation_hash: str = ""
     update_progress: GroupUpdateProgress | None = None
 
@@ -482,7 +482,7 @@ class ClusterTopologyBindingStatus(Struct, frozen=True):
     """How the binding and the schedulers' topologies agree."""
 
     observed_generation: Int64 | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     scheduler_topology_statuses: tuple[SchedulerTopologyStatus, ...] = ()
 
 

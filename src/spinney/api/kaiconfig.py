@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from spinney.api.meta import Condition, Json, Object, Resource, Struct
+from spinney.api.meta import Conditions, Json, Object, Resource, Struct
 from spinney.api.quantity import Quantity, ResourceList
 from spinney.api.schema import ATOMIC, REQUIRED, Column, Definition, Int32, Int64, enum, list_map, schema
 
@@ -454,7 +454,7 @@ class ConfigSpec(Struct, frozen=True):
 class DeploymentStatus(Struct, frozen=True):
     """Whether what was asked for is there and works."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
 
 
 class Config(Object, frozen=True):

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-# Objects as they are on the wire, where no type of ours fits (a user's pod spec, a patch).
-Json = dict[str, Any]
+from spinney.api.schema import CONDITION_REASON, NODE_LABEL, REQUIRED, Int64, Json, enum, list_map, schema
+
+__all__ = [
+    "Condition",
+    "Conditions",
+    "Json",
+    "Object",
+    "ObjectMeta",
+    "OwnerReference",
+    "Resource",
+    "Struct",
+    "convert",
+    "decode",
+    "encode",
+    "without_nulls",
+]
 
 
 class Struct(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", kw_only=True):
@@ -108,12 +122,15 @@ class Object(Struct, frozen=True):
 class Condition(Struct, frozen=True):
     """One entry of `status.conditions`."""
 
-    type: str = ""
-    status: str = ""
-    observed_generation: int = 0
-    last_transition_time: datetime | None = None
-    reason: str = ""
-    message: str = ""
+    type: Annotated[str, schema(maxLength=316, pattern=NODE_LABEL), REQUIRED] = ""
+    status: Annotated[str, enum("True", "False", "Unknown"), REQUIRED] = ""
+    observed_generation: Annotated[Int64, schema(minimum=0)] = 0
+    last_transition_time: Annotated[datetime | None, REQUIRED] = None
+    reason: Annotated[str, schema(minLength=1, maxLength=1024, pattern=CONDITION_REASON), REQUIRED] = ""
+    message: Annotated[str, schema(maxLength=32768), REQUIRED] = ""
+
+
+Conditions = Annotated[tuple[Condition, ...], list_map("type")]
 
 
 T = TypeVar("T")

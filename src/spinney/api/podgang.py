@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from spinney.api.meta import Condition, Object, Resource, Struct
+from spinney.api.meta import Conditions, Object, Resource, Struct
 from spinney.api.schema import AGE, REQUIRED, Column, Definition, Int32
 
 GROUP = "scheduler.grove.io"
@@ -72,7 +72,7 @@ class PodGangStatus(Struct, frozen=True):
     """How a gang does."""
 
     phase: Annotated[str, REQUIRED] = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: Conditions = ()
     placement_score: float | None = None
 
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from spinney.api.meta import Json
+# Objects as they are on the wire, where no type of ours fits (a user's pod spec, a patch).
+Json = dict[str, Any]
 
 REQUIRED = Meta(extra={"required": True})
 ATOMIC = Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})
@@ -50,6 +51,7 @@ def rule(cel: str, message: str, **more: Any) -> Json:
 Int32 = Annotated[int, schema(format="int32")]
 Int64 = Annotated[int, schema(format="int64")]
 
+CONDITION_REASON = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 NODE_LABEL = (
     "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
 )
