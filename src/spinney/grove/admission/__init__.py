@@ -1,0 +1,1 @@
+"""What happens to a PodCliqueSet before it is stored: defaults, checks, protection of what the operator manages."""

@@ -1,0 +1,168 @@
+"""Checks of a set's cliques: names, counts, start-up order, autoscaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.grove.admission import podspecs, syntax
+from spinney.grove.admission.problems import Problems
+
+EXPLICIT = "CliqueStartupTypeExplicit"
+
+
+def check(template: Json, path: str, problems: Problems) -> None:
+    """Every rule that looks at cliques alone."""
+    cliques: list[Json] = template.get("cliques") or []
+    if not cliques:
+        problems.required(path, "at least one PodClique must be defined; add an entry with a name and a spec")
+    names: set[str] = set()
+    roles: set[str] = set()
+    for position, clique in enumerate(cliques):
+        here = f"{path}[{position}]"
+        _check_name(clique.get("name"), names, f"{here}.name", problems)
+        _check_metadata(clique, here, problems)
+        spec: Json = clique.get("spec") or {}
+        _check_role(spec.get("roleName"), roles, f"{here}.spec.roleName", problems)
+        _check_counts(spec, f"{here}.spec", problems)
+        check_scaling(
+            spec.get("autoScalingConfig"), spec.get("minAvailable"), spec.get("replicas"),
+            f"{here}.spec.autoScalingConfig", problems,
+        )  # fmt: skip
+        check_rollout(clique.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
+        podspecs.check(spec.get("podSpec") or {}, f"{here}.spec.podSpec", problems)
+    if template.get("cliqueStartupType") == EXPLICIT:
+        _check_order(cliques, path, problems)
+
+
+def _check_name(name: Any, seen: set[str], path: str, problems: Problems) -> None:
+    if not name:
+        problems.required(path, "give the clique a name that is unique in the set")
+    elif not syntax.is_subdomain(str(name)):
+        problems.invalid(path, name, syntax.SUBDOMAIN_RULE)
+    elif name in seen:
+        problems.duplicate(path, name, "clique names must be unique in the set; rename one")
+    seen.add(str(name))
+
+
+def _check_role(role: Any, seen: set[str], path: str, problems: Problems) -> None:
+    if not role:
+        problems.required(path, "name the clique's role, or leave it out to use the clique's name")
+    elif role in seen:
+        problems.duplicate(path, role, "role names must be unique in the set; rename one")
+    seen.add(str(role))
+
+
+def _check_metadata(owner: Json, path: str, problems: Problems) -> None:
+    for key, value in (owner.get("labels") or {}).items():
+        if not syntax.is_label_key(key):
+            problems.invalid(f"{path}.labels", key, f"not a label key; {syntax.QUALIFIED_RULE}")
+        if not syntax.is_label_value(str(value)):
+            problems.invalid(f"{path}.labels[{key}]", value, f"not a label value; {syntax.QUALIFIED_RULE}")
+    for key in owner.get("annotations") or {}:
+        if not syntax.is_label_key(key):
+            problems.invalid(f"{path}.annotations", key, f"not an annotation key; {syntax.QUALIFIED_RULE}")
+
+
+def _check_counts(spec: Json, path: str, problems: Problems) -> None:
+    replicas, least = spec.get("replicas"), spec.get("minAvailable")
+    if isinstance(replicas, int) and replicas <= 0:
+        problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
+    if least is None:
+        return
+    if least <= 0:
+        problems.invalid(f"{path}.minAvailable", least, "must be greater than 0; leave it out to require all replicas")
+    if isinstance(replicas, int) and least > replicas:
+        problems.invalid(
+            f"{path}.minAvailable", least,
+            f"minAvailable must not be greater than replicas ({replicas}); lower it or add replicas",
+        )  # fmt: skip
+
+
+def check_scaling(scaling: Any, least: Any, replicas: Any, path: str, problems: Problems) -> None:
+    """An autoscaling range that fits the counts it scales."""
+    if not isinstance(scaling, dict):
+        return
+    low, high = scaling.get("minReplicas"), scaling.get("maxReplicas")
+    if high is None:
+        problems.required(f"{path}.maxReplicas", "say how far it may scale out")
+        return
+    if low is not None and least is not None and low < least:
+        problems.invalid(
+            f"{path}.minReplicas", low, f"must be greater than or equal to minAvailable ({least}); raise it"
+        )
+    if low is not None and high < low:
+        problems.invalid(f"{path}.maxReplicas", high, f"must be greater than or equal to minReplicas ({low}); raise it")
+    if isinstance(replicas, int) and high < replicas:
+        problems.invalid(
+            f"{path}.maxReplicas", high, f"must be greater than or equal to replicas ({replicas}); raise it"
+        )
+
+
+def check_rollout(rollout: Any, path: str, problems: Problems) -> None:
+    """`rollingUpdate`: how many may be away at once, and how long one step may take."""
+    if not isinstance(rollout, dict):
+        return
+    away = rollout.get("maxUnavailable")
+    remedy = "use a whole number of at least 1 or a percentage such as 25%"
+    if isinstance(away, str):
+        number = away.removesuffix("%")
+        if not away.endswith("%") or not number.isdigit() or not 1 <= int(number) <= 100:
+            problems.invalid(f"{path}.maxUnavailable", away, remedy)
+    elif isinstance(away, int) and away < 1:
+        problems.invalid(f"{path}.maxUnavailable", away, remedy)
+    podspecs.check_duration(rollout.get("progressDeadline"), f"{path}.progressDeadline", problems)
+
+
+def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
+    known = {str(clique.get("name")) for clique in cliques}
+    graph: dict[str, list[str]] = {}
+    for position, clique in enumerate(cliques):
+        name = str(clique.get("name"))
+        here = f"{path}[{position}].spec.startsAfter"
+        parents = [str(parent) for parent in (clique.get("spec") or {}).get("startsAfter") or ()]
+        for at, parent in enumerate(parents):
+            if not parent:
+                problems.required(f"{here}[{at}]", "name a clique of this set, or remove the entry")
+            elif parent == name:
+                problems.invalid(f"{here}[{at}]", parent, "a clique cannot start after itself; remove the entry")
+            elif parent not in known:
+                problems.invalid(
+                    f"{here}[{at}]", parent, f"no such clique; name one of {', '.join(sorted(known - {name}))}"
+                )
+            elif parent in parents[:at]:
+                problems.duplicate(f"{here}[{at}]", parent, "name each clique once")
+        graph[name] = [parent for parent in parents if parent in known and parent != name]
+    for loop in cycles(graph):
+        problems.forbidden(
+            path, f"cliques wait for each other: {' -> '.join([*loop, loop[0]])}; remove one startsAfter entry of these"
+        )
+
+
+def cycles(graph: dict[str, list[str]]) -> list[list[str]]:
+    """The groups of names that wait for each other, by strongly connected components."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    loops: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        for parent in graph.get(name, ()):
+            if parent not in order:
+                visit(parent)
+                low[name] = min(low[name], low[parent])
+            elif parent in stack:
+                low[name] = min(low[name], order[parent])
+        if low[name] != order[name]:
+            return
+        at = stack.index(name)
+        component, stack[at:] = stack[at:], []
+        if len(component) > 1:
+            loops.append(component)
+
+    for name in graph:
+        if name not in order:
+            visit(name)
+    return loops

@@ -1,0 +1,71 @@
+"""Fills in what a PodCliqueSet leaves open, as upstream's mutating webhook does."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from spinney.api.meta import Json
+
+TERMINATION_DELAY = "4h0m0s"
+GRACE_SECONDS = 30
+ANY_ORDER = "CliqueStartupTypeAnyOrder"
+
+
+def with_defaults(pcs: Json, namespace: str = "default") -> Json:
+    """A copy of the set with every default written out; fields of a wrong type are left for validation."""
+    filled = deepcopy(pcs)
+    metadata = _map(filled, "metadata")
+    if not metadata.get("namespace"):
+        metadata["namespace"] = namespace or "default"
+    spec = _map(filled, "spec")
+    _absent(spec, "replicas", 0)
+    template = _map(spec, "template")
+    _absent(template, "cliqueStartupType", ANY_ORDER)
+    _absent(template, "terminationDelay", TERMINATION_DELAY)
+    _absent(template, "headlessServiceConfig", {"publishNotReadyAddresses": True})
+    for clique in _maps(template.get("cliques")):
+        _default_clique(clique)
+    for group in _maps(template.get("podCliqueScalingGroups")):
+        _default_group(group)
+    return filled
+
+
+def _default_clique(clique: Json) -> None:
+    spec = _map(clique, "spec")
+    _absent(spec, "roleName", clique.get("name"))
+    if not spec.get("replicas"):
+        spec["replicas"] = 1
+    # Upstream takes the value before 0 becomes 1, and then refuses its own default.
+    _absent(spec, "minAvailable", spec["replicas"])
+    scaling = spec.get("autoScalingConfig")
+    if isinstance(scaling, dict):
+        _absent(scaling, "minReplicas", spec["replicas"])
+    pod_spec = _map(spec, "podSpec")
+    if not pod_spec.get("restartPolicy"):
+        pod_spec["restartPolicy"] = "Always"
+    _absent(pod_spec, "terminationGracePeriodSeconds", GRACE_SECONDS)
+
+
+def _default_group(group: Json) -> None:
+    _absent(group, "replicas", 1)
+    _absent(group, "minAvailable", 1)
+    scaling = group.get("scaleConfig")
+    if isinstance(scaling, dict):
+        _absent(scaling, "minReplicas", group["replicas"])
+
+
+def _map(parent: Json, key: str) -> Json:
+    found = parent.get(key)
+    if found is None:
+        found = parent[key] = {}
+    return found if isinstance(found, dict) else {}
+
+
+def _maps(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _absent(parent: Json, key: str, value: Any) -> None:
+    if parent.get(key) is None and value is not None:
+        parent[key] = value

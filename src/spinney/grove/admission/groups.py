@@ -1,0 +1,99 @@
+"""Checks of a set's scaling groups against its cliques, and of the length of the names they make together."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.grove import names
+from spinney.grove.admission import cliques, syntax
+from spinney.grove.admission.problems import Problems
+
+
+def check(template: Json, path: str, problems: Problems) -> None:
+    """Every rule that looks at scaling groups."""
+    by_name = {clique.get("name"): clique for clique in template.get("cliques") or ()}
+    taken: dict[str, str] = {}
+    seen: set[str] = set()
+    for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
+        here = f"{path}[{position}]"
+        name = str(group.get("name") or "")
+        if not name:
+            problems.required(f"{here}.name", "give the scaling group a name that is unique in the set")
+        elif not syntax.is_subdomain(name):
+            problems.invalid(f"{here}.name", name, syntax.SUBDOMAIN_RULE)
+        elif name in seen:
+            problems.duplicate(f"{here}.name", name, "scaling group names must be unique in the set; rename one")
+        seen.add(name)
+        _check_members(group, by_name, taken, here, problems)
+        _check_counts(group, here, problems)
+        cliques.check_rollout(group.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
+    _check_ambiguous(template, path, problems)
+
+
+def _check_members(group: Json, by_name: dict[str, Json], taken: dict[str, str], path: str, problems: Problems) -> None:
+    name = str(group.get("name") or "")
+    members = group.get("cliqueNames") or ()
+    if not members:
+        problems.required(f"{path}.cliqueNames", "name at least one clique of this set")
+    for position, member in enumerate(members):
+        here = f"{path}.cliqueNames[{position}]"
+        if member not in by_name:
+            known = ", ".join(sorted(str(known) for known in by_name))
+            problems.invalid(here, member, f"no such clique; name one of {known}")
+            continue
+        if member in taken:
+            where = "twice in this group" if taken[member] == name else f"already in scaling group {taken[member]}"
+            problems.duplicate(here, member, f"it is {where}; a clique belongs to at most one")
+        taken[member] = name
+        if (by_name[member].get("spec") or {}).get("autoScalingConfig"):
+            problems.forbidden(
+                here, f"clique {member} has an autoScalingConfig, but scales with its group; "
+                "remove it and use the group's scaleConfig",
+            )  # fmt: skip
+
+
+def _check_counts(group: Json, path: str, problems: Problems) -> None:
+    replicas, least = group.get("replicas"), group.get("minAvailable")
+    if isinstance(replicas, int) and replicas <= 0:
+        problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
+    if isinstance(least, int) and least <= 0:
+        problems.invalid(f"{path}.minAvailable", least, "must be greater than 0; leave it out for 1")
+    if isinstance(least, int) and isinstance(replicas, int) and least > replicas:
+        problems.invalid(
+            f"{path}.minAvailable", least,
+            f"minAvailable must not be greater than replicas ({replicas}); lower it or add replicas",
+        )  # fmt: skip
+    cliques.check_scaling(group.get("scaleConfig"), least, replicas, f"{path}.scaleConfig", problems)
+
+
+def _check_ambiguous(template: Json, path: str, problems: Problems) -> None:
+    members = {
+        name for group in template.get("podCliqueScalingGroups") or () for name in group.get("cliqueNames") or ()
+    }
+    alone = {clique.get("name") for clique in template.get("cliques") or ()} - members
+    for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
+        if group.get("name") in alone:
+            problems.duplicate(
+                f"{path}[{position}].name", group.get("name"),
+                "a clique outside the group has this name too and would need the same HPA; rename one",
+            )  # fmt: skip
+
+
+def check_name_lengths(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
+    """Names that leave room for indices and a pod's suffix inside 63 characters."""
+    group_of = {
+        member: str(group.get("name") or "")
+        for group in template.get("podCliqueScalingGroups") or ()
+        for member in group.get("cliqueNames") or ()
+    }
+    for position, clique in enumerate(template.get("cliques") or ()):
+        name = str(clique.get("name") or "")
+        group = group_of.get(name, "")
+        length = len(pcs_name) + len(group) + len(name)
+        if length <= names.NAME_BUDGET:
+            continue
+        parts = f"set {pcs_name}, scaling group {group}, clique {name}" if group else f"set {pcs_name}, clique {name}"
+        problems.invalid(
+            f"{path}.cliques[{position}].name", name,
+            f"the names of {parts} have {length} characters together, at most {names.NAME_BUDGET} are allowed "
+            "because pod names are made of them; shorten one",
+        )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Whether a PodCliqueSet may be stored: all checks together, in the order a reader of the manifest meets them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spinney.api.labels import MNNVL_GROUP
+from spinney.api.meta import Json
+from spinney.grove.admission import cliques, groups, podspecs, sharing, syntax, topology, updates
+from spinney.grove.admission.problems import Problems
+
+STARTUP_TYPES = frozenset({"CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"})
+STRATEGIES = frozenset({"RollingRecreate", "OnDelete"})
+NO_GROUP = "none"
+
+
+@dataclass(frozen=True)
+class World:
+    """What the checks know of the cluster and of the operator's configuration."""
+
+    topology_aware: bool = True
+    mnnvl: bool = False
+    bindings: topology.Bindings = field(default_factory=dict)
+
+
+def check_create(pcs: Json, world: World) -> Problems:
+    """Everything that a new set must satisfy."""
+    problems = Problems()
+    template = _template(pcs)
+    _check_always(pcs, problems)
+    for position, clique in enumerate(template.get("cliques") or ()):
+        pod_spec = (clique.get("spec") or {}).get("podSpec") or {}
+        podspecs.check_new(pod_spec, f"spec.template.cliques[{position}].spec.podSpec", problems)
+    topology.check_new(template, "spec.template", problems)
+    if world.topology_aware:
+        topology.check(template, "spec.template", world.bindings, problems)
+    else:
+        topology.check_disabled(template, "spec.template", problems)
+    _check_mnnvl(pcs, world, problems)
+    return problems
+
+
+def check_update(old: Json, new: Json, world: World) -> Problems:
+    """Everything that a changed set must satisfy, and what may not change.
+
+    A binding may vanish under a running set: its topology is compared, not looked up again.
+    """
+    problems = Problems()
+    _check_always(new, problems)
+    _check_mnnvl(new, world, problems)
+    updates.check(old, new, problems)
+    return problems
+
+
+def _check_always(pcs: Json, problems: Problems) -> None:
+    template = _template(pcs)
+    name = str(pcs["metadata"].get("name") or "")
+    if name and not syntax.is_subdomain(name):
+        problems.invalid("metadata.name", name, syntax.SUBDOMAIN_RULE)
+    replicas = (pcs.get("spec") or {}).get("replicas")
+    if isinstance(replicas, int) and replicas < 0:
+        problems.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+    strategy = ((pcs.get("spec") or {}).get("updateStrategy") or {}).get("type")
+    if strategy and strategy not in STRATEGIES:
+        problems.unsupported("spec.updateStrategy.type", strategy, STRATEGIES)
+    startup = template.get("cliqueStartupType")
+    if not startup:
+        problems.required("spec.template.cliqueStartupType", f"use one of {', '.join(sorted(STARTUP_TYPES))}")
+    elif startup not in STARTUP_TYPES:
+        problems.unsupported("spec.template.cliqueStartupType", startup, STARTUP_TYPES)
+    podspecs.check_duration(template.get("terminationDelay"), "spec.template.terminationDelay", problems)
+    cliques.check(template, "spec.template.cliques", problems)
+    groups.check(template, "spec.template.podCliqueScalingGroups", problems)
+    groups.check_name_lengths(name, template, "spec.template", problems)
+    sharing.check(template, "spec.template", problems)
+    topology.check_shape(template, "spec.template", problems)
+
+
+def _check_mnnvl(pcs: Json, world: World, problems: Problems) -> None:
+    template = _template(pcs)
+    owners = [("metadata", pcs["metadata"])]
+    for kind in ("podCliqueScalingGroups", "cliques"):
+        owners += [(f"spec.template.{kind}[{at}]", owner) for at, owner in enumerate(template.get(kind) or ())]
+    for path, owner in owners:
+        group = (owner.get("annotations") or {}).get(MNNVL_GROUP)
+        if group is None or group == NO_GROUP:
+            continue
+        here = f"{path}.annotations[{MNNVL_GROUP}]"
+        if not syntax.is_label(group):
+            problems.invalid(here, group, f'{syntax.LABEL_RULE}, or "none" to opt out')
+        elif not world.mnnvl:
+            problems.forbidden(
+                here,
+                "MNNVL is not enabled; set network.autoMNNVLEnabled in the operator's configuration, "
+                'or use "none" or no annotation',
+            )
+
+
+def _template(pcs: Json) -> Json:
+    found = (pcs.get("spec") or {}).get("template")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,98 @@
+"""What may not change once a PodCliqueSet exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.labels import MNNVL_GROUP
+from spinney.api.meta import Json
+from spinney.grove.admission.problems import Problems
+
+RECREATE = "delete the set and create it anew to change it"
+ANY_ORDER = "CliqueStartupTypeAnyOrder"
+
+
+def check(old: Json, new: Json, problems: Problems) -> None:
+    """Every field that keeps the value it was created with."""
+    path = "spec.template"
+    before, after = old["spec"]["template"], new["spec"]["template"]
+    problems.unchanged(
+        f"{path}.cliqueStartupType", before.get("cliqueStartupType"), after.get("cliqueStartupType"), RECREATE
+    )
+    for field in ("resourceClaimTemplates", "resourceSharing"):
+        _unchanged(f"{path}.{field}", before, after, field, problems)
+    _check_topology(f"{path}.topologyConstraint", before, after, problems)
+    _check_mnnvl("metadata", old["metadata"], new["metadata"], problems)
+    _check_cliques(before, after, f"{path}.cliques", problems)
+    _check_groups(before, after, f"{path}.podCliqueScalingGroups", problems)
+
+
+def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> None:
+    olds, news = before.get("cliques") or [], after.get("cliques") or []
+    old_names, new_names = [clique["name"] for clique in olds], [clique["name"] for clique in news]
+    if sorted(old_names) != sorted(new_names):
+        problems.forbidden(
+            path,
+            f"cliques cannot be added, removed or renamed (were: {', '.join(old_names)}; now: {', '.join(new_names)}); "
+            + RECREATE,
+        )
+        return
+    if after.get("cliqueStartupType", ANY_ORDER) != ANY_ORDER and old_names != new_names:
+        problems.invalid(path, new_names, f"clique order cannot be changed with this start-up type; {RECREATE}")
+    by_name = {clique["name"]: clique for clique in olds}
+    for position, clique in enumerate(news):
+        here, old = f"{path}[{position}]", by_name[clique["name"]]
+        for field in ("roleName", "minAvailable", "startsAfter"):
+            _unchanged(f"{here}.spec.{field}", old["spec"], clique["spec"], field, problems)
+        _unchanged(
+            f"{here}.spec.podSpec.schedulerName",
+            old["spec"].get("podSpec") or {},
+            clique["spec"].get("podSpec") or {},
+            "schedulerName",
+            problems,
+        )
+        _unchanged(f"{here}.resourceSharing", old, clique, "resourceSharing", problems)
+        _check_topology(f"{here}.topologyConstraint", old, clique, problems)
+        _check_mnnvl(here, old, clique, problems)
+
+
+def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> None:
+    olds, news = before.get("podCliqueScalingGroups") or [], after.get("podCliqueScalingGroups") or []
+    by_name = {group["name"]: group for group in olds}
+    if sorted(by_name) != sorted(group["name"] for group in news):
+        problems.forbidden(path, f"scaling groups cannot be added, removed or renamed; {RECREATE}")
+        return
+    for position, group in enumerate(news):
+        here, old = f"{path}[{position}]", by_name[group["name"]]
+        for field in ("cliqueNames", "minAvailable", "resourceSharing"):
+            _unchanged(f"{here}.{field}", old, group, field, problems)
+        _check_topology(f"{here}.topologyConstraint", old, group, problems)
+        _check_mnnvl(here, old, group, problems)
+
+
+def _unchanged(path: str, old: Json, new: Json, field: str, problems: Problems) -> None:
+    problems.unchanged(path, old.get(field) or None, new.get(field) or None, RECREATE)
+
+
+def _check_mnnvl(path: str, old: Json, new: Json, problems: Problems) -> None:
+    before, after = (owner.get("annotations") or {} for owner in (old, new))
+    problems.unchanged(f"{path}.annotations[{MNNVL_GROUP}]", before.get(MNNVL_GROUP), after.get(MNNVL_GROUP), RECREATE)
+
+
+def _check_topology(path: str, old: Json, new: Json, problems: Problems) -> None:
+    before, after = old.get("topologyConstraint") or None, new.get("topologyConstraint") or None
+    if before == after or _is_migration(before, after):
+        return
+    problems.invalid(path, after, f"field is immutable; {RECREATE}")
+
+
+def _is_migration(before: Any, after: Any) -> bool:
+    """Naming the topology beside an old packDomain, or moving packDomain to pack.required, changes nothing."""
+    if not isinstance(before, dict) or not isinstance(after, dict) or not before.get("packDomain"):
+        return False
+    if before.get("topologyName") not in (None, "", after.get("topologyName")):
+        return False
+    pack = after.get("pack") or {}
+    return (after.get("packDomain") or pack.get("required")) == before["packDomain"] and pack.get("preferred") == (
+        before.get("pack") or {}
+    ).get("preferred")

@@ -1,0 +1,117 @@
+"""Which cliques, scaling groups and gangs one replica of a set consists of: where everything else starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from spinney.api.grove import PodCliqueSet, PodCliqueTemplate, ScalingGroupConfig
+from spinney.grove import names
+
+
+@dataclass(frozen=True)
+class Clique:
+    """One clique of one set replica: alone, or in one replica of a scaling group."""
+
+    name: str
+    template: PodCliqueTemplate
+    gang: str
+    # The base gang that must be placed first; empty for members of the base gang itself.
+    base_gang: str = ""
+    group: str = ""
+    group_name: str = ""
+    group_index: int = 0
+
+    @property
+    def min_available(self) -> int:
+        """How many pods the gang cannot do without."""
+        spec = self.template.spec
+        return spec.min_available if spec.min_available is not None else spec.replicas
+
+
+@dataclass(frozen=True)
+class Group:
+    """One scaling group of one set replica, with the replicas it has now."""
+
+    name: str
+    config: ScalingGroupConfig
+    replicas: int
+
+    @property
+    def in_base(self) -> int:
+        """How many of its replicas belong to the base gang."""
+        return min(self.config.min_available, self.replicas)
+
+
+@dataclass(frozen=True)
+class Gang:
+    """What is placed together: the base gang, or one scaling-group replica beyond minAvailable."""
+
+    name: str
+    cliques: tuple[Clique, ...]
+    base: str = ""
+    group: Group | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One set replica, expanded."""
+
+    pcs: PodCliqueSet
+    index: int
+    groups: tuple[Group, ...]
+    gangs: tuple[Gang, ...]
+
+    @property
+    def base_gang(self) -> Gang:
+        """The gang that holds what the replica cannot do without."""
+        return self.gangs[0]
+
+    @cached_property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Every clique, base gang first."""
+        return tuple(clique for gang in self.gangs for clique in gang.cliques)
+
+    def members(self, group: Group) -> Iterator[Clique]:
+        """The cliques of a scaling group, replica by replica."""
+        return (clique for clique in self.cliques if clique.group == group.name)
+
+
+def lay_out(pcs: PodCliqueSet, index: int, group_replicas: Mapping[str, int]) -> Layout:
+    """The replica as it should be; `group_replicas` says how far existing scaling groups are scaled, by their name."""
+    template = pcs.spec.template
+    by_name = {clique.name: clique for clique in template.cliques}
+    base = names.replica(pcs.name, index)
+    grouped = {member for config in template.pod_clique_scaling_groups for member in config.clique_names}
+    in_base = [
+        Clique(names.clique(pcs.name, index, clique.name), clique, base)
+        for clique in template.cliques
+        if clique.name not in grouped
+    ]
+    groups: list[Group] = []
+    scaled: list[Gang] = []
+    for config in template.pod_clique_scaling_groups:
+        name = names.group(pcs.name, index, config.name)
+        group = Group(name, config, group_replicas.get(name, config.replicas))
+        groups.append(group)
+        for replica in range(group.replicas):
+            gang = base if replica < group.in_base else names.scaled_gang(name, replica, config.min_available)
+            cliques = tuple(
+                Clique(
+                    name=names.member(name, replica, member),
+                    template=by_name[member],
+                    gang=gang,
+                    base_gang="" if gang == base else base,
+                    group=name,
+                    group_name=config.name,
+                    group_index=replica,
+                )
+                for member in config.clique_names
+                if member in by_name
+            )
+            if gang == base:
+                in_base += cliques
+            else:
+                scaled.append(Gang(gang, cliques, base, group))
+    return Layout(pcs, index, tuple(groups), (Gang(base, tuple(in_base)), *scaled))

@@ -1,0 +1,60 @@
+"""What a pod's status says, in the words the operator thinks in."""
+
+from __future__ import annotations
+
+from spinney.api import labels, reasons
+from spinney.api.conditions import is_true
+from spinney.api.core import Pod
+
+
+def index(pod: Pod) -> int:
+    """The pod's ordinal inside its clique; -1 for a pod that has none."""
+    value = pod.metadata.labels.get(labels.POD_INDEX, "")
+    return int(value) if value.isdecimal() else -1
+
+
+def is_leaving(pod: Pod) -> bool:
+    """Whether the pod has been told to go."""
+    return pod.metadata.deletion_timestamp is not None
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether the pod has ended, well or badly."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_scheduled(pod: Pod) -> bool:
+    """Whether the pod has a node."""
+    return bool(pod.spec.node_name) or is_true(pod.status.conditions, reasons.POD_SCHEDULED)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod serves."""
+    return is_true(pod.status.conditions, reasons.POD_READY)
+
+
+def is_gated(pod: Pod) -> bool:
+    """Whether anyone holds the pod back from scheduling."""
+    return bool(pod.spec.scheduling_gates)
+
+
+def has_failed(pod: Pod) -> bool:
+    """Whether a container of a pod that is not ready has ended with an error."""
+    if is_ready(pod):
+        return False
+    ended = (
+        state.terminated
+        for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        for state in (status.state, status.last_state)
+    )
+    return pod.status.phase == "Failed" or any(end is not None and end.exit_code != 0 for end in ended)
+
+
+def is_stuck(pod: Pod) -> bool:
+    """Whether the pod has started and is not ready: it was, or should be by now."""
+    return not is_ready(pod) and any(status.started for status in pod.status.container_statuses)
+
+
+def is_disrupted(pod: Pod) -> bool:
+    """Whether someone is about to take the pod away (preemption, eviction, a failing node)."""
+    return is_true(pod.status.conditions, reasons.DISRUPTION_TARGET)
