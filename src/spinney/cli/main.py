@@ -1,11 +1,75 @@
-"""The `spinney` command: one group, one module per command."""
+"""The `spinney` command: one group, one module per command, imported when it is used."""
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from typing import Any
+
 import click
 
+# name → where its click command lives. One line per command.
+COMMANDS = {
+    "manifests": "spinney.cli.manifests:manifests",
+    "run": "spinney.cli.run:run",
+}
 
-@click.group()
+
+class LazyGroup(click.Group):
+    """Imports a command when it is asked for, and turns what can go wrong with a cluster into one clear line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command there is."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """As click's, but what the user did wrong is said in one line."""
+        try:
+            result = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.Abort:
+            sys.exit(130)
+        except click.ClickException as error:
+            where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
+            hint = f" (see '{where} --help')" if where else ""
+            click.echo(f"spinney: {' '.join(error.format_message().split())}{hint}", err=True)
+            sys.exit(error.exit_code)
+        sys.exit(result if isinstance(result, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an expected failure ends it with a message and exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            message = _expected(error)
+            if message is None:
+                raise
+            raise click.ClickException(message) from error
+
+
+def _expected(error: BaseException) -> str | None:
+    from spinney.kube.auth import ConfigError  # noqa: PLC0415  # only where something went wrong
+    from spinney.kube.errors import ApiError, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
+
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for each in error.exceptions if (found := _expected(each))), None)
+    if isinstance(error, Unauthorized):
+        return f"the API server does not accept our credentials (expired?): {error}"
+    if isinstance(error, ConfigError | ApiError | ConnectionLost):
+        return str(error)
+    return None
+
+
+@click.group(cls=LazyGroup)
 @click.version_option(package_name="spinney")
 def main() -> None:
     """Gang scheduling for Kubernetes: describe an AI workload once, get it placed together or not at all."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar, cast, overload
@@ -11,7 +12,9 @@ import msgspec
 
 from spinney.api.meta import Json, Object, Resource, decode, encode
 from spinney.kube.chance import Chance
-from spinney.kube.errors import ConnectionLost, Status, error_for
+from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, Status, error_for
+from spinney.kube.flow import Flow
+from spinney.kube.retry import Backoff, Repeat, holds, send_with_retries
 from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.writes import Write, Writes
 
@@ -79,15 +82,37 @@ class Client:
     `of` is a wire type, which comes back typed, or a `Resource`, which comes back as plain data.
     """
 
-    def __init__(self, transport: Transport, chance: Chance | None = None, field_manager: str = "spinney") -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        chance: Chance | None = None,
+        field_manager: str = "spinney",
+        *,
+        flow: Flow | None = None,
+        backoff: Backoff | None = None,
+        may_write: Callable[[], None] = lambda: None,
+    ) -> None:
         self.transport = transport
         self.chance = chance or Chance()
         self.field_manager = field_manager
         self.writes = Writes()
+        self._flow = flow
+        self._backoff = backoff or Backoff()
+        self._may_write = may_write
 
-    def named(self, component: str) -> Client:
-        """The same connection for one component: its own field manager and its own write counters."""
-        return Client(self.transport, self.chance, component)
+    def named(self, component: str, may_write: Callable[[], None] | None = None) -> Client:
+        """The same connection for one component: its own field manager and its own write counters.
+
+        `may_write` is asked right before each write leaves, and raises to stop it: a leader that lost its lease.
+        """
+        return Client(
+            self.transport,
+            self.chance,
+            component,
+            flow=self._flow,
+            backoff=self._backoff,
+            may_write=may_write or self._may_write,
+        )
 
     async def call(
         self,
@@ -96,17 +121,37 @@ class Client:
         query: Sequence[tuple[str, str]] = (),
         body: object = None,
         content_type: str = "application/json",
+        *,
+        repeat: Repeat | None = None,
     ) -> Response:
-        """One request; an error answer becomes the exception for it."""
+        """One request, made again where that is of use and harmless; an error answer becomes the exception for it.
+
+        Without a word on `repeat`, reads are repeated freely and all else only where nothing can have happened.
+        """
         headers = {"accept": "application/json"}
         payload = b""
         if body is not None:
             headers["content-type"] = content_type
             payload = body if isinstance(body, bytes) else encode(body)
-        response = await self.transport.send(Request(method, path, tuple(query), headers, payload))
+        request = Request(method, path, tuple(query), headers, payload)
+        if repeat is None:
+            repeat = Repeat.ALWAYS if method == "GET" else Repeat.UNLESS_DONE
+        response = await send_with_retries(self._send, request, repeat, self._backoff, self.chance)
         if response.status >= 400:
             raise error_for(_status_of(response))
         return response
+
+    async def _send(self, request: Request) -> Response:
+        # A watch lasts; it would keep its place in the flow for ever.
+        if self._flow is None or ("watch", "true") in request.query:
+            return await self._leave(request)
+        async with self._flow.turn(request):
+            return await self._leave(request)
+
+    async def _leave(self, request: Request) -> Response:
+        if request.method != "GET":
+            self._may_write()
+        return await self.transport.send(request)
 
     async def _write(
         self,
@@ -115,11 +160,15 @@ class Client:
         query: Sequence[tuple[str, str]],
         body: object,
         content_type: str = "application/json",
+        *,
+        repeat: Repeat = Repeat.UNLESS_DONE,
     ) -> Response:
         path = write.resource.path(write.namespace, "" if write.verb == "create" else write.name, write.subresource)
         dry = ("dryRun", "All") in query
         try:
-            response = await self.call(method, path, query, body, content_type)
+            response = await self.call(method, path, query, body, content_type, repeat=Repeat.ALWAYS if dry else repeat)
+        except NotSent:
+            raise
         except ConnectionLost:
             if not dry:
                 self.writes.note(replace(write, lost=True))
@@ -161,7 +210,7 @@ class Client:
         """Events after a version, bookmarks included, until the server ends the stream."""
         query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", resource_version)]
         query += [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
-        response = await self.call("GET", _resource(of).path(namespace), query)
+        response = await self.call("GET", _resource(of).path(namespace), query, repeat=Repeat.NEVER)
         if response.stream is None:
             raise ConnectionLost("the server answered a watch with a whole body")
         pending = b""
@@ -195,10 +244,42 @@ class Client:
         query = [("fieldManager", self.field_manager)]
         query += [("dryRun", "All")] if dry_run else []
         query += [("fieldValidation", "Strict")] if strict else []
-        document = self._with_name(document)
-        write = Write("create", resource, namespace, document["metadata"]["name"])
-        response = await self._write(write, "POST", query, document)
-        return _read(of, response.body)
+        return _read(of, await self._create(resource, namespace, query, document))
+
+    async def _create(
+        self, resource: Resource, namespace: str, query: Sequence[tuple[str, str]], document: Json
+    ) -> bytes:
+        """Create, and where the answer gets lost, look: what is there with all that we sent in it is what we made."""
+        generated = not (document.get("metadata") or {}).get("name")
+        named = self._with_name(document)
+        lost = False
+        for attempt in range(self._backoff.attempts):
+            name = named["metadata"]["name"]
+            write = Write("create", resource, namespace, name)
+            try:
+                return (await self._write(write, "POST", query, named)).body
+            except NotSent:
+                raise
+            except ConnectionLost:
+                lost = True
+                found = await self._find(write)
+                if found is not None and holds(msgspec.json.decode(found), named):
+                    return found
+                await asyncio.sleep(self._backoff.delay(attempt, self.chance))
+            except AlreadyExists:
+                found = await self._find(write) if lost else None
+                if found is not None and holds(msgspec.json.decode(found), named):
+                    return found
+                if not generated:
+                    raise
+                named = self._with_name(document)
+        raise ConnectionLost(f"creating {resource.kind} {namespace}/{name}: no answer came, and it is not there")
+
+    async def _find(self, write: Write) -> bytes | None:
+        try:
+            return (await self.call("GET", write.resource.path(write.namespace, write.name))).body
+        except NotFound:
+            return None
 
     def _with_name(self, document: Json) -> Json:
         """A generated name is made here, not by the server: so that a create whose answer is lost can be found."""
@@ -259,7 +340,9 @@ class Client:
         query += [("force", "true")] if force else []
         query += [("dryRun", "All")] if dry_run else []
         write = Write("patch", resource, namespace, name, subresource)
-        response = await self._write(write, "PATCH", query, body, kind.value)
+        # An operation of a JSON patch, an "add" to a list say, may not bear being done twice.
+        repeat = Repeat.UNLESS_DONE if kind is Patch.JSON else Repeat.ALWAYS
+        response = await self._write(write, "PATCH", query, body, kind.value, repeat=repeat)
         return _read(of, response.body)
 
     async def delete(
@@ -282,11 +365,17 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        await self._write(Write("delete", _resource(of), namespace, name, uid=uid), "DELETE", (), options)
+        # By name alone, a second try might hit a successor of the same name.
+        repeat = Repeat.ALWAYS if preconditions else Repeat.UNLESS_DONE
+        write = Write("delete", _resource(of), namespace, name, uid=uid)
+        await self._write(write, "DELETE", (), options, repeat=repeat)
 
     async def post(self, of: type[Object] | Resource, name: str, namespace: str, subresource: str, body: Json) -> Json:
         """Create a subresource: a binding, an eviction, a token."""
-        response = await self._write(Write("post", _resource(of), namespace, name, subresource), "POST", (), body)
+        # 429 on an eviction is the disruption budget's answer, for the caller to hear.
+        repeat = Repeat.NEVER if subresource == "eviction" else Repeat.UNLESS_DONE
+        write = Write("post", _resource(of), namespace, name, subresource)
+        response = await self._write(write, "POST", (), body, repeat=repeat)
         return cast(Json, msgspec.json.decode(response.body))
 
     async def close(self) -> None:

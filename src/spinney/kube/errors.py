@@ -80,8 +80,20 @@ class TooManyRequests(ApiError):
     """429: come back later, or an eviction that a disruption budget does not allow."""
 
 
+class Unauthorized(ApiError):
+    """401: the server does not know who asks."""
+
+
 class ConnectionLost(Exception):
     """No answer came: the write may or may not have happened."""
+
+
+class NotSent(ConnectionLost):
+    """The server was not reached at all: nothing has happened."""
+
+
+class Untrusted(NotSent):
+    """The server's certificate, or ours, is not accepted; trying again does not help."""
 
 
 def error_for(status: Status) -> ApiError:
@@ -90,6 +102,7 @@ def error_for(status: Status) -> ApiError:
         return AlreadyExists(status) if status.reason == "AlreadyExists" else Conflict(status)
     by_code: dict[int, type[ApiError]] = {
         400: Invalid,
+        401: Unauthorized,
         403: Forbidden,
         404: NotFound,
         410: Gone,

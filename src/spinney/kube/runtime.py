@@ -21,6 +21,8 @@ class Runtime:
     clock: Clock
     # Called once the component's caches have synced and it acts; `spinney up` waits for it.
     ready: Callable[[], None] = lambda: None
+    # Where the component keeps objects of its own: leases, certificates.
+    namespace: str = "default"
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,5 @@ class Component:
     # Rules that hold in one namespace only (leases, config maps of our own).
     namespace_rules: tuple[Rule, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
+    # The wire type of a configuration file; `run` gets one of these, or None where the component has none.
+    settings: type[Any] | None = None

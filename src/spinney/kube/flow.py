@@ -1,0 +1,134 @@
+"""Client-side flow control: how many requests at once and per second, and who goes first when they must wait."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import IntEnum
+
+from spinney.kube.transport import Request
+
+# Filled up in fractions, a token is whole a little before it is 1.
+_WHOLE = 1.0 - 1e-6
+
+
+class Priority(IntEnum):
+    """Who goes first: what keeps us alive, what others wait for, the rest, what may be late, what may be lost."""
+
+    LEASE = 0
+    BIND = 1
+    NORMAL = 2
+    STATUS = 3
+    EVENT = 4
+
+
+def priority_of(request: Request) -> Priority:
+    """The priority of a request, from what it is about."""
+    parts = request.path.split("/")
+    if "coordination.k8s.io" in parts:
+        return Priority.LEASE
+    if parts[-1] in ("binding", "eviction"):
+        return Priority.BIND
+    if parts[-1] == "status":
+        return Priority.STATUS
+    # Reading events is as urgent as reading anything.
+    if request.method != "GET" and "events" in parts:
+        return Priority.EVENT
+    return Priority.NORMAL
+
+
+class Flow:
+    """Lets requests through: `at_once` in flight, `per_second` on average after a burst, in order of priority.
+
+    Leases never wait for a place in flight: a component that is busy must not lose its lease for it.
+    """
+
+    def __init__(
+        self,
+        at_once: int = 64,
+        per_second: float = 1000.0,
+        burst: int = 2000,
+        order: Callable[[Request], int] = priority_of,
+    ) -> None:
+        self._at_once = at_once
+        self._per_second = per_second
+        self._burst = burst
+        self._order = order
+        self._in_flight = 0
+        self._tokens = float(burst)
+        self._filled_at = 0.0
+        self._sequence = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def turn(self, request: Request) -> AsyncIterator[None]:
+        """Wait for a place, and hold it for the block."""
+        await self._enter(self._order(request))
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._admit()
+
+    async def _enter(self, priority: int) -> None:
+        self._fill()
+        if not self._waiting and self._has_room(priority):
+            self._tokens -= 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sequence += 1
+        heapq.heappush(self._waiting, (priority, self._sequence, waiter))
+        self._admit()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self._in_flight -= 1
+                self._admit()
+            raise
+        # The place was counted when it was given; the block counts it itself.
+        self._in_flight -= 1
+
+    def _admit(self) -> None:
+        self._fill()
+        while self._waiting:
+            priority, _, waiter = self._waiting[0]
+            if waiter.done():
+                heapq.heappop(self._waiting)
+                continue
+            if not self._has_room(priority):
+                break
+            heapq.heappop(self._waiting)
+            self._tokens -= 1
+            self._in_flight += 1
+            waiter.set_result(None)
+        self._wake_later()
+
+    def _has_room(self, priority: int) -> bool:
+        if self._tokens < _WHOLE:
+            return False
+        return priority == Priority.LEASE or self._in_flight < self._at_once
+
+    def _fill(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._tokens = min(float(self._burst), self._tokens + (now - self._filled_at) * self._per_second)
+        self._filled_at = now
+
+    def _wake_later(self) -> None:
+        if not self._waiting or self._tokens >= _WHOLE or self._timer is not None:
+            return
+        delay = (1.0 - self._tokens) / self._per_second
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._admit()

@@ -1,0 +1,114 @@
+"""What a component needs in a cluster before it can run there: an account, its rights, its webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spinney.api.meta import Json
+from spinney.kube.runtime import Component, Rule, Webhook
+
+# What every component may do, because the runtime does it on its behalf.
+EVENT_RULE = Rule(("", "events.k8s.io"), ("events",), ("create", "patch"))
+LEASE_RULE = Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch"))
+CERTIFICATE_RULE = Rule(("",), ("secrets",), ("get", "create", "patch"))
+
+_LABEL = {"app.kubernetes.io/part-of": "spinney"}
+
+
+def account_name(component: Component) -> str:
+    """The name of a component's service account, roles and webhook configurations."""
+    return f"spinney-{component.name}"
+
+
+def manifests(component: Component, namespace: str, webhook_url: str = "") -> list[Json]:
+    """Every object that an administrator applies before a component runs."""
+    name = account_name(component)
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    cluster_rules = (*component.rules, EVENT_RULE, *_registration_rules(component))
+    own = (*component.namespace_rules, LEASE_RULE, *((CERTIFICATE_RULE,) if component.webhooks else ()))
+    documents = [
+        _object("v1", "ServiceAccount", name, namespace),
+        {**_object("rbac.authorization.k8s.io/v1", "ClusterRole", name), "rules": [_rule(r) for r in cluster_rules]},
+        _binding("ClusterRoleBinding", "ClusterRole", name, "", subject),
+        {**_object("rbac.authorization.k8s.io/v1", "Role", name, namespace), "rules": [_rule(r) for r in own]},
+        _binding("RoleBinding", "Role", name, namespace, subject),
+    ]
+    if component.webhooks and not webhook_url:
+        documents.append(_service(component, namespace))
+    return documents + webhook_configurations(component, namespace, webhook_url)
+
+
+def webhook_configurations(
+    component: Component, namespace: str, webhook_url: str = "", ca_bundle: str = ""
+) -> list[Json]:
+    """The component's webhooks as configurations: one for those that change objects, one for those that only check."""
+    result = []
+    for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
+        hooks = [hook for hook in component.webhooks if hook.mutating == mutating]
+        if hooks:
+            document = _object("admissionregistration.k8s.io/v1", kind, account_name(component))
+            document["webhooks"] = [_hook(component, hook, namespace, webhook_url, ca_bundle) for hook in hooks]
+            result.append(document)
+    return result
+
+
+def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str, ca_bundle: str) -> Json:
+    client: Json = {"service": {"name": account_name(component), "namespace": namespace, "path": hook.path}}
+    if webhook_url:
+        client = {"url": webhook_url.rstrip("/") + hook.path}
+    if ca_bundle:
+        client["caBundle"] = ca_bundle
+    return {
+        "name": hook.name,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": client,
+        "failurePolicy": hook.failure_policy,
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": hook.timeout_seconds,
+        "namespaceSelector": hook.namespace_selector,
+        "objectSelector": hook.object_selector,
+        "rules": list(hook.rules),
+    }
+
+
+def _registration_rules(component: Component) -> Iterable[Rule]:
+    """A component keeps the CA bundle of its own webhook configurations current, and touches no others."""
+    if not component.webhooks:
+        return ()
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    group = ("admissionregistration.k8s.io",)
+    return (
+        Rule(group, kinds, ("create",)),
+        Rule(group, kinds, ("get", "patch"), (account_name(component),)),
+    )
+
+
+def _service(component: Component, namespace: str) -> Json:
+    service = _object("v1", "Service", account_name(component), namespace)
+    service["spec"] = {
+        "selector": {"app.kubernetes.io/name": account_name(component)},
+        "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
+    }
+    return service
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "") -> Json:
+    metadata: Json = {"name": name, "labels": {"app.kubernetes.io/name": name, **_LABEL}}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _binding(kind: str, role: str, name: str, namespace: str, subject: Json) -> Json:
+    binding = _object("rbac.authorization.k8s.io/v1", kind, name, namespace)
+    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name}
+    binding["subjects"] = [subject]
+    return binding
+
+
+def _rule(rule: Rule) -> Json:
+    result: Json = {"apiGroups": list(rule.groups), "resources": list(rule.resources), "verbs": list(rule.verbs)}
+    if rule.names:
+        result["resourceNames"] = list(rule.names)
+    return result
