@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from spinney.api.meta import Struct
 from spinney.api.schema import ATOMIC, REQUIRED
-from spinney.api.selector import LabelSelector, Requirement
+from spinney.api.selector import LabelSelector, Requirement, satisfies
 
 
 class NodeSelectorTerm(Struct, frozen=True):
@@ -121,3 +122,18 @@ class TopologySpreadConstraint(Struct, frozen=True):
     node_affinity_policy: str = ""
     node_taints_policy: str = ""
     match_label_keys: tuple[str, ...] = ()
+
+
+def selects_node(selector: NodeSelector | None, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a node is selected: by any term, whose every requirement holds; no selector selects every node."""
+    if selector is None:
+        return True
+    return any(_term_selects(term, name, labels) for term in selector.node_selector_terms)
+
+
+def _term_selects(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(satisfies(requirement, labels) for requirement in term.match_expressions) and all(
+        satisfies(requirement, {"metadata.name": name}) for requirement in term.match_fields
+    )

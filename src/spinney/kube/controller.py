@@ -88,6 +88,11 @@ class Controller:
         cache.on_change(changed)
         return self
 
+    def wait_for(self, *caches: Cache[Any]) -> Self:
+        """Caches that are only read: reconciles begin once they are in."""
+        self._caches += caches
+        return self
+
     def enqueue(self, namespace: str, name: str, after: float = 0.0, priority: int = 0) -> None:
         """Look at a key now, or later."""
         self.queue.add_after((namespace, name), after, priority)

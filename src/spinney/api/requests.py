@@ -1,0 +1,51 @@
+"""What a pod asks for, as the scheduler counts it: in thousandths of each resource's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spinney.api.core import Container, PodSpec
+from spinney.api.quantity import ResourceList, milli
+
+
+def pod_requests(spec: PodSpec) -> dict[str, int]:
+    """The larger of what runs together and what any init container needs while it runs, plus overhead.
+
+    Init containers that keep running (sidecars) count with the containers, and with every init container after them.
+    """
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers:
+        own = _requests(container)
+        if container.restart_policy == "Always":
+            _add(sidecars, own)
+            _raise_to(peak, sidecars)
+        else:
+            together = dict(sidecars)
+            _add(together, own)
+            _raise_to(peak, together)
+    total = sidecars
+    for container in spec.containers:
+        _add(total, _requests(container))
+    _raise_to(total, peak)
+    _add(total, _milli(spec.overhead))
+    return total
+
+
+def _requests(container: Container) -> dict[str, int]:
+    """A container's requests; a limit alone is a request too, as the API server defaults it."""
+    return _milli({**container.resources.limits, **container.resources.requests})
+
+
+def _milli(amounts: ResourceList) -> dict[str, int]:
+    return {name: milli(amount) for name, amount in amounts.items()}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: dict[str, int], least: Mapping[str, int]) -> None:
+    for name, amount in least.items():
+        total[name] = max(total.get(name, 0), amount)

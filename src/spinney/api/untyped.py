@@ -1,0 +1,31 @@
+"""Objects of kinds that we have no type for: spec and status stay plain data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from spinney.api.meta import Json, Object, Resource
+
+
+class Untyped(Object, frozen=True):
+    """An object of any kind."""
+
+    spec: Json = {}
+    status: Json = {}
+
+    def plain(self) -> Json:
+        """As plain data, with its kind."""
+        found: Json = msgspec.to_builtins(self)
+        return {**found, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+
+
+_types: dict[Resource, type[Untyped]] = {}
+
+
+def untyped(resource: Resource) -> type[Untyped]:
+    """The type for one kind, so that it can be listed, watched and cached like any other."""
+    if resource not in _types:
+        _types[resource] = msgspec.defstruct(  # type: ignore[assignment]  # made at run time, one per kind
+            resource.kind, [], bases=(Untyped,), namespace={"resource": resource}, frozen=True
+        )
+    return _types[resource]

@@ -1,0 +1,1 @@
+"""The binder: carries out the scheduler's decisions, and tells truthfully how that went."""

@@ -1,0 +1,43 @@
+"""`spinney run binder`."""
+
+from __future__ import annotations
+
+from spinney.kube.controller import run_controllers
+from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.binder.claims import Claims
+from spinney.services.binder.controller import Binder
+from spinney.services.binder.gpus import SharedGpus
+from spinney.services.binder.sharing import SharingConfig
+from spinney.services.binder.volumes import Volumes
+from spinney.services.reservation import ReservationSettings
+
+_READ = ("get", "list", "watch")
+
+
+async def run(runtime: Runtime, config: object = None) -> None:
+    """Carry out BindRequests until cancelled."""
+    gpus = SharedGpus(runtime, ReservationSettings())
+    steps = (gpus, Volumes(runtime), Claims(runtime.client), SharingConfig(runtime.client))
+    await run_controllers(runtime, Binder(runtime, steps).controller, gpus.controller)
+
+
+COMPONENT = Component(
+    name="binder",
+    summary="Carries out the scheduler's decisions: binds pods to nodes.",
+    run=run,
+    rules=(
+        Rule(("",), ("pods", "nodes", "persistentvolumes", "persistentvolumeclaims"), _READ),
+        # Labels of pods that share a GPU, and reservation pods.
+        Rule(("",), ("pods",), ("create", "patch", "delete")),
+        Rule(("",), ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),
+        Rule(("",), ("configmaps",), ("create", "patch", "delete")),
+        Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+        Rule(("resource.k8s.io",), ("resourceclaims",), ("get",)),
+        Rule(("resource.k8s.io",), ("resourceclaims/status",), ("patch",)),
+        Rule(("",), ("pods/binding",), ("create",)),
+        Rule(("",), ("pods/status",), ("patch",)),
+        Rule(("",), ("events",), ("create", "patch")),
+        Rule(("scheduling.run.ai",), ("bindrequests",), _READ),
+        Rule(("scheduling.run.ai",), ("bindrequests/status",), ("patch",)),
+    ),
+)

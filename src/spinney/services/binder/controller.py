@@ -1,0 +1,156 @@
+"""BindRequest → bound pod: each request by itself, many at once, none before its whole gang has been decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from spinney.api import labels
+from spinney.api.core import Node, Pod
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Json
+from spinney.kube.cache import Change, Key
+from spinney.kube.client import Client, Patch
+from spinney.kube.controller import After, Controller
+from spinney.kube.errors import ApiError, NotFound
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+from spinney.services.binder.bind import Bind, BindError, Step, carry_out
+from spinney.services.binder.requests import decision_of, is_final, is_for, retries
+
+_log = structlog.get_logger("spinney.binder")
+
+_BY_DECISION = "binder/decision"
+
+
+class PodBinding:
+    """The last step: the pod gets its node, and with it the annotations that say what it received."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def concerns(self, bind: Bind) -> bool:
+        """Always."""
+        return True
+
+    async def do(self, bind: Bind) -> None:
+        """Bind this very pod; the API server copies the binding's annotations to it."""
+        annotations = {labels.RECEIVED_RESOURCE_TYPE: bind.request.spec.received_resource_type or "Regular"}
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": bind.pod.name, "uid": bind.pod.uid, "annotations": annotations},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": bind.target},
+        }
+        await self._client.post(Pod, bind.pod.name, bind.pod.namespace, "binding", body)
+
+    async def undo(self, bind: Bind) -> None:
+        """A binding that was refused left nothing."""
+
+
+class Binder:
+    """Watches BindRequests and carries them out."""
+
+    def __init__(self, runtime: Runtime, steps: tuple[Step, ...] = ()) -> None:
+        self._client = runtime.client
+        self._steps = steps
+        self._finish = PodBinding(runtime.client)
+        self._requests = runtime.caches.of(BindRequest)
+        self._pods = runtime.caches.of(Pod)
+        self._nodes = runtime.caches.of(Node)
+        self._events = Recorder(runtime.client, runtime.clock, "binder")
+        self._requests.index(_BY_DECISION, lambda request: (decision_of(request)[0],))
+        # A bind may wait for a volume or a reservation: those must not hold up the others.
+        self.controller = Controller("binder", runtime, self.reconcile, concurrency=512)
+        self.controller.watch(self._requests, keys=self._complete)
+        self.controller.wait_for(self._pods, self._nodes)
+
+    def _complete(self, change: Change[BindRequest]) -> Iterable[Key]:
+        """The request alone, or with the last request of a decision all of its requests."""
+        request = change.new
+        if request is None:
+            return ()
+        decision, members = decision_of(request)
+        if members <= 1 or change.old is not None:
+            return ((request.namespace, request.name),)
+        siblings = self._requests.by(_BY_DECISION, decision)
+        if len(siblings) < members:
+            return ()
+        return [(sibling.namespace, sibling.name) for sibling in siblings]
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Carry out one request, or say why it cannot be."""
+        namespace, name = key
+        request = self._requests.get(name, namespace)
+        if request is None or is_final(request) or request.metadata.deletion_timestamp is not None:
+            return None
+        decision, members = decision_of(request)
+        if members > 1 and len(self._requests.by(_BY_DECISION, decision)) < members:
+            return None
+        pod = self._pods.get(request.spec.pod_name, namespace)
+        if pod is None or not is_for(request, pod):
+            # The pod went, or came back as another one: its owner reference takes the request away.
+            return None
+        if pod.spec.node_name:
+            await self._already_bound(request, pod)
+            return None
+        try:
+            await self._bind(request, pod)
+        except (BindError, ApiError, TimeoutError) as error:
+            return await self._failed(request, pod, str(error) or type(error).__name__)
+        await self._write_status(request, {"phase": "Succeeded", "reason": None})
+        if request.status.failed_attempts:
+            self._events.event(pod, "Normal", "Bound", f"Pod bound to node {request.spec.selected_node}")
+        return None
+
+    async def _bind(self, request: BindRequest, pod: Pod) -> None:
+        node = self._nodes.get(request.spec.selected_node)
+        if node is None:
+            raise BindError(f"node {request.spec.selected_node} is not there any more")
+        if pod.metadata.deletion_timestamp is not None:
+            raise BindError("the pod is being deleted")
+        await carry_out(Bind(request, pod, node), self._steps, self._finish)
+
+    async def _already_bound(self, request: BindRequest, pod: Pod) -> None:
+        if pod.spec.node_name == request.spec.selected_node:
+            await self._write_status(request, {"phase": "Succeeded", "reason": None})
+            return
+        reason = f"the pod is already on node {pod.spec.node_name}"
+        final = max(retries(request), 1)
+        await self._write_status(request, {"phase": "Failed", "reason": reason, "failedAttempts": final})
+
+    async def _failed(self, request: BindRequest, pod: Pod, reason: str) -> After | None:
+        attempts = request.status.failed_attempts + 1
+        limit = max(retries(request), 1)
+        _log.info("bind.failed", pod=pod.name, namespace=pod.namespace, reason=reason, attempt=attempts, limit=limit)
+        await self._write_status(request, {"phase": "Failed", "reason": reason, "failedAttempts": attempts})
+        message = f"binding to node {request.spec.selected_node} failed (attempt {attempts} of {limit}): {reason}"
+        self._events.event(pod, "Warning", "BindingError", message)
+        if attempts >= limit:
+            await self._mark_unbound(pod, reason)
+            return None
+        return After(2.0 ** (attempts - 1))
+
+    async def _write_status(self, request: BindRequest, status: Json) -> None:
+        try:
+            await self._client.patch(
+                BindRequest, request.name, request.namespace, {"status": status}, subresource="status"
+            )
+        except NotFound:
+            # The pod and with it the request went in the meantime.
+            _log.debug("request.gone", name=request.name, namespace=request.namespace)
+
+    async def _mark_unbound(self, pod: Pod, reason: str) -> None:
+        condition = {"type": "PodBound", "status": "False", "reason": "BindingError", "message": reason}
+        try:
+            await self._client.patch(
+                Pod,
+                pod.name,
+                pod.namespace,
+                {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+                subresource="status",
+                kind=Patch.STRATEGIC,
+            )
+        except NotFound:
+            _log.debug("pod.gone", name=pod.name, namespace=pod.namespace)

@@ -1,0 +1,144 @@
+"""Shared GPUs: each is held by a reservation pod, from before its first user is bound until its last one is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Json
+from spinney.kube.cache import Change, Key
+from spinney.kube.controller import Controller
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+from spinney.kube.waiting import Waiting
+from spinney.services.binder.bind import Bind, BindError
+from spinney.services.binder.requests import is_final
+from spinney.services.reservation import ReservationSettings, groups_of, reservation_name, reservation_pod
+
+_BY_GPU_GROUP = "binder/gpu-group"
+_FINISHED = ("Succeeded", "Failed")
+
+
+class SharedGpus:
+    """Reserves devices for shared pods and lets go of those nobody uses."""
+
+    def __init__(self, runtime: Runtime, settings: ReservationSettings) -> None:
+        self._client = runtime.client
+        self._settings = settings
+        self._pods = runtime.caches.of(Pod)
+        self._requests = runtime.caches.of(BindRequest)
+        self._pods.index(_BY_GPU_GROUP, groups_of)
+        self._requests.index(_BY_GPU_GROUP, lambda request: request.spec.selected_gpu_groups)
+        self._waiting = Waiting(self._pods)
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._events = Recorder(runtime.client, runtime.clock, "binder")
+        self.controller = Controller("gpu-reservations", runtime, self.reconcile, concurrency=32)
+        self.controller.watch(self._pods, keys=_groups_changed, when=lambda change: bool(groups_of(change.object)))
+        self.controller.watch(self._requests, keys=_groups_requested)
+
+    def concerns(self, bind: Bind) -> bool:
+        """Pods that received a part of a GPU."""
+        return bind.request.spec.received_resource_type == "Fraction"
+
+    async def do(self, bind: Bind) -> None:
+        """Hold one device per group, then mark the pod as a user of them."""
+        groups = bind.request.spec.selected_gpu_groups
+        if not groups:
+            raise BindError("the decision names no GPU group for a pod that shares a GPU")
+        for group in groups:
+            # Two pods of one group must not both wait for a reservation that only one of them made.
+            async with self._locks[group]:
+                bind.devices.append(await self._reserve(bind, group))
+        await self._label(bind.pod, _labels_for(groups))
+
+    async def undo(self, bind: Bind) -> None:
+        """The pod uses none of the groups any more; reservations without users go."""
+        bind.devices.clear()
+        try:
+            await self._label(bind.pod, dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups)))
+        except NotFound:
+            pass
+        for group in bind.request.spec.selected_gpu_groups:
+            self.controller.enqueue("", group)
+
+    async def reconcile(self, key: Key) -> None:
+        """Let go of a device nobody uses; stop pods that use one nobody holds."""
+        group = key[1]
+        async with self._locks[group]:
+            members = self._pods.by(_BY_GPU_GROUP, group)
+            held = [pod for pod in members if pod.namespace == self._settings.namespace]
+            users = [pod for pod in members if pod.namespace != self._settings.namespace and _is_live(pod)]
+            requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if not is_final(request)]
+            if not users and not requested:
+                for pod in held:
+                    await self._delete(pod, grace_seconds=0)
+            elif not any(_is_live(pod) for pod in held) and not requested:
+                for pod in users:
+                    if pod.spec.node_name:
+                        self._events.event(
+                            pod, "Warning", "ReservationLost", f"nothing holds shared GPU {group} any more"
+                        )
+                        await self._delete(pod)
+        if not members and not requested:
+            self._locks.pop(group, None)
+
+    async def _reserve(self, bind: Bind, group: str) -> str:
+        name, namespace = reservation_name(bind.target, group), self._settings.namespace
+        if self._pods.get(name, namespace) is None:
+            try:
+                body = reservation_pod(bind.target, group, bind.pod, self._settings)
+                await self._client.create(Pod, body, namespace)
+            except AlreadyExists:
+                pass
+        try:
+            pod = await self._waiting.until((namespace, name), _knows_device, self._settings.allocation_timeout_seconds)
+        except TimeoutError:
+            await self._delete_named(name)
+            raise BindError(
+                f"reservation pod {namespace}/{name} told no GPU within {self._settings.allocation_timeout_seconds:g} s"
+            ) from None
+        return pod.metadata.annotations[labels.RESERVED_GPU] if pod is not None else ""
+
+    async def _label(self, pod: Pod, wanted: dict[str, str] | dict[str, None]) -> None:
+        patch: Json = {"metadata": {"uid": pod.uid, "labels": wanted}}
+        await self._client.patch(Pod, pod.name, pod.namespace, patch)
+
+    async def _delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        try:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=grace_seconds)
+        except NotFound:
+            pass
+
+    async def _delete_named(self, name: str) -> None:
+        pod = self._pods.get(name, self._settings.namespace)
+        if pod is not None:
+            await self._delete(pod, grace_seconds=0)
+
+
+def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:
+    """One device is named by one label; several have a label each."""
+    if len(groups) == 1:
+        return {labels.GPU_GROUP: groups[0]}
+    return {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in groups}
+
+
+def _knows_device(pod: Pod | None) -> bool:
+    return pod is not None and bool(pod.metadata.annotations.get(labels.RESERVED_GPU))
+
+
+def _is_live(pod: Pod) -> bool:
+    return pod.status.phase not in _FINISHED and pod.metadata.deletion_timestamp is None
+
+
+def _groups_changed(change: Change[Pod]) -> Iterable[Key]:
+    found = {group for pod in (change.old, change.new) if pod is not None for group in groups_of(pod)}
+    return [("", group) for group in found]
+
+
+def _groups_requested(change: Change[BindRequest]) -> Iterable[Key]:
+    return [("", group) for group in change.object.spec.selected_gpu_groups]

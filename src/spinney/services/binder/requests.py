@@ -1,0 +1,32 @@
+"""Reading a BindRequest: which decision it belongs to, whom it means, whether it is over."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest
+
+
+def decision_of(request: BindRequest) -> tuple[str, int]:
+    """The decision that a request belongs to and how many requests it has; a foreign one stands alone."""
+    annotations = request.metadata.annotations
+    members = annotations.get(labels.DECISION_MEMBERS, "1")
+    return annotations.get(labels.DECISION, ""), int(members) if members.isdecimal() else 1
+
+
+def retries(request: BindRequest) -> int:
+    """How often a failed bind is tried again; upstream's requests carry no limit and fail at the first error."""
+    return request.spec.backoff_limit or 0
+
+
+def is_final(request: BindRequest) -> bool:
+    """Whether a request needs no more work: done, or failed as often as it may."""
+    if request.status.phase == "Failed":
+        return request.status.failed_attempts >= max(retries(request), 1)
+    return request.status.phase == "Succeeded"
+
+
+def is_for(request: BindRequest, pod: Pod) -> bool:
+    """Whether the request means this very pod: its owner's UID says so."""
+    owners = [owner.uid for owner in request.metadata.owner_references if owner.kind == "Pod"]
+    return not owners or pod.uid in owners

@@ -1,0 +1,1 @@
+"""The pod grouper: finds the workload a pod belongs to and keeps its PodGroup as the workload asks."""

@@ -1,0 +1,83 @@
+"""What a grouping rule may look at: the pod, its owners, and a few lookups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+
+
+class Lookup(Protocol):
+    """Reads that a rule may need beside the pod and its top owner."""
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
+        """One object as plain data, or None."""
+
+    def priority_class_exists(self, name: str) -> bool:
+        """Whether a PriorityClass of that name is known."""
+
+    def pods(self, namespace: str, labels: dict[str, str]) -> list[Pod]:
+        """The scheduler's pods with all of these labels."""
+
+    def has_group(self, namespace: str, name: str) -> bool:
+        """Whether a PodGroup of that name exists."""
+
+    def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
+        """Whether the PodGroup of that name has subgroups; None where there is no such group."""
+
+
+@dataclass(frozen=True)
+class KindDefaults:
+    """What the defaults ConfigMap says of one workload kind."""
+
+    priority_class: str = ""
+    preemptibility: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The grouper's configuration."""
+
+    scheduler_name: str = "kai-scheduler"
+    queue_label: str = "kai.scheduler/queue"
+    node_pool_label: str = "kai.scheduler/node-pool"
+    knative_gangs: bool = True
+    # By "Kind.group" or by "Kind".
+    kind_defaults: dict[str, KindDefaults] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One pod and where it comes from."""
+
+    pod: Pod
+    # The top owner in full; the pod's own metadata where nobody owns it.
+    top: Json
+    # Metadata of each owner, from the pod upwards; the last one is the top owner.
+    chain: tuple[Json, ...]
+    lookup: Lookup
+    settings: Settings
+
+
+def labels_of(owner: Json) -> dict[str, str]:
+    """An object's labels."""
+    return dict(owner.get("metadata", {}).get("labels") or {})
+
+
+def annotations_of(owner: Json) -> dict[str, str]:
+    """An object's annotations."""
+    return dict(owner.get("metadata", {}).get("annotations") or {})
+
+
+def dig(value: Any, *path: str | int) -> Any:
+    """The value at a path of keys and positions, or None where the path ends early."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value

@@ -1,0 +1,139 @@
+"""Keeps every pod of our scheduler in the PodGroup that its workload asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Json
+from spinney.api.scheduling import PriorityClass
+from spinney.kube.cache import Cache, Change, Key
+from spinney.kube.controller import Controller
+from spinney.kube.errors import AlreadyExists
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+from spinney.services.podgrouper.context import Context, Settings
+from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.owners import Owners
+from spinney.services.podgrouper.plan import plan_group, plan_pod
+from spinney.services.podgrouper.rules import group, pod_as_owner
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """The reads that rules may make, from the shared caches where they hold the kind."""
+
+    owners: Owners
+    all_pods: Cache[Pod]
+    groups: Cache[PodGroup]
+    priority_classes: Cache[PriorityClass]
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
+        """One object as plain data, or None."""
+        return await self.owners.get(api_version, kind, namespace, name)
+
+    def priority_class_exists(self, name: str) -> bool:
+        """Whether a PriorityClass of that name is known."""
+        return self.priority_classes.get(name) is not None
+
+    def pods(self, namespace: str, labels: dict[str, str]) -> list[Pod]:
+        """The pods of a namespace with all of these labels."""
+        return [
+            pod for pod in self.all_pods if pod.namespace == namespace and labels.items() <= pod.metadata.labels.items()
+        ]
+
+    def has_group(self, namespace: str, name: str) -> bool:
+        """Whether a PodGroup of that name exists."""
+        return self.groups.get(name, namespace) is not None
+
+    def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
+        """Whether the PodGroup of that name has subgroups; None where there is no such group."""
+        found = self.groups.get(name, namespace)
+        return None if found is None else bool(found.spec.sub_groups)
+
+
+class PodGrouper:
+    """Reconciles pods one by one; the group of a pod is written before the pod points to it."""
+
+    def __init__(self, runtime: Runtime, settings: Settings) -> None:
+        self._client = runtime.client
+        self._settings = settings
+        self._pods = runtime.caches.of(Pod)
+        self._groups = runtime.caches.of(PodGroup)
+        self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
+        self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
+        self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
+        self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=32)
+        self.controller.watch(self._pods, when=self._concerns_us)
+        self.controller.wait_for(self._groups, self._lookup.priority_classes)
+
+    def _concerns_us(self, change: Change[Pod]) -> bool:
+        pod = change.object
+        return pod.spec.scheduler_name == self._settings.scheduler_name and not _is_left_alone(pod)
+
+    async def reconcile(self, key: Key) -> None:
+        """Bring one pod's group, and the pod's pointer to it, to what its workload asks for."""
+        namespace, name = key
+        pod = self._pods.get(name, namespace)
+        if pod is None:
+            self._owners.forget(key)
+            return
+        if _is_left_alone(pod) or pod.status.phase in ("Succeeded", "Failed"):
+            return
+        try:
+            grouping = await self._grouping(pod)
+        except GroupingError as error:
+            if pod.metadata.deletion_timestamp is None:
+                self._events.event(pod, "Warning", "PodGrouperWarning", str(error))
+                raise
+            return
+        if grouping is None:
+            return
+        await self._write_group(grouping)
+        if patch := plan_pod(pod, grouping):
+            await self._client.patch(Pod, name, namespace, patch)
+
+    async def _grouping(self, pod: Pod) -> Grouping | None:
+        chain = await self._owners.chain(pod)
+        if any(_skips(owner) for owner in chain):
+            return None
+        top = chain[-1] if chain else pod_as_owner(pod)
+        return await group(Context(pod, top, chain, self._lookup, self._settings))
+
+    async def _write_group(self, grouping: Grouping) -> None:
+        live = self._groups.get(grouping.name, grouping.namespace)
+        if live is None:
+            try:
+                await self._client.create(PodGroup, _new_group(grouping), grouping.namespace)
+            except AlreadyExists:
+                # A sibling pod's reconcile was faster than our cache; its group is the same as ours.
+                pass
+            return
+        if patch := plan_group(live, grouping, self._settings):
+            await self._client.patch(PodGroup, grouping.name, grouping.namespace, patch)
+
+
+def _new_group(grouping: Grouping) -> Json:
+    return {
+        "metadata": {
+            "name": grouping.name,
+            "namespace": grouping.namespace,
+            "labels": grouping.labels,
+            "annotations": grouping.annotations,
+            "ownerReferences": [grouping.owner],
+        },
+        "spec": grouping.spec(),
+    }
+
+
+def _is_left_alone(pod: Pod) -> bool:
+    """Pods that say so, and bare pods that somebody has already put into a group."""
+    if pod.metadata.annotations.get(labels.SKIP_PODGROUPER) == "true":
+        return True
+    return not pod.metadata.owner_references and labels.POD_GROUP in pod.metadata.annotations
+
+
+def _skips(owner: Json) -> bool:
+    return (owner["metadata"].get("annotations") or {}).get(labels.SKIP_PODGROUPER) == "true"

@@ -1,0 +1,165 @@
+"""The rules every workload kind starts from: name, labels, queue, priority, topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import yaml
+
+from spinney.api import labels
+from spinney.api.duration import seconds
+from spinney.api.meta import Json
+from spinney.services.podgrouper.context import Context, KindDefaults, annotations_of, labels_of
+from spinney.services.podgrouper.grouping import Grouping, Topology
+
+DEFAULT_PRIORITY = "train"
+INFERENCE_PRIORITY = "inference"
+BUILD_PRIORITY = "build"
+DEFAULT_QUEUE = "default-queue"
+_PREEMPTIBILITIES = ("preemptible", "non-preemptible")
+
+
+async def default_grouping(context: Context) -> Grouping:
+    """One group per top owner, a minimum of one pod."""
+    return group_under(context, context.top)
+
+
+def group_under(context: Context, owner: Json, priority: str = DEFAULT_PRIORITY) -> Grouping:
+    """One group for all pods below an owner, with the owner's labels and wishes."""
+    meta = owner["metadata"]
+    return Grouping(
+        name=f"pg-{meta['name']}-{meta['uid']}",
+        namespace=context.pod.namespace,
+        owner=owner_reference(owner),
+        labels=_labels(context, owner),
+        annotations=_annotations(context, owner),
+        queue=_queue(context, owner),
+        priority_class=_priority_class(context, owner, priority),
+        preemptibility=_preemptibility(context, owner),
+        preemption_delay=_duration(context, owner, labels.PREEMPTION_DELAY),
+        staleness_grace=_duration(context, owner, labels.STALENESS_GRACE_PERIOD),
+        topology=topology_from(annotations_of(owner)),
+    )
+
+
+def group_per_pod(context: Context, priority: str) -> Grouping:
+    """A group of its own for each pod, with its owner's labels and wishes."""
+    pod = context.pod
+    grouping = group_under(context, context.top, priority)
+    itself = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace},
+    }
+    annotations = {**grouping.annotations, labels.TOP_OWNER: top_owner_metadata(itself)}
+    return replace(grouping, name=f"pg-{pod.name}-{pod.uid}", owner=owner_reference(itself), annotations=annotations)
+
+
+def owner_reference(owner: Json) -> Json:
+    """A reference to the owner, which does not claim to control it: the workload's own controller does."""
+    meta = owner["metadata"]
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"]}
+
+
+def top_owner_metadata(owner: Json) -> str:
+    """The annotation that tells which workload a group stands for."""
+    group, _, version = owner["apiVersion"].rpartition("/")
+    fields = {
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "group": group,
+        "version": version,
+        "kind": owner["kind"],
+    }
+    return yaml.safe_dump(fields, sort_keys=False)
+
+
+def topology_from(annotations: dict[str, str]) -> Topology:
+    """The topology constraint that three annotations spell."""
+    return Topology(
+        annotations.get(labels.TOPOLOGY, ""),
+        annotations.get(labels.TOPOLOGY_REQUIRED, ""),
+        annotations.get(labels.TOPOLOGY_PREFERRED, ""),
+    )
+
+
+def _owners(context: Context, owner: Json) -> Iterator[Json]:
+    """From the pod upwards; the owner at hand last, also where it is not in the chain (a PodGang)."""
+    yield from context.chain
+    if all(entry["metadata"]["uid"] != owner["metadata"]["uid"] for entry in context.chain):
+        yield owner
+
+
+def _labels(context: Context, owner: Json) -> dict[str, str]:
+    found = labels_of(owner)
+    if user := context.pod.metadata.labels.get(labels.USER):
+        found[labels.USER] = user
+    pool = context.settings.node_pool_label
+    if pool not in found and pool in context.pod.metadata.labels:
+        found[pool] = context.pod.metadata.labels[pool]
+    return found
+
+
+def _annotations(context: Context, owner: Json) -> dict[str, str]:
+    found = annotations_of(owner)
+    # What kubectl remembers of the owner's manifest says nothing about the group, and may be large.
+    found.pop(labels.LAST_APPLIED_CONFIGURATION, None)
+    if user := context.pod.metadata.annotations.get(labels.USER):
+        found[labels.USER] = user
+    found[labels.TOP_OWNER] = top_owner_metadata(owner)
+    return found
+
+
+def _queue(context: Context, owner: Json) -> str:
+    key = context.settings.queue_label
+    on_owner, on_pod = labels_of(owner), context.pod.metadata.labels
+    if queue := on_owner.get(key) or on_pod.get(key):
+        return queue
+    project = on_owner.get(labels.PROJECT) or on_pod.get(labels.PROJECT)
+    if not project:
+        return DEFAULT_QUEUE
+    pool = on_pod.get(context.settings.node_pool_label)
+    return f"{project}-{pool}" if pool else project
+
+
+def kind_defaults(context: Context, owner: Json) -> KindDefaults:
+    """What the defaults ConfigMap says of the owner's kind."""
+    group = owner["apiVersion"].rpartition("/")[0]
+    table = context.settings.kind_defaults
+    return table.get(f"{owner['kind']}.{group}") or table.get(owner["kind"]) or KindDefaults()
+
+
+def _priority_class(context: Context, owner: Json, default: str) -> str:
+    pod = context.pod
+    wishes = [labels_of(entry).get(labels.PRIORITY_CLASS, "") for entry in _owners(context, owner)]
+    wishes += [pod.metadata.labels.get(labels.PRIORITY_CLASS, ""), pod.spec.priority_class_name]
+    for wish in wishes:
+        if wish and context.lookup.priority_class_exists(wish):
+            return wish
+    return kind_defaults(context, owner).priority_class or default
+
+
+def _preemptibility(context: Context, owner: Json) -> str:
+    wishes = [labels_of(entry).get(labels.PREEMPTIBILITY, "") for entry in _owners(context, owner)]
+    wishes.append(context.pod.metadata.labels.get(labels.PREEMPTIBILITY, ""))
+    for wish in wishes:
+        if wish in _PREEMPTIBILITIES:
+            return wish
+    return kind_defaults(context, owner).preemptibility
+
+
+def _duration(context: Context, owner: Json, annotation: str) -> str:
+    wishes = [annotations_of(entry).get(annotation, "") for entry in _owners(context, owner)]
+    wishes.append(context.pod.metadata.annotations.get(annotation, ""))
+    for wish in wishes:
+        if wish and _is_duration(wish, negative=annotation == labels.STALENESS_GRACE_PERIOD):
+            return wish
+    return ""
+
+
+def _is_duration(text: str, *, negative: bool) -> bool:
+    try:
+        return seconds(text) >= 0 or negative
+    except ValueError:
+        return False

@@ -1,0 +1,90 @@
+"""What a workload's PodGroup should look like, before it is compared with the one that is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spinney.api.meta import Json
+
+
+class GroupingError(Exception):
+    """The workload cannot be grouped as it is; the message goes to the pod's owner as an event."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Where members must, or should, be close to each other."""
+
+    name: str = ""
+    required: str = ""
+    preferred: str = ""
+
+    def wire(self) -> Json:
+        """As it stands in a PodGroup; empty parts are left out."""
+        fields = (
+            ("topology", self.name),
+            ("requiredTopologyLevel", self.required),
+            ("preferredTopologyLevel", self.preferred),
+        )
+        return {key: value for key, value in fields if value}
+
+
+@dataclass(frozen=True)
+class SubGroup:
+    """A part of the group with a minimum of its own: a leaf counts pods, a parent counts subgroups."""
+
+    name: str
+    min_member: int | None = None
+    min_subgroup: int | None = None
+    parent: str = ""
+    topology: Topology = Topology()
+
+    def wire(self) -> Json:
+        """As it stands in a PodGroup."""
+        entry: Json = {"name": self.name}
+        if self.min_member is not None:
+            entry["minMember"] = self.min_member
+        if self.min_subgroup is not None:
+            entry["minSubGroup"] = self.min_subgroup
+        if self.parent:
+            entry["parent"] = self.parent
+        if constraint := self.topology.wire():
+            entry["topologyConstraint"] = constraint
+        return entry
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The PodGroup that a pod should be in."""
+
+    name: str
+    namespace: str
+    owner: Json
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    queue: str = ""
+    priority_class: str = ""
+    preemptibility: str = ""
+    preemption_delay: str = ""
+    staleness_grace: str = ""
+    min_member: int | None = 1
+    min_subgroup: int | None = None
+    subgroups: tuple[SubGroup, ...] = ()
+    topology: Topology = Topology()
+    # The leaf subgroup of the pod at hand; empty where it is in none.
+    pod_subgroup: str = ""
+
+    def spec(self) -> Json:
+        """The wanted PodGroup spec."""
+        spec: Json = {"queue": self.queue, "priorityClassName": self.priority_class}
+        optional = (
+            ("minMember", self.min_member if self.min_subgroup is None else None),
+            ("minSubGroup", self.min_subgroup),
+            ("preemptibility", self.preemptibility or None),
+            ("preemptionDelay", self.preemption_delay or None),
+            ("stalenessGracePeriod", self.staleness_grace or None),
+            ("topologyConstraint", self.topology.wire() or None),
+            ("subGroups", [group.wire() for group in self.subgroups] or None),
+        )
+        spec.update({key: value for key, value in optional if value is not None})
+        return {key: value for key, value in spec.items() if value != ""}

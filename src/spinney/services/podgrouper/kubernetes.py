@@ -1,0 +1,56 @@
+"""Pods, Deployments, Jobs and CronJobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spinney.api import labels
+from spinney.services.podgrouper.context import Context, annotations_of
+from spinney.services.podgrouper.defaults import INFERENCE_PRIORITY, default_grouping, group_per_pod, group_under
+from spinney.services.podgrouper.grouping import Grouping, GroupingError
+
+
+async def pod(context: Context) -> Grouping:
+    """A bare pod is its own group; the pods of one Spark application share one."""
+    grouping = await default_grouping(context)
+    found = context.pod.metadata.labels
+    if labels.SPARK_APP_NAME in found and labels.SPARK_APP_SELECTOR in found:
+        return replace(grouping, name=found[labels.SPARK_APP_SELECTOR])
+    return grouping
+
+
+async def deployment(context: Context) -> Grouping:
+    """Each pod of a Deployment serves by itself: a group per pod."""
+    return group_per_pod(context, INFERENCE_PRIORITY)
+
+
+async def job(context: Context) -> Grouping:
+    """One group per Job; groups made per pod by older releases are carried on."""
+    legacy = f"pg-{context.pod.name}-{context.pod.uid}"
+    if context.lookup.has_group(context.pod.namespace, legacy):
+        return replace(await default_grouping(context), name=legacy)
+    return with_min_member_annotation(await default_grouping(context), annotations_of(context.top))
+
+
+async def cron_job(context: Context) -> Grouping:
+    """Each run of a CronJob is a group of its own: that of its Job."""
+    run = context.chain[0]
+    return with_min_member_annotation(group_under(context, run), annotations_of(run))
+
+
+def with_min_member_annotation(grouping: Grouping, annotations: dict[str, str]) -> Grouping:
+    """The grouping with the minimum that `kai.scheduler/batch-min-member` asks for."""
+    minimum = min_member_annotation(annotations)
+    return grouping if minimum is None else replace(grouping, min_member=minimum)
+
+
+def min_member_annotation(annotations: dict[str, str]) -> int | None:
+    """The number in `kai.scheduler/batch-min-member`, or None where it is absent."""
+    text = annotations.get(labels.BATCH_MIN_MEMBER)
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise GroupingError(
+            f"annotation {labels.BATCH_MIN_MEMBER} is {text!r}; it must be a whole number of at least 1"
+        )
+    return int(text)

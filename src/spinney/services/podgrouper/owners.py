@@ -1,0 +1,127 @@
+"""Who owns a pod, up to the top: read once, then followed by a watch on each kind of owner that occurs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json, OwnerReference, Resource
+from spinney.api.untyped import Untyped, untyped
+from spinney.kube.cache import Cache, Caches, Change, Key
+from spinney.kube.client import Client
+from spinney.kube.discovery import Discovery
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.services.podgrouper.grouping import GroupingError
+
+
+class Owners:
+    """Finds owners of any kind, and tells which pods to look at again when one of them changes."""
+
+    def __init__(self, client: Client, caches: Caches, look_again: Callable[[Key], None]) -> None:
+        self._client = client
+        self._caches = caches
+        self._look_again = look_again
+        self._discovery = Discovery(client)
+        self._followed: dict[Resource, Cache[Untyped]] = {}
+        # Owner's UID → pods below it, and back.
+        self._below: dict[str, set[Key]] = defaultdict(set)
+        self._above: dict[Key, set[str]] = defaultdict(set)
+
+    async def chain(self, pod: Pod) -> tuple[Json, ...]:
+        """The pod's owners, from its own upwards; it ends early where we may not look further."""
+        found: list[Json] = []
+        references = pod.metadata.owner_references
+        holder = f"pod {pod.name}"
+        while references:
+            reference = _to_follow(references, holder)
+            try:
+                owner = await self._owner(reference, pod.namespace)
+            except Forbidden:
+                break
+            self._below[reference.uid].add((pod.namespace, pod.name))
+            self._above[pod.namespace, pod.name].add(reference.uid)
+            found.append(owner)
+            references = msgspec.convert(owner["metadata"].get("ownerReferences") or (), tuple[OwnerReference, ...])
+            holder = f"{reference.kind} {reference.name}"
+        return tuple(found)
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
+        """One object as plain data, or None where it or its kind is not there."""
+        resource = await self._discovery.resource(api_version, kind)
+        if resource is None:
+            return None
+        if not resource.namespaced:
+            namespace = ""
+        cache = self._followed.get(resource)
+        if cache is not None and cache.has_synced and (known := cache.get(name, namespace)) is not None:
+            return known.plain()
+        # Not cached yet, or made a moment ago: ask. A kind we may read but not watch is asked for every time.
+        try:
+            found = await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        self._follow(resource)
+        return found
+
+    def forget(self, key: Key) -> None:
+        """A pod went."""
+        for uid in self._above.pop(key, ()):
+            pods = self._below.get(uid, set())
+            pods.discard(key)
+            if not pods:
+                self._below.pop(uid, None)
+
+    async def _owner(self, reference: OwnerReference, namespace: str) -> Json:
+        if await self._discovery.resource(reference.api_version, reference.kind) is None:
+            raise GroupingError(f"{reference.kind} {reference.name}: {reference.api_version} is not served")
+        owner = await self.get(reference.api_version, reference.kind, namespace, reference.name)
+        if owner is None:
+            raise GroupingError(f"{reference.kind} {reference.name} is not there any more")
+        if owner["metadata"].get("uid") != reference.uid:
+            raise GroupingError(
+                f"{reference.kind} {reference.name} is another one by now: UID {owner['metadata']['uid']}"
+            )
+        return owner
+
+    def _follow(self, resource: Resource) -> None:
+        if resource in self._followed:
+            return
+        cache = self._caches.of(untyped(resource))
+        self._followed[resource] = cache
+        cache.on_change(self._changed)
+
+    def _changed(self, change: Change[Any]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            self._below.pop(change.object.uid, None)
+            return
+        if old is None or _looks_the_same(old, new):
+            return
+        for key in self._below.get(new.uid, ()):
+            self._look_again(key)
+
+
+def _looks_the_same(old: Untyped, new: Untyped) -> bool:
+    """Whether nothing changed that a rule looks at; of a status, only the name of a Ray cluster counts."""
+    if old.metadata.labels != new.metadata.labels or old.metadata.annotations != new.metadata.annotations:
+        return False
+    return old.spec == new.spec and _named_clusters(old.status) == _named_clusters(new.status)
+
+
+def _named_clusters(status: Json) -> list[Any]:
+    holders = (status, status.get("activeServiceStatus") or {}, status.get("pendingServiceStatus") or {})
+    return [holder.get("rayClusterName") for holder in holders]
+
+
+def _to_follow(references: tuple[OwnerReference, ...], holder: str) -> OwnerReference:
+    """The owner to follow: the only one, or among several the one that controls."""
+    if len(references) == 1:
+        return references[0]
+    controllers = [reference for reference in references if reference.controller]
+    if len(controllers) == 1:
+        return controllers[0]
+    raise GroupingError(f"{holder} has {len(references)} owners and not one that controls it")

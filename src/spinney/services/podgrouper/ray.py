@@ -1,0 +1,78 @@
+"""Ray: a head and groups of workers, each a subgroup; the cluster's spec may be one object away."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from spinney.api import labels
+from spinney.api.meta import Json
+from spinney.services.podgrouper.context import Context, annotations_of, dig, labels_of
+from spinney.services.podgrouper.defaults import default_grouping, topology_from
+from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
+
+HEAD_GROUP = "headgroup"
+
+
+def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[Grouping]]:
+    """The rule for a kind whose status names its RayCluster at one of the paths; without paths it is one itself."""
+
+    async def rule(context: Context) -> Grouping:
+        cluster = await _cluster(context, cluster_name_paths) if cluster_name_paths else context.top
+        subgroups = _subgroups(cluster)
+        grouping = replace(
+            await default_grouping(context), min_member=sum(group.min_member or 0 for group in subgroups)
+        )
+        if wish := labels_of(context.top).get(labels.RAY_PRIORITY_CLASS_NAME):
+            grouping = replace(grouping, priority_class=wish)
+        # A group that older releases made without subgroups stays flat: its pods carry no subgroup label.
+        if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
+            return grouping
+        own = context.pod.metadata.labels.get(labels.RAY_GROUP, "")
+        known = {group.name for group in subgroups}
+        return replace(grouping, subgroups=subgroups, pod_subgroup=own if own in known else "")
+
+    return rule
+
+
+async def _cluster(context: Context, paths: tuple[tuple[str, ...], ...]) -> Json:
+    top = context.top
+    name = next((found for path in paths if (found := dig(top, *path))), None)
+    if name is None:
+        raise GroupingError(
+            f"{top['kind']} {top['metadata']['name']}: its status names no RayCluster yet; is the Ray operator running?"
+        )
+    cluster = await context.lookup.get(top["apiVersion"], "RayCluster", context.pod.namespace, name)
+    if cluster is None:
+        raise GroupingError(f"RayCluster {name} of {top['kind']} {top['metadata']['name']} is not there")
+    return cluster
+
+
+def _subgroups(cluster: Json) -> tuple[SubGroup, ...]:
+    head = SubGroup(
+        HEAD_GROUP, min_member=1, topology=_topology(dig(cluster, "spec", "headGroupSpec") or {}, "headGroupSpec")
+    )
+    workers = [_worker_group(spec, index) for index, spec in enumerate(dig(cluster, "spec", "workerGroupSpecs") or [])]
+    return (head, *(group for group in workers if group is not None))
+
+
+def _worker_group(spec: Json, index: int) -> SubGroup | None:
+    name = spec.get("groupName") or f"worker-group-{index}"
+    replicas, least = int(spec.get("replicas") or 0), int(spec.get("minReplicas") or 0)
+    if spec.get("suspended") or spec.get("suspend") or replicas == least == 0:
+        return None
+    if least > replicas:
+        raise GroupingError(f"worker group {name}: minReplicas {least} is more than replicas {replicas}")
+    hosts = int(spec.get("numOfHosts") or 1)
+    return SubGroup(name, min_member=(least or replicas) * hosts, topology=_topology(spec, name))
+
+
+def _topology(spec: Json, where: str) -> Topology:
+    wish = topology_from(annotations_of(spec.get("template") or {}))
+    if not (wish.required or wish.preferred):
+        return Topology()
+    if not wish.name:
+        raise GroupingError(
+            f"{where}: a topology placement is asked for; annotation {labels.TOPOLOGY} must name the topology"
+        )
+    return wish

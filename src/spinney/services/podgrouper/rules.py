@@ -1,0 +1,123 @@
+"""Which rule groups which kind of workload: the table reads like the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.services.podgrouper import grove, kubeflow, kubernetes, ray, serving, sets
+from spinney.services.podgrouper.context import Context, annotations_of, labels_of
+from spinney.services.podgrouper.defaults import default_grouping, kind_defaults
+from spinney.services.podgrouper.grouping import Grouping, GroupingError
+
+Rule = Callable[[Context], Awaitable[Grouping]]
+
+_RAY_CLUSTER = ray.ray()
+_RAY_JOB = ray.ray(("status", "rayClusterName"))
+_RAY_SERVICE = ray.ray(
+    ("status", "activeServiceStatus", "rayClusterName"), ("status", "pendingServiceStatus", "rayClusterName")
+)
+
+# By API version and kind; a version of `*` stands for all of the group.
+RULES: dict[tuple[str, str], Rule] = {
+    ("v1", "Pod"): kubernetes.pod,
+    ("apps/v1", "Deployment"): kubernetes.deployment,
+    ("apps/v1", "ReplicaSet"): default_grouping,
+    ("apps/v1", "StatefulSet"): default_grouping,
+    ("batch/v1", "Job"): kubernetes.job,
+    ("batch/v1", "CronJob"): kubernetes.cron_job,
+    ("kubeflow.org/v1", "TFJob"): kubeflow.replicated("tfReplicaSpecs"),
+    ("kubeflow.org/v1", "XGBoostJob"): kubeflow.replicated("xgbReplicaSpecs", "Master", "Worker"),
+    ("kubeflow.org/v1", "JAXJob"): kubeflow.replicated("jaxReplicaSpecs", "Worker"),
+    ("kubeflow.org/v1", "MPIJob"): kubeflow.mpi_job,
+    ("kubeflow.org/v2beta1", "MPIJob"): kubeflow.mpi_job,
+    ("kubeflow.org/v1", "PyTorchJob"): kubeflow.pytorch_job,
+    ("kubeflow.org/v1beta1", "Notebook"): kubeflow.notebook,
+    ("kubeflow.org/v1alpha1", "ScheduledWorkflow"): default_grouping,
+    ("ray.io/v1", "RayCluster"): _RAY_CLUSTER,
+    ("ray.io/v1alpha1", "RayCluster"): _RAY_CLUSTER,
+    ("ray.io/v1", "RayJob"): _RAY_JOB,
+    ("ray.io/v1alpha1", "RayJob"): _RAY_JOB,
+    ("ray.io/v1", "RayService"): _RAY_SERVICE,
+    ("ray.io/v1alpha1", "RayService"): _RAY_SERVICE,
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): sets.job_set,
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): sets.leader_worker_set,
+    ("serving.knative.dev/v1", "Service"): serving.knative_service,
+    ("amlarc.azureml.com/v1alpha1", "AmlJob"): serving.aml_job,
+    ("egx.nvidia.io/v1", "SPOTRequest"): serving.spot_request,
+    ("run.ai/v1", "RunaiJob"): serving.runai_job,
+    ("grove.io/v1alpha1", "PodCliqueSet"): grove.pod_clique_set,
+    ("grove.io/v1alpha1", "PodGangSet"): grove.pod_clique_set,
+}
+
+# These only start other workloads: the owner below them is what runs.
+SKIPPED: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("argoproj.io/v1alpha1", "Workflow"),
+        ("trainer.kubeflow.org/v1alpha1", "TrainJob"),
+        ("nvidia.com/*", "DynamoGraphDeployment"),
+        *(
+            ("run.ai/*", f"{kind}Workload")
+            for kind in ("Training", "Interactive", "Distributed", "Inference", "DistributedInference")
+        ),
+    }
+)
+
+
+async def group(context: Context) -> Grouping:
+    """The group that the pod should be in."""
+    if _is_skipped(context.top):
+        context = await _below(context)
+    rule = RULES.get((context.top["apiVersion"], context.top["kind"]), default_grouping)
+    return await rule(context)
+
+
+def _is_skipped(owner: Json) -> bool:
+    any_version = f"{owner['apiVersion'].rpartition('/')[0]}/*"
+    return (owner["apiVersion"], owner["kind"]) in SKIPPED or (any_version, owner["kind"]) in SKIPPED
+
+
+async def _below(context: Context) -> Context:
+    """The context of the owner below a skipped one, which hands down its labels, annotations and defaults."""
+    skipped = context.top
+    if len(context.chain) < 2:
+        below: Json | None = pod_as_owner(context.pod)
+    else:
+        next_owner = context.chain[-2]
+        below = await context.lookup.get(
+            next_owner["apiVersion"], next_owner["kind"], context.pod.namespace, next_owner["metadata"]["name"]
+        )
+    if below is None:
+        raise GroupingError(f"the owner of pod {context.pod.name} below {skipped['kind']} is not there")
+    defaults = kind_defaults(context, skipped)
+    handed_down = {
+        labels.PRIORITY_CLASS: defaults.priority_class,
+        labels.PREEMPTIBILITY: defaults.preemptibility,
+    }
+    metadata = {
+        **below["metadata"],
+        "labels": {**{k: v for k, v in handed_down.items() if v}, **labels_of(skipped), **labels_of(below)},
+        "annotations": {**annotations_of(skipped), **annotations_of(below)},
+    }
+    below = {**below, "metadata": metadata}
+    inner = replace(context, top=below, chain=(*context.chain[:-2], below))
+    return await _below(inner) if _is_skipped(below) else inner
+
+
+def pod_as_owner(pod: Pod) -> Json:
+    """A pod as the owner of its own group."""
+    meta = pod.metadata
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "labels": dict(meta.labels),
+            "annotations": dict(meta.annotations),
+        },
+    }

@@ -1,0 +1,122 @@
+"""Workers split into segments of a fixed size, each placed close together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api import labels
+from spinney.api.meta import Json
+from spinney.services.podgrouper.context import Context, annotations_of, dig
+from spinney.services.podgrouper.grouping import GroupingError, SubGroup, Topology
+
+# More segments than this is a mistake in the annotation, not a workload.
+MAX_SEGMENTS = 10_000
+
+
+@dataclass(frozen=True)
+class Segmented:
+    """The subgroups that replace one flat subgroup, and the leaf of the pod at hand."""
+
+    subgroups: tuple[SubGroup, ...]
+    leaf: str = ""
+
+
+def pytorch_workers(context: Context, workers: int, least: int) -> Segmented | None:
+    """`worker` as a parent of `worker-0`, `worker-1`…; None where no segment size is asked for."""
+    template = dig(context.top, "spec", "pytorchReplicaSpecs", "Worker", "template") or {}
+    on_template, on_pod = annotations_of(template), context.pod.metadata.annotations
+    text = on_pod.get(labels.SEGMENT_SIZE) or on_template.get(labels.SEGMENT_SIZE)
+    if text is None:
+        return None
+    size = _size(text)
+    count = -(-workers // size)
+    if count > MAX_SEGMENTS:
+        raise GroupingError(
+            f"{labels.SEGMENT_SIZE} {size} makes {count} segments of {workers} workers; at most {MAX_SEGMENTS}"
+        )
+    constraint = segment_topology(on_pod, on_template, annotations_of(context.top))
+    needed = -(-least // size)
+    leaves = [
+        SubGroup(
+            f"worker-{index}",
+            min_member=min(size, workers - index * size) if index < needed else 0,
+            parent="worker",
+            topology=constraint,
+        )
+        for index in range(count)
+    ]
+    position = context.pod.metadata.labels.get(labels.TRAINING_REPLICA_INDEX, "")
+    leaf = f"worker-{int(position) // size}" if position.isdecimal() else ""
+    return Segmented((SubGroup("worker", min_subgroup=count), *leaves), leaf)
+
+
+def leader_worker_set(context: Context, group_size: int, index: int) -> Segmented | None:
+    """The segments of one group of a LeaderWorkerSet; None where it has none."""
+    size = _lws_segment_size(context.top)
+    if size is None:
+        return None
+    if not 1 < size <= group_size:
+        raise GroupingError(f"segment size {size} must be more than 1 and at most the group size {group_size}")
+    template = dig(context.top, "spec", "leaderWorkerTemplate", "workerTemplate") or {}
+    constraint = segment_topology(annotations_of(template), annotations_of(context.top))
+    workers = group_size - 1
+    policy = dig(
+        context.top, "spec", "leaderWorkerTemplate", "subGroupPolicy", "subGroupPolicyType"
+    )  # LeaderWorker unless told
+    even = workers % size == 0
+    if policy == "LeaderExcluded":
+        return _leader_excluded(workers, size, index, constraint, even)
+    # With workers that fill whole segments the leader comes on top of segment 0.
+    sizes = [size] * (workers // size) if even else [min(size, group_size - at) for at in range(0, group_size, size)]
+    if even:
+        sizes[0] += 1
+        position = 0 if index == 0 else (index - 1) // size
+    else:
+        position = index // size
+    leaves = [SubGroup(f"segment-{at}", min_member=count, topology=constraint) for at, count in enumerate(sizes)]
+    first = SubGroup("segment-0", min_subgroup=2, topology=constraint)
+    inside = (
+        SubGroup("leader", min_member=1, parent="segment-0"),
+        SubGroup("workers", min_member=sizes[0] - 1, parent="segment-0"),
+    )
+    leaf = "leader" if index == 0 else "workers" if position == 0 else f"segment-{position}"
+    return Segmented((first, *leaves[1:], *inside), leaf)
+
+
+def segment_topology(*sources: dict[str, str]) -> Topology:
+    """The constraint of each segment: the first source that names a level wins."""
+    for source in sources:
+        required = source.get(labels.SEGMENT_TOPOLOGY_REQUIRED, "")
+        preferred = source.get(labels.SEGMENT_TOPOLOGY_PREFERRED, "")
+        if required or preferred:
+            named = next((entry[labels.TOPOLOGY] for entry in sources if labels.TOPOLOGY in entry), "")
+            return Topology(named, required, preferred)
+    return Topology()
+
+
+def _leader_excluded(workers: int, size: int, index: int, constraint: Topology, even: bool) -> Segmented:
+    if not even:
+        raise GroupingError(
+            f"subGroupPolicyType LeaderExcluded needs workers ({workers}) divisible by the segment size ({size})"
+        )
+    leaves = [SubGroup(f"segment-{at}", min_member=size, topology=constraint) for at in range(workers // size)]
+    leaf = "leader" if index == 0 else f"segment-{(index - 1) // size}"
+    return Segmented((SubGroup("leader", min_member=1), *leaves), leaf)
+
+
+def _lws_segment_size(owner: Json) -> int | None:
+    template = dig(owner, "spec", "leaderWorkerTemplate") or {}
+    policy = dig(template, "subGroupPolicy", "subGroupSize")
+    if policy is not None:
+        return int(policy)
+    for source in (owner, dig(template, "workerTemplate") or {}):
+        text = annotations_of(source).get(labels.SEGMENT_SIZE)
+        if text is not None:
+            return _size(text)
+    return None
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise GroupingError(f"annotation {labels.SEGMENT_SIZE} is {text!r}; it must be a whole number of at least 1")
+    return int(text)

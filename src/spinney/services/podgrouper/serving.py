@@ -1,0 +1,54 @@
+"""Knative services, spot requests, Azure ML and Run:ai jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spinney.api import labels
+from spinney.api.meta import Json
+from spinney.services.podgrouper.context import Context, annotations_of, dig
+from spinney.services.podgrouper.defaults import INFERENCE_PRIORITY, default_grouping, group_per_pod, group_under
+from spinney.services.podgrouper.grouping import Grouping, GroupingError
+
+
+async def knative_service(context: Context) -> Grouping:
+    """One group per Revision, as large as its minimal scale; per pod where gangs are off or were off before."""
+    name = context.pod.metadata.labels.get(labels.KNATIVE_REVISION)
+    if not name:
+        raise GroupingError(f"pod {context.pod.name} of a Knative service has no label {labels.KNATIVE_REVISION}")
+    revision = await context.lookup.get("serving.knative.dev/v1", "Revision", context.pod.namespace, name)
+    if revision is None:
+        raise GroupingError(f"Knative Revision {name} is not there")
+    if not context.settings.knative_gangs or _grouped_per_pod(context, revision):
+        return group_per_pod(replace(context, top=revision), INFERENCE_PRIORITY)
+    scale = annotations_of(revision).get(labels.KNATIVE_MIN_SCALE, "1")
+    minimum = int(scale) if scale.isdecimal() else 1
+    return replace(group_under(context, revision, INFERENCE_PRIORITY), min_member=minimum)
+
+
+def _grouped_per_pod(context: Context, revision: Json) -> bool:
+    siblings = context.lookup.pods(context.pod.namespace, {labels.KNATIVE_REVISION: revision["metadata"]["name"]})
+    groups = {pod.metadata.annotations.get(labels.POD_GROUP, "") for pod in siblings} - {""}
+    return bool(groups) and f"pg-{revision['metadata']['name']}-{revision['metadata']['uid']}" not in groups
+
+
+async def spot_request(context: Context) -> Grouping:
+    """A spot request serves."""
+    return group_under(context, context.top, INFERENCE_PRIORITY)
+
+
+async def aml_job(context: Context) -> Grouping:
+    """As many pods as the job's node count."""
+    count = str(dig(context.top, "spec", "job", "options", "envs", "AZUREML_NODE_COUNT") or "")
+    if not count.isdecimal():
+        raise GroupingError(
+            f"AmlJob {context.top['metadata']['name']}: AZUREML_NODE_COUNT in spec.job.options.envs is {count!r}, "
+            "not a number"
+        )
+    return replace(await default_grouping(context), min_member=int(count))
+
+
+async def runai_job(context: Context) -> Grouping:
+    """Pods of one index share a group, named after the pod without its suffix."""
+    base = context.pod.name.rpartition("-")[0] or context.pod.name
+    return replace(await default_grouping(context), name=f"pg-{base}-{context.top['metadata']['uid']}")

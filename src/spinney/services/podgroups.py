@@ -1,0 +1,170 @@
+"""The PodGroup controller: what each group asks for and holds, and whether its gang stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from spinney.api import labels
+from spinney.api.core import Node, Pod
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Json
+from spinney.api.scheduling import PriorityClass
+from spinney.kube.cache import Change, Key
+from spinney.kube.clock import Clock, seconds
+from spinney.kube.controller import Controller, run_controllers
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.usage import Amounts, add, allocated, quantities, requested
+
+BY_GROUP = "pods/group"
+# A group whose pods come one after the other is written once, not once per pod.
+_GATHER_SECONDS = 1.0
+_NON_PREEMPTIBLE_FROM = 100
+_DEFAULT_PRIORITY = 50
+
+
+def group_of(pod: Pod) -> Iterable[str]:
+    """The index key of a pod's group; none where it is in no group."""
+    name = pod.metadata.annotations.get(labels.POD_GROUP)
+    return (f"{pod.namespace}/{name}",) if name else ()
+
+
+def priority_of(group: PodGroup, classes: Iterable[PriorityClass]) -> int:
+    """The group's priority: its class, else the cluster's default class, else 50."""
+    default = _DEFAULT_PRIORITY
+    for found in classes:
+        if found.name == group.spec.priority_class_name:
+            return found.value
+        if found.global_default:
+            default = found.value
+    return default
+
+
+def is_preemptible(group: PodGroup, classes: Iterable[PriorityClass]) -> bool:
+    """Whether its pods may be taken away: as it says itself, else by priority."""
+    if group.spec.preemptibility:
+        return group.spec.preemptibility == "preemptible"
+    return priority_of(group, classes) < _NON_PREEMPTIBLE_FROM
+
+
+def plan_status(
+    group: PodGroup, pods: list[Pod], node_of: dict[str, Node], preemptible: bool, clock: Clock
+) -> Json | None:
+    """The status patch that brings a group's report up to date; None where it is."""
+    asked: Amounts = {}
+    held: Amounts = {}
+    for pod in pods:
+        add(asked, requested(pod))
+        add(held, allocated(pod, node_of.get(pod.spec.node_name)))
+    wanted = {
+        "requested": quantities(asked),
+        "allocated": quantities(held),
+        "allocatedNonPreemptible": {} if preemptible else quantities(held),
+    }
+    current = group.status.resources_status
+    known = {
+        "requested": current.requested,
+        "allocated": current.allocated,
+        "allocatedNonPreemptible": current.allocated_non_preemptible,
+    }
+    resources = {key: replaced(known[key], value) for key, value in wanted.items() if known[key] != value}
+    status: Json = {"resourcesStatus": resources} if resources else {}
+    if conditions := _conditions(group, pods, clock):
+        status["conditions"] = conditions
+    return {"status": status} if status else None
+
+
+def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
+    """The merge patch from one resource list to another."""
+    return {**{name: None for name in old if name not in new}, **new}
+
+
+def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:
+    """`Scheduled` tells whether the gang's minimum is placed; None where it says so already."""
+    placed = sum(1 for pod in pods if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"))
+    finished = sum(1 for pod in pods if pod.status.phase == "Succeeded")
+    needed = group.spec.min_member if group.spec.min_member is not None else 1
+    status, reason = ("True", "MinMembersPlaced") if placed + finished >= needed else ("False", "WaitingForMembers")
+    old = next((condition for condition in group.status.conditions if condition.type == "Scheduled"), None)
+    if old is not None and (old.status, old.reason) == (status, reason):
+        return None
+    entry = {
+        "type": "Scheduled",
+        "status": status,
+        "reason": reason,
+        "message": f"{placed + finished} of at least {needed} pods have a node",
+        "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
+        "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
+    }
+    others = [
+        {"type": other.type, "status": other.status, "reason": other.reason, "message": other.message}
+        for other in group.status.conditions
+        if other.type != "Scheduled"
+    ]
+    return [*others, entry]
+
+
+class PodGroups:
+    """Keeps `status` of every PodGroup true."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._groups = runtime.caches.of(PodGroup)
+        self._pods = runtime.caches.of(Pod)
+        self._nodes = runtime.caches.of(Node)
+        self._classes = runtime.caches.of(PriorityClass)
+        self._pods.index(BY_GROUP, group_of)
+        self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=32)
+        self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
+        self._groups.on_change(self._group_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _group_changed(self, change: Change[PodGroup]) -> None:
+        if change.new is None or (change.old is not None and change.old.spec == change.new.spec):
+            return
+        self.controller.enqueue(change.new.namespace, change.new.name, after=_GATHER_SECONDS)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        names = {key for pod in (change.old, change.new) if pod is not None for key in group_of(pod)}
+        for key in names:
+            namespace, _, name = key.partition("/")
+            self.controller.enqueue(namespace, name, after=_GATHER_SECONDS)
+
+    async def reconcile(self, key: Key) -> None:
+        """Bring one group's status up to date."""
+        namespace, name = key
+        group = self._groups.get(name, namespace)
+        if group is None or group.metadata.deletion_timestamp is not None:
+            return
+        pods = self._pods.by(BY_GROUP, f"{namespace}/{name}")
+        node_of = {
+            pod.spec.node_name: node
+            for pod in pods
+            if pod.spec.node_name and (node := self._nodes.get(pod.spec.node_name)) is not None
+        }
+        patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock)
+        if patch is None:
+            return
+        try:
+            await self._client.patch(PodGroup, name, namespace, patch, subresource="status")
+        except NotFound:
+            return
+
+
+async def run(runtime: Runtime, config: object = None) -> None:
+    """Keep PodGroup status true until cancelled."""
+    await run_controllers(runtime, PodGroups(runtime).controller)
+
+
+COMPONENT = Component(
+    name="podgroup-controller",
+    summary="Reports what each PodGroup asks for and holds.",
+    run=run,
+    rules=(
+        Rule(("",), ("pods", "nodes"), ("get", "list", "watch")),
+        Rule(("scheduling.k8s.io",), ("priorityclasses",), ("get", "list", "watch")),
+        Rule(("scheduling.run.ai",), ("podgroups",), ("get", "list", "watch")),
+        Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Reservation pods hold a GPU that others share: who they are, and the process inside them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.quantity import ResourceList
+
+
+@dataclass(frozen=True)
+class ReservationSettings:
+    """How reservation pods are made."""
+
+    namespace: str = labels.RESERVATION_NAMESPACE
+    service_account: str = labels.RESERVATION_NAMESPACE
+    app: str = labels.RESERVATION_NAMESPACE
+    image: str = "spinney"
+    runtime_class: str = ""
+    resources: ResourceList | None = None
+    allocation_timeout_seconds: float = 40.0
+
+
+def reservation_name(node: str, group: str) -> str:
+    """One name per node and group: two who make it at the same moment collide, and one of them wins."""
+    return f"gpu-reservation-{hashlib.sha256(f'{node}/{group}'.encode()).hexdigest()[:16]}"
+
+
+def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationSettings) -> Json:
+    """The pod that holds one GPU of a node for a group; it goes straight to the node, past all schedulers."""
+    limits = {labels.GPU_RESOURCE: "1", **(settings.resources or {})}
+    spec: Json = {
+        "nodeName": node,
+        "serviceAccountName": settings.service_account,
+        "tolerations": [msgspec.to_builtins(toleration) for toleration in workload.spec.tolerations],
+        "containers": [
+            {
+                "name": "resource-reservation",
+                "image": settings.image,
+                "args": ["run", "reservation"],
+                "env": [
+                    {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                    {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                ],
+                "resources": {"limits": limits, "requests": limits},
+            }
+        ],
+    }
+    if settings.runtime_class:
+        spec["runtimeClassName"] = settings.runtime_class
+    return {
+        "metadata": {
+            "name": reservation_name(node, group),
+            "namespace": settings.namespace,
+            "labels": {labels.APP: settings.app, labels.GPU_GROUP: group},
+            "annotations": {labels.KARPENTER_DO_NOT_DISRUPT: "true"},
+        },
+        "spec": spec,
+    }
+
+
+def groups_of(pod: Pod) -> frozenset[str]:
+    """The shared devices that a pod's labels name, one or several."""
+    found = {value for key, value in pod.metadata.labels.items() if key.startswith(labels.GPU_GROUP_PREFIX)}
+    if single := pod.metadata.labels.get(labels.GPU_GROUP):
+        found.add(single)
+    return frozenset(found)

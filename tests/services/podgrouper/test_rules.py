@@ -1,0 +1,422 @@
+"""Each kind of workload and the PodGroup it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json, convert
+from spinney.services.podgrouper.context import Context, KindDefaults, Settings
+from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.rules import group, pod_as_owner
+from tests import make
+
+CLASSES = frozenset({"train", "build", "inference", "urgent"})
+
+
+@dataclass
+class World:
+    """What a rule may look up."""
+
+    objects: list[Json] = field(default_factory=list)
+    running: list[Json] = field(default_factory=list)
+    # Existing groups by name, with whether they have subgroups.
+    groups: dict[str, bool] = field(default_factory=dict)
+
+    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
+        for found in self.objects:
+            if (found["apiVersion"], found["kind"], found["metadata"]["name"]) == (api_version, kind, name):
+                return found
+        return None
+
+    def priority_class_exists(self, name: str) -> bool:
+        return name in CLASSES
+
+    def pods(self, namespace: str, labels: dict[str, str]) -> list[Pod]:
+        found = [convert(Pod, pod) for pod in self.running]
+        return [pod for pod in found if labels.items() <= pod.metadata.labels.items()]
+
+    def has_group(self, namespace: str, name: str) -> bool:
+        return name in self.groups
+
+    def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
+        return self.groups.get(name)
+
+
+def workload(api_version: str, kind: str, spec: Json | None = None, **metadata: Any) -> Json:
+    """A workload named `w` with UID `u`."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "w", "uid": "u", "namespace": "default", **metadata},
+        "spec": spec or {},
+    }
+
+
+def member(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Pod:
+    """A pod of a workload."""
+    built = make.pod("w-0-abcde").build()
+    built["metadata"].update(uid="p", labels=labels or {}, annotations=annotations or {})
+    built["spec"].update(spec)
+    return convert(Pod, built)
+
+
+async def grouped(
+    top: Json | None, pod: Pod | None = None, world: World | None = None, settings: Settings | None = None, *below: Json
+) -> Grouping:
+    pod = pod or member()
+    chain = (*below, top) if top else ()
+    return await group(Context(pod, top or pod_as_owner(pod), chain, world or World(), settings or Settings()))
+
+
+def leaves(grouping: Grouping) -> dict[str, int | None]:
+    return {subgroup.name: subgroup.min_member for subgroup in grouping.subgroups}
+
+
+async def test_an_unknown_owner_gets_one_group_of_its_own() -> None:
+    """Name, owner and defaults of the group for a workload that no rule knows."""
+    grouping = await grouped(workload("example.com/v1", "Thing", labels={"a": "b"}))
+    assert grouping.name == "pg-w-u"
+    assert grouping.owner == {"apiVersion": "example.com/v1", "kind": "Thing", "name": "w", "uid": "u"}
+    assert grouping.labels == {"a": "b"}
+    assert grouping.spec() == {"queue": "default-queue", "priorityClassName": "train", "minMember": 1}
+    assert "kind: Thing" in grouping.annotations["kai.scheduler/top-owner-metadata"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "pod", "queue"),
+    [
+        ({"kai.scheduler/queue": "a"}, {"kai.scheduler/queue": "b"}, "a"),
+        ({}, {"kai.scheduler/queue": "b"}, "b"),
+        ({"project": "p"}, {}, "p"),
+        ({"project": "p"}, {"kai.scheduler/node-pool": "pool"}, "p-pool"),
+        ({}, {}, "default-queue"),
+    ],
+)
+async def test_where_the_queue_comes_from(owner: dict[str, str], pod: dict[str, str], queue: str) -> None:
+    """The owner's label, the pod's, the project of either, else the default queue."""
+    assert (await grouped(workload("batch/v1", "Job", labels=owner), member(pod))).queue == queue
+
+
+@pytest.mark.parametrize(
+    ("owner", "pod", "spec", "wanted"),
+    [
+        ({"priorityClassName": "urgent"}, {"priorityClassName": "build"}, {}, "urgent"),
+        ({"priorityClassName": "missing"}, {"priorityClassName": "build"}, {}, "build"),
+        ({}, {}, {"priorityClassName": "inference"}, "inference"),
+        ({}, {}, {}, "train"),
+    ],
+)
+async def test_where_the_priority_comes_from(owner: Json, pod: Json, spec: Json, wanted: str) -> None:
+    """The first class that exists: the owner's label, the pod's label, the pod's own class, the kind's default."""
+    assert (await grouped(workload("batch/v1", "Job", labels=owner), member(pod, **spec))).priority_class == wanted
+
+
+async def test_defaults_by_kind() -> None:
+    """The defaults ConfigMap speaks for a kind where nobody else does."""
+    settings = Settings(kind_defaults={"Job.batch": KindDefaults("build", "non-preemptible")})
+    grouping = await grouped(workload("batch/v1", "Job"), settings=settings)
+    assert (grouping.priority_class, grouping.preemptibility) == ("build", "non-preemptible")
+
+
+async def test_durations_that_cannot_be_read_are_ignored() -> None:
+    """A bad value on the owner gives way to a good one on the pod; a delay may not be negative, a grace period may."""
+    top = workload("batch/v1", "Job", annotations={"kai.scheduler/preemption-delay": "soon"})
+    pod = member(annotations={"kai.scheduler/preemption-delay": "5m", "kai.scheduler/staleness-grace-period": "-1s"})
+    grouping = await grouped(top, pod)
+    assert (grouping.preemption_delay, grouping.staleness_grace) == ("5m", "-1s")
+    late = await grouped(None, member(annotations={"kai.scheduler/preemption-delay": "-5m"}))
+    assert late.preemption_delay == ""
+
+
+async def test_pods_of_a_spark_application_share_a_group() -> None:
+    """Driver and executors have no common owner: the selector names their group."""
+    pod = member({"spark-app-name": "app", "spark-app-selector": "spark-1"})
+    assert (await grouped(None, pod)).name == "spark-1"
+
+
+async def test_each_pod_of_a_deployment_is_a_group() -> None:
+    """Replicas of a service do not wait for each other."""
+    grouping = await grouped(workload("apps/v1", "Deployment"))
+    assert (grouping.name, grouping.owner["kind"], grouping.priority_class) == ("pg-w-0-abcde-p", "Pod", "inference")
+
+
+async def test_a_job_may_ask_for_a_minimum() -> None:
+    """`kai.scheduler/batch-min-member` on the Job is its gang's size; nonsense is an error that says so."""
+    asked = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
+    assert (await grouped(asked)).min_member == 4
+    with pytest.raises(GroupingError, match="batch-min-member is 'many'"):
+        await grouped(workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "many"}))
+
+
+async def test_a_cron_job_groups_by_run() -> None:
+    """Each Job of a CronJob is its own group."""
+    run = {**workload("batch/v1", "Job"), "metadata": {"name": "w-123", "uid": "run", "namespace": "default"}}
+    grouping = await grouped(workload("batch/v1", "CronJob"), None, None, None, run)
+    assert (grouping.name, grouping.owner["kind"]) == ("pg-w-123-run", "Job")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "minimum"),
+    [
+        ("TFJob", {"tfReplicaSpecs": {"PS": {"replicas": 2}, "Worker": {"replicas": 3}}}, 5),
+        (
+            "TFJob",
+            {
+                "tfReplicaSpecs": {"Worker": {"replicas": 3}},
+                "runPolicy": {"schedulingPolicy": {"minAvailable": 2}},
+            },
+            2,
+        ),
+        ("XGBoostJob", {"xgbReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 2}}}, 3),
+        ("JAXJob", {"jaxReplicaSpecs": {"Worker": {"replicas": 4}}}, 4),
+        ("MPIJob", {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}}, 3),
+    ],
+)
+async def test_training_jobs_wait_for_all_replicas(kind: str, spec: Json, minimum: int) -> None:
+    """The scheduling policy's minimum, else the sum over all roles."""
+    assert (await grouped(workload("kubeflow.org/v1", kind, spec))).min_member == minimum
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "says"),
+    [
+        ("XGBoostJob", {"xgbReplicaSpecs": {"Worker": {"replicas": 2}}}, "lacks Master"),
+        ("TFJob", {}, "lacks at least one role"),
+        ("TFJob", {"tfReplicaSpecs": {"Worker": {"replicas": 0}}}, "Worker asks for no replicas"),
+    ],
+)
+async def test_training_jobs_that_cannot_be_grouped(kind: str, spec: Json, says: str) -> None:
+    """A role that is missing or empty is an error, not a gang of nobody."""
+    with pytest.raises(GroupingError, match=says):
+        await grouped(workload("kubeflow.org/v1", kind, spec))
+
+
+async def test_mpi_workers_do_not_wait_for_a_launcher_that_waits_for_them() -> None:
+    """Under WaitForWorkersReady the launcher counts only once it lives."""
+    spec = {
+        "mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}},
+        "launcherCreationPolicy": "WaitForWorkersReady",
+    }
+    top = workload("kubeflow.org/v2beta1", "MPIJob", spec)
+    assert (await grouped(top)).min_member == 2
+    launcher = make.pod("w-launcher").label("training.kubeflow.org/job-name", "w")
+    launcher.label("training.kubeflow.org/job-role", "launcher")
+    assert (await grouped(top, world=World(running=[launcher.build()]))).min_member == 3
+
+
+def pytorch(workers: int = 4, **extra: Any) -> Json:
+    roles = {"Master": {"replicas": 1}, "Worker": {"replicas": workers, "template": {"metadata": {}}}}
+    return workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": roles, **extra})
+
+
+async def test_pytorch_roles_are_subgroups() -> None:
+    """Master and workers each have a minimum; elastic jobs need fewer workers."""
+    pod = member({"training.kubeflow.org/replica-type": "worker"})
+    grouping = await grouped(pytorch(), pod)
+    assert (grouping.min_member, leaves(grouping), grouping.pod_subgroup) == (5, {"master": 1, "worker": 4}, "worker")
+    elastic = await grouped(pytorch(elasticPolicy={"minReplicas": 3}), pod)
+    assert (elastic.min_member, leaves(elastic)) == (3, {"master": 1, "worker": 2})
+
+
+async def test_pytorch_workers_in_segments() -> None:
+    """Segments of a fixed size, the last one smaller; each may be bound to one domain."""
+    annotations = {
+        "kai.scheduler/segment-size": "3",
+        "kai.scheduler/topology": "dc",
+        "kai.scheduler/segment-topology-required-placement": "rack",
+    }
+    top = pytorch(workers=7)
+    top["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["metadata"]["annotations"] = annotations
+    pod = member({"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "4"})
+    grouping = await grouped(top, pod)
+    assert leaves(grouping) == {"master": 1, "worker": None, "worker-0": 3, "worker-1": 3, "worker-2": 1}
+    assert grouping.pod_subgroup == "worker-1"
+    parent, first = grouping.subgroups[1], grouping.subgroups[2]
+    assert (parent.min_subgroup, first.parent) == (3, "worker")
+    assert first.topology.wire() == {"topology": "dc", "requiredTopologyLevel": "rack"}
+
+
+async def test_a_segment_size_of_zero_is_refused() -> None:
+    """Nothing is divided by zero."""
+    with pytest.raises(GroupingError, match="at least 1"):
+        await grouped(pytorch(), member(annotations={"kai.scheduler/segment-size": "0"}))
+
+
+RAY_CLUSTER_SPEC = {
+    "headGroupSpec": {"template": {}},
+    "workerGroupSpecs": [
+        {"groupName": "small", "replicas": 3, "minReplicas": 2, "template": {}},
+        {"replicas": 2, "numOfHosts": 2, "template": {}},
+        {"groupName": "asleep", "replicas": 5, "suspended": True},
+    ],
+}
+
+
+async def test_ray_groups_are_subgroups() -> None:
+    """A head and each worker group that is not suspended, with its minimum times its hosts."""
+    pod = member({"ray.io/group": "small"})
+    grouping = await grouped(workload("ray.io/v1", "RayCluster", RAY_CLUSTER_SPEC), pod)
+    assert leaves(grouping) == {"headgroup": 1, "small": 2, "worker-group-1": 4}
+    assert (grouping.min_member, grouping.pod_subgroup) == (7, "small")
+
+
+async def test_a_ray_job_is_grouped_by_its_cluster() -> None:
+    """The cluster's name is in the job's status; before that there is nothing to group by."""
+    cluster = {**workload("ray.io/v1", "RayCluster", RAY_CLUSTER_SPEC)}
+    cluster["metadata"] = {"name": "c", "uid": "c", "namespace": "default"}
+    top = workload("ray.io/v1", "RayJob")
+    with pytest.raises(GroupingError, match="names no RayCluster yet"):
+        await grouped(top)
+    grouping = await grouped({**top, "status": {"rayClusterName": "c"}}, world=World(objects=[cluster]))
+    assert (grouping.name, grouping.min_member) == ("pg-w-u", 7)
+
+
+async def test_a_ray_group_made_flat_stays_flat() -> None:
+    """Pods of an older release carry no subgroup label."""
+    top = workload("ray.io/v1", "RayCluster", RAY_CLUSTER_SPEC)
+    assert (await grouped(top, world=World(groups={"pg-w-u": False}))).subgroups == ()
+
+
+async def test_job_sets_are_trees() -> None:
+    """A parent per replicated job, a leaf per replica, and a pod's place by its labels."""
+    jobs = [
+        {"name": "driver", "template": {"spec": {}}},
+        {"name": "workers", "replicas": 2, "template": {"spec": {"parallelism": 4}}},
+    ]
+    pod = member({"jobset.sigs.k8s.io/replicatedjob-name": "workers", "jobset.sigs.k8s.io/job-index": "1"})
+    top = workload("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+    grouping = await grouped(top, pod)
+    assert grouping.spec()["minSubGroup"] == 2
+    assert "minMember" not in grouping.spec()
+    assert leaves(grouping) == {
+        "driver": None,
+        "driver-replica-0": 1,
+        "workers": None,
+        "workers-replica-0": 4,
+        "workers-replica-1": 4,
+    }
+    assert grouping.pod_subgroup == "workers-replica-1"
+    in_order = {**top, "spec": {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}}
+    assert (await grouped(in_order, pod)).min_subgroup == 1
+
+
+def lws(size: int = 5, policy: str = "", **extra: Any) -> Json:
+    template: Json = {"size": size, "workerTemplate": {}}
+    if policy:
+        template["subGroupPolicy"] = {"subGroupSize": 2, "subGroupPolicyType": policy}
+    return workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {"leaderWorkerTemplate": template, **extra})
+
+
+def lws_pod(worker: int, **spec: Any) -> Pod:
+    found = {
+        "leaderworkerset.sigs.k8s.io/group-index": "3",
+        "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
+    }
+    return member(found, **spec)
+
+
+async def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
+    """The group's index is in its name; the leader and the workers are subgroups."""
+    grouping = await grouped(lws(), lws_pod(2))
+    assert (grouping.name, grouping.min_member) == ("pg-w-u-group-3", 5)
+    assert (leaves(grouping), grouping.pod_subgroup) == ({"leader": 1, "workers": 4}, "workers")
+
+
+async def test_a_leader_that_must_be_ready_first_does_not_wait() -> None:
+    """Under LeaderReady the workers come only after the leader runs."""
+    top = lws(startupPolicy="LeaderReady")
+    assert (await grouped(top, lws_pod(0))).min_member == 1
+    assert (await grouped(top, lws_pod(0, nodeName="n"))).min_member == 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "worker", "wanted", "leaf"),
+    [
+        ("LeaderWorker", 5, 3, {"segment-0": None, "segment-1": 2, "leader": 1, "workers": 2}, "segment-1"),
+        (
+            "LeaderWorker",
+            6,
+            1,
+            {"segment-0": None, "segment-1": 2, "segment-2": 2, "leader": 1, "workers": 1},
+            "workers",
+        ),
+        ("LeaderExcluded", 5, 0, {"leader": 1, "segment-0": 2, "segment-1": 2}, "leader"),
+    ],
+)
+async def test_leader_worker_sets_in_segments(policy: str, size: int, worker: int, wanted: Json, leaf: str) -> None:
+    """Segments of two; where the workers fill them evenly the leader is an extra of the first."""
+    grouping = await grouped(lws(size, policy), lws_pod(worker))
+    assert (leaves(grouping), grouping.pod_subgroup) == (wanted, leaf)
+
+
+async def test_knative_groups_by_revision() -> None:
+    """A revision is a gang of its minimal scale; revisions that were grouped per pod stay so."""
+    revision = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Revision",
+        "metadata": {"name": "rev", "uid": "r", "annotations": {"autoscaling.knative.dev/min-scale": "3"}},
+    }
+    pod = member({"serving.knative.dev/revision": "rev"})
+    top = workload("serving.knative.dev/v1", "Service")
+    grouping = await grouped(top, pod, World(objects=[revision]))
+    assert (grouping.name, grouping.min_member, grouping.priority_class) == ("pg-rev-r", 3, "inference")
+    sibling = make.pod("old").label("serving.knative.dev/revision", "rev").annotate("pod-group-name", "pg-old-1")
+    legacy = await grouped(top, pod, World(objects=[revision], running=[sibling.build()]))
+    assert legacy.name == "pg-w-0-abcde-p"
+
+
+async def test_a_workflow_is_skipped_for_what_it_starts() -> None:
+    """The owner below groups the pod, with the workflow's labels where it has none of its own."""
+    job = {
+        **workload("batch/v1", "Job", labels={"a": "job"}),
+        "metadata": {"name": "j", "uid": "j", "labels": {"a": "job"}},
+    }
+    top = workload("argoproj.io/v1alpha1", "Workflow", labels={"a": "flow", "kai.scheduler/queue": "q"})
+    grouping = await grouped(top, None, World(objects=[job]), None, job)
+    assert (grouping.name, grouping.queue, grouping.labels["a"]) == ("pg-j-j", "q", "job")
+
+
+async def test_a_pod_clique_set_is_grouped_by_its_gang() -> None:
+    """The PodGang owns the group; its roles are subgroups under its group configurations."""
+    gang = {
+        "apiVersion": "scheduler.grove.io/v1alpha1",
+        "kind": "PodGang",
+        "metadata": {"name": "w-0", "uid": "g", "annotations": {"grove.io/topology-name": "dc"}},
+        "spec": {
+            "podgroups": [
+                {
+                    "name": "w-0-a",
+                    "minReplicas": 2,
+                    "podReferences": [{"namespace": "default", "name": "w-0-abcde"}],
+                    "topologyConstraint": {"packConstraint": {"required": "rack"}},
+                },
+                {"name": "w-0-b", "minReplicas": 1, "podReferences": []},
+            ],
+            "topologyConstraintGroupConfigs": [
+                {
+                    "name": "pair",
+                    "podGroupNames": ["w-0-a"],
+                    "topologyConstraint": {"packConstraint": {"preferred": "row"}},
+                }
+            ],
+            "priorityClassName": "inference",
+        },
+    }
+    pod = member({"grove.io/podgang": "w-0"})
+    top = workload("grove.io/v1alpha1", "PodCliqueSet", labels={"kai.scheduler/queue": "q"})
+    grouping = await grouped(top, pod, World(objects=[gang]))
+    assert (grouping.name, grouping.owner["kind"], grouping.queue) == ("pg-w-0-g", "PodGang", "q")
+    assert (grouping.min_member, grouping.pod_subgroup, grouping.priority_class) == (3, "w-0-a", "inference")
+    assert leaves(grouping) == {"pair": None, "w-0-a": 2, "w-0-b": 1}
+    assert grouping.subgroups[1].topology.wire() == {"topology": "dc", "requiredTopologyLevel": "rack"}
+
+
+async def test_azure_and_runai_jobs() -> None:
+    """The node count is the minimum; a Run:ai job's group is named after the pod's base name."""
+    aml = workload("amlarc.azureml.com/v1alpha1", "AmlJob", {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": "3"}}}})
+    assert (await grouped(aml)).min_member == 3
+    assert (await grouped(workload("run.ai/v1", "RunaiJob"))).name == "pg-w-0-u"
