@@ -9,7 +9,12 @@ import click
 from spinney.kube.runtime import Component
 
 # name → where its Component lives. One line per component, imported when it is used.
-COMPONENTS: dict[str, str] = {}
+COMPONENTS: dict[str, str] = {
+    "podgrouper": "spinney.services.podgrouper.component:COMPONENT",
+    "podgroup-controller": "spinney.services.podgroups:COMPONENT",
+    "queue-controller": "spinney.services.queues:COMPONENT",
+    "binder": "spinney.services.binder.component:COMPONENT",
+}
 
 
 def load(name: str) -> Component:
