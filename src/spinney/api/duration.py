@@ -38,7 +38,7 @@ def parse(text: str) -> int:
             break
         total += Fraction(found[1]) * _UNITS[found[2]]
         at = found.end()
-    if at == 0 or at < len(rest) or total > _LARGEST:
+    if at == 0 or at < len(rest) or total > _LARGEST + (text[:1] == "-"):
         raise DurationError(
             f"duration {text!r} cannot be read: expected numbers with units out of ns, us, ms, s, m, h "
             "(30s, 1h30m, 1.5h)"

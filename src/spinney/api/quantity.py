@@ -32,9 +32,8 @@ def exact(quantity: Quantity) -> Fraction:
             "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent (500m, 1.5Gi, 2e3)"
         )
     value = Fraction(found[1]) * _multiplier(found[2] or "")
-    sign = -1 if value < 0 else 1
-    nanos = -((-abs(value) * 10**9) // 1)
-    return sign * min(Fraction(nanos, 10**9), Fraction(_LARGEST))
+    nanos = Fraction(_up(value * 10**9), 10**9)
+    return max(min(nanos, Fraction(_LARGEST)), Fraction(-_LARGEST))
 
 
 def _multiplier(suffix: str) -> Fraction:
@@ -46,18 +45,19 @@ def _multiplier(suffix: str) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def milli(quantity: Quantity) -> int:
-    """Thousandths, rounded up: `500m` → 500, `2` → 2000."""
+    """Thousandths, rounded away from zero: `500m` → 500, `2` → 2000."""
     return _up(exact(quantity) * 1000)
 
 
 @lru_cache(maxsize=65536)
 def units(quantity: Quantity) -> int:
-    """Whole units, rounded up: `1Ki` → 1024, `1500m` → 2."""
+    """Whole units, rounded away from zero: `1Ki` → 1024, `1500m` → 2."""
     return _up(exact(quantity))
 
 
 def _up(value: Fraction) -> int:
-    return -(-value.numerator // value.denominator)
+    whole = -(-abs(value.numerator) // value.denominator)
+    return -whole if value < 0 else whole
 
 
 def canonical(quantity: Quantity) -> str:

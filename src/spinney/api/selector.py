@@ -71,7 +71,7 @@ def _compare(requirement: Requirement, found: str | None) -> bool:
     return left > right if requirement.operator == "Gt" else left < right
 
 
-_SET = re.compile(r"^([^\s!=(),]+)\s+(in|notin)\s+\(([^()]*)\)$")
+_SET = re.compile(r"^([^\s!=(),]+)\s+(in|notin)\s*\(([^()]*)\)$")
 _EQUAL = re.compile(r"^([^\s!=(),]+)\s*(==|=|!=)\s*([^\s!=(),]*)$")
 _EXISTS = re.compile(r"^(!?)\s*([^\s!=(),]+)$")
 _COMPARE = re.compile(r"^([^\s!=(),<>]+)\s*([<>])\s*(-?\d+)$")

@@ -1,0 +1,38 @@
+"""The operator's configuration file is checked as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api import groveconfig
+
+
+def test_an_empty_file_means_the_defaults() -> None:
+    """Every setting has a default; kube-scheduler is always a profile."""
+    config = groveconfig.load("")
+    assert config.scheduler.names == ("default-scheduler",)
+    assert (config.server.webhooks.port, config.controllers.pod_gang.concurrent_syncs) == (2750, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("logLevel: loud", "logLevel: 'loud' is not one of debug, info, error"),
+        ("logFormat: xml", "logFormat: 'xml' is not one of json, text"),
+        ("colour: red", "colour"),
+        ("controllers: {podClique: {concurrentSyncs: 0}}", "controllers.podClique.concurrentSyncs: 0 is not above 0"),
+        ("scheduler: {defaultProfileName: x}", "scheduler.defaultProfileName: 'x' is not one of default-scheduler"),
+        ("scheduler: {profiles: [{name: volcano}, {name: volcano}]}", "'volcano' is there twice"),
+        ("leaderElection: {enabled: true, leaseDuration: 5s}", "must be longer than renewDeadline"),
+        ("leaderElection: {enabled: true, retryPeriod: soon}", "leaderElection.retryPeriod: duration 'soon'"),
+        ("leaderElection: {enabled: true, resourceName: ''}", "leaderElection.resourceName: must be set"),
+        ("runtimeClientConnection: {burst: -1}", "runtimeClientConnection.burst: -1 is below 0"),
+        ("server: {webhooks: {certProvisionMode: magic}}", "certProvisionMode: 'magic' is not one of auto, manual"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_problems_are_named(text: str, problem: str) -> None:
+    """Each message names the field, what was found and what is allowed."""
+    with pytest.raises(groveconfig.ConfigurationError) as caught:
+        groveconfig.load(text)
+    assert problem in str(caught.value)

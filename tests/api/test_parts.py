@@ -1,0 +1,107 @@
+"""Small parts of the wire: conditions, owners, percentages, tolerations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from spinney.api import conditions, intstr, owners
+from spinney.api.affinity import Taint, Toleration
+from spinney.api.core import Pod
+from spinney.api.meta import Condition, ObjectMeta, convert
+from tests import make
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+
+
+class TestConditions:
+    """A list of conditions changes one at a time."""
+
+    def test_the_time_moves_with_the_status_only(self) -> None:
+        """A new message keeps the moment since which the status holds."""
+        first = conditions.put((), Condition(type="Ready", status="False", reason="Waiting"), NOW)
+        same = conditions.put(first, Condition(type="Ready", status="False", reason="Other"), LATER)
+        assert (same[0].reason, same[0].last_transition_time) == ("Other", NOW)
+        turned = conditions.put(same, Condition(type="Ready", status="True", reason="Done"), LATER)
+        assert turned[0].last_transition_time == LATER
+
+    def test_others_keep_their_place(self) -> None:
+        """Conditions of other writers stay, in order."""
+        kept = tuple(Condition(type=name, status="True") for name in ("A", "B", "C"))
+        changed = conditions.put(kept, Condition(type="B", status="False"), NOW)
+        assert [(each.type, each.status) for each in changed] == [("A", "True"), ("B", "False"), ("C", "True")]
+        assert [each.type for each in conditions.drop(changed, "A")] == ["B", "C"]
+
+    def test_questions(self) -> None:
+        """An absent condition is neither True nor False."""
+        found = (Condition(type="A", status="True"), Condition(type="B", status="False"))
+        assert conditions.is_true(found, "A")
+        assert conditions.is_false(found, "B")
+        assert not conditions.is_true(found, "C")
+        assert not conditions.is_false(found, "C")
+
+    def test_the_wire_form_has_every_required_member(self) -> None:
+        """The schema requires a message even where it is empty."""
+        assert conditions.wire(conditions.put((), Condition(type="A", status="True", reason="R"), NOW)) == [
+            {
+                "type": "A",
+                "status": "True",
+                "reason": "R",
+                "message": "",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }
+        ]
+
+
+class TestOwners:
+    """Owners are told by UID."""
+
+    def test_a_child_knows_its_controller(self) -> None:
+        """Only the owner that says so controls; a namesake with another UID does not."""
+        pod = convert(Pod, {**make.pod("a").build(), "metadata": {"name": "a", "uid": "1"}})
+        child = convert(ObjectMeta, {"ownerReferences": [owners.controller_reference(pod)]})
+        other = convert(Pod, {"metadata": {"name": "a", "uid": "2"}})
+        assert owners.controlled_by(child, pod)
+        assert not owners.controlled_by(child, other)
+        assert not owners.owned_by(child, other)
+
+    def test_a_plain_owner_does_not_control(self) -> None:
+        """A plain reference is enough for garbage collection, not for control."""
+        pod = convert(Pod, {"metadata": {"name": "a", "uid": "1"}})
+        child = convert(ObjectMeta, {"ownerReferences": [owners.reference(pod)]})
+        assert owners.owned_by(child, pod)
+        assert owners.controller_of(child) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"), [(3, 3, 3), ("3", 3, 3), ("25%", 3, 2), ("0%", 0, 0), ("100%", 10, 10)]
+)
+def test_percentages(value: int | str, up: int, down: int) -> None:
+    """A minimum rounds up, a maximum rounds down."""
+    assert (intstr.at_least(value, 10), intstr.at_most(value, 10)) == (up, down)
+
+
+@pytest.mark.parametrize("value", ["x", "25 %", "-5%", ""])
+def test_what_is_no_percentage_is_refused(value: str) -> None:
+    """The message says what is allowed."""
+    with pytest.raises(intstr.PercentError, match="neither a count nor a percentage"):
+        intstr.at_least(value, 10)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "value": "yes"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "no"}, False),
+        ({"key": "gpu", "value": "yes", "effect": "NoExecute"}, False),
+        ({"key": "cpu", "operator": "Exists"}, False),
+    ],
+)
+def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
+    """An empty operator means Equal, an empty effect every effect, an empty key with Exists every taint."""
+    taint = Taint(key="gpu", value="yes", effect="NoSchedule")
+    assert convert(Toleration, toleration).tolerates(taint) is expected

@@ -1,0 +1,130 @@
+"""Selectors choose what Kubernetes would choose."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.api.meta import convert
+from spinney.api.selector import (
+    LabelSelector,
+    Requirement,
+    SelectorError,
+    matches,
+    matches_fields,
+    parse,
+    parse_fields,
+    render,
+)
+
+LABELS = {"app": "web", "tier": "1", "grove.io/podgang": "a-0", "empty": ""}
+STRINGS = {
+    "": True,
+    "app=web": True,
+    "app==web": True,
+    "app = web": True,
+    "app=db": False,
+    "app!=db": True,
+    "other!=x": True,
+    "app in (web, db)": True,
+    "app in(db)": False,
+    "app notin (db)": True,
+    "other notin (db)": True,
+    "other in (db)": False,
+    "app": True,
+    "!app": False,
+    "!other": True,
+    "empty=": True,
+    "empty in ()": True,
+    "tier>0,tier<2": True,
+    "tier>1": False,
+    "app>1": False,
+    "grove.io/podgang=a-0,app in (web),!gone": True,
+    "app=web,tier=2": False,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), STRINGS.items())
+def test_string_form(text: str, expected: bool) -> None:
+    """The language of `kubectl -l`."""
+    assert matches(parse(text), LABELS) is expected
+
+
+@pytest.mark.parametrize("text", ["=a", "a=b=c", "a,,b", "a in b", "-a=b", "a=b c", "a in (b", "a=-b", "a/b/c=d", ","])
+def test_what_is_no_selector_is_refused(text: str) -> None:
+    """The message names the part that cannot be read."""
+    with pytest.raises(SelectorError, match="selector"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({}, True),
+        ({"matchLabels": {"app": "web"}}, True),
+        ({"matchLabels": {"app": "web", "tier": "2"}}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "web"]}]}, True),
+        ({"matchExpressions": [{"key": "gone", "operator": "NotIn", "values": ["x"]}]}, True),
+        ({"matchExpressions": [{"key": "gone", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "gone", "operator": "DoesNotExist"}]}, True),
+    ],
+)
+def test_object_form(selector: dict[str, object], expected: bool) -> None:
+    """All parts of an object must hold; an empty one chooses everything."""
+    assert matches(convert(LabelSelector, selector), LABELS) is expected
+
+
+def test_an_absent_selector_chooses_nothing() -> None:
+    """An affinity term without a selector matches no pod."""
+    assert not matches(None, LABELS)
+
+
+def test_an_unknown_operator_is_an_error() -> None:
+    """A newer API server's operator must not silently match."""
+    with pytest.raises(SelectorError, match="operator 'Like' is not one of"):
+        matches(LabelSelector(match_expressions=(Requirement(key="a", operator="Like"),)), {})
+
+
+_names = st.from_regex(r"[a-z]([a-z0-9]{0,5}[a-z0-9])?", fullmatch=True)
+
+
+@given(
+    st.dictionaries(_names, _names, max_size=3),
+    st.lists(st.tuples(_names, st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]), _names, _names), max_size=3),
+    st.dictionaries(_names, _names, max_size=3),
+)
+def test_both_forms_mean_the_same(
+    equal: dict[str, str], expressions: list[tuple[str, str, str, str]], labels: dict[str, str]
+) -> None:
+    """An object, written as a string and read back, chooses the same objects."""
+    selector = LabelSelector(
+        match_labels=equal,
+        match_expressions=tuple(
+            Requirement(key=key, operator=operator, values=(one, two) if operator.endswith("In") else ())
+            for key, operator, one, two in expressions
+        ),
+    )
+    for candidate in (labels, equal, {**labels, **equal}):
+        assert matches(parse(render(selector)), candidate) == matches(selector, candidate)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("spec.nodeName=", True),
+        ("spec.schedulerName=kai-scheduler,status.phase!=Failed", True),
+        ("metadata.name==b", False),
+        ("spec.hostNetwork=true", True),
+    ],
+)
+def test_field_selectors(text: str, expected: bool) -> None:
+    """Fields are compared as text, an absent one as the empty string."""
+    pod = {"metadata": {"name": "a"}, "spec": {"schedulerName": "kai-scheduler", "hostNetwork": True}}
+    assert matches_fields(parse_fields(text), pod) is expected
+
+
+def test_a_field_selector_without_an_operator_is_refused() -> None:
+    """Field selectors know equality only."""
+    with pytest.raises(SelectorError, match=r"expected path=value"):
+        parse_fields("spec.nodeName")
