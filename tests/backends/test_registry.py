@@ -39,6 +39,10 @@ class Rival(Kai):
         ("default-scheduler", "default", "default-scheduler"),
         ("kai-scheduler", "kai", "kai-scheduler"),
         ("grove-scheduler", "kai", "kai-scheduler"),
+        ("koord-scheduler", "koordinator", "koord-scheduler"),
+        ("batch-koord-2", "koordinator", "batch-koord-2"),
+        ("volcano", "volcano", "volcano"),
+        ("yunikorn", "yunikorn", "yunikorn"),
     ],
 )
 def test_the_scheduler_name_of_the_cliques_chooses(scheduler: str, backend: str, on_pods: str) -> None:
@@ -67,7 +71,9 @@ def test_the_annotation_overrides_and_sets_the_targets_scheduler() -> None:
 
 def test_an_annotation_with_an_unknown_backend_is_an_error_that_lists_the_known() -> None:
     """The message says what could have been written."""
-    with pytest.raises(UnknownBackend, match=r"no backend 'slurm' is registered, only default, kai"):
+    with pytest.raises(
+        UnknownBackend, match=r"no backend 'slurm' is registered, only default, kai, koordinator, volcano, yunikorn"
+    ):
         Registry.load().choose(sets("", backend="slurm"))
 
 

@@ -9,6 +9,11 @@ from spinney.api.meta import Object, Resource, Struct
 from spinney.api.quantity import ResourceList
 from spinney.api.schema import Definition, Int32
 
+# The administrator's; we only look at it.
+CLUSTER_NETWORK_TOPOLOGY = Resource(
+    "scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "clusternetworktopologies", namespaced=False
+)
+
 
 class PodGroupSpec(Struct, frozen=True):
     """How many pods are needed, and how long to wait for them."""

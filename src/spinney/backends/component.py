@@ -1,0 +1,52 @@
+"""`spinney run backends`: every registered backend's controller, or some of them, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+
+from spinney.api.meta import Struct
+from spinney.backends.controller import BackendController
+from spinney.backends.registry import Registry
+from spinney.kube.runtime import Component, Rule, Runtime
+
+
+class BackendsConfig(Struct, frozen=True):
+    """Which backends run here; all of them where none is named."""
+
+    only: tuple[str, ...] = ()
+
+
+async def run(runtime: Runtime, config: BackendsConfig | None = None) -> None:
+    """Run until cancelled."""
+    registry = Registry.load()
+    chosen = (config.only if config else ()) or registry.names
+    unknown = [name for name in chosen if registry.get(name) is None]
+    if unknown:
+        raise ValueError(f"no backend {', '.join(unknown)} is registered, only {', '.join(registry.names)}")
+    controllers = [BackendController(runtime, backend) for backend in registry if backend.name in chosen]
+    async with asyncio.TaskGroup() as tasks:
+        for controller in controllers:
+            await controller.discover()
+            await controller.controller.synced()
+        for controller in controllers:
+            tasks.create_task(controller.run(), name=controller.controller.name)
+        runtime.ready()
+
+
+_ALL = ("get", "list", "watch", "create", "patch", "delete")
+_READ = ("get", "list", "watch")
+
+COMPONENT = Component(
+    name="backends",
+    summary="Turns every PodGang into the objects of the scheduler that places it.",
+    run=run,
+    rules=(
+        Rule(("scheduler.grove.io",), ("podgangs",), _READ),
+        Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
+        Rule(("",), ("pods", "nodes"), _READ),
+        Rule(("",), ("events",), ("list", "create", "patch")),
+        Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
+        Rule(("scheduling.k8s.io",), ("workloads", "podgroups", "compositepodgroups"), _ALL),
+        Rule(("scheduling.run.ai",), ("podgroups",), _ALL),
+    ),
+)

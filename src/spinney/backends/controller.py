@@ -1,0 +1,176 @@
+"""The controller half of a backend: PodGangs of its label in, its scheduler's objects and `BackendReady` out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+
+from spinney.api import reasons
+from spinney.api.labels import ALLOW_DOWNGRADE, PODGANG, SCHEDULER_BACKEND
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.backends.admission import allows_downgrade
+from spinney.backends.capabilities import Loss
+from spinney.backends.gangpods import BY_GANG, gang_names, pods_of, sign
+from spinney.backends.interface import Backend, Cluster, Readiness, TopologyAware
+from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY
+from spinney.backends.served import Served, discover
+from spinney.backends.silence import Silence
+from spinney.backends.status import plan_status, turned
+from spinney.backends.sync import Blocked, Targets
+from spinney.kube.cache import Change, Key
+from spinney.kube.conditions import is_true
+from spinney.kube.controller import After, Controller, owner_key
+from spinney.kube.errors import ApiError, Conflict
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+
+# How often the API server is asked what it serves: CRDs come and go.
+_DISCOVERY_SECONDS = 30.0
+_RETRY_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a gang's objects."""
+
+    readiness: Readiness
+    losses: tuple[Loss, ...] = ()
+    again: float | None = None
+
+
+class BackendController:
+    """Runs one backend. It needs neither the operator nor any other backend, and catches up after a pause."""
+
+    def __init__(self, runtime: Runtime, backend: Backend, concurrency: int = 16) -> None:
+        self.backend = backend
+        self.served = Served()
+        self._runtime = runtime
+        self._gangs = runtime.caches.of(PodGang, labels=f"{SCHEDULER_BACKEND}={backend.name}")
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index(BY_GANG, gang_names)
+        self._targets = Targets(runtime, backend.resources)
+        self._recorder = Recorder(runtime.client, runtime.clock, f"spinney-backend-{backend.name}")
+        self._silence = Silence(runtime, backend)
+        self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
+        self.controller.watch(self._gangs)
+        self.controller.watch(self._pods, self._gang_of, when=_matters)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_discovering())
+            tasks.create_task(self.controller.run())
+
+    async def discover(self) -> None:
+        """Learn what the cluster serves; where that changed, look at every gang again."""
+        served = await discover(self._runtime.client, self.backend.resources)
+        changed = served != self.served
+        self.served = served
+        for cache in self._targets.serve(served):
+            await cache.synced()
+            self.controller.watch(cache, owner_key(PodGang.resource.kind))
+        if changed:
+            for gang in self._gangs:
+                self.controller.enqueue(gang.namespace, gang.name)
+
+    async def _keep_discovering(self) -> None:
+        while True:
+            await asyncio.sleep(_DISCOVERY_SECONDS)
+            try:
+                await self.discover()
+            except ApiError:
+                # The next round asks again; until then the last answer holds.
+                continue
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Bring one gang's objects and conditions up to date."""
+        gang = self._gangs.get(key[1], key[0])
+        if gang is None or gang.metadata.deletion_timestamp is not None:
+            # Its objects go with it: the garbage collector follows their owner.
+            self._silence.forget(key)
+            return None
+        started = perf_counter()
+        outcome = await self._sync(gang)
+        LATENCY.labels(self.backend.name).observe(perf_counter() - started)
+        readiness, again = outcome.readiness, outcome.again
+        if readiness.ready:
+            readiness, again = await self._silence.heard(gang, pods_of(self._pods, gang), readiness)
+        await self._tell(gang, readiness, outcome.losses)
+        return After(again) if again is not None else None
+
+    async def _sync(self, gang: PodGang) -> Outcome:
+        backend, allowed = self.backend, allows_downgrade(gang.metadata.annotations)
+        capabilities = backend.capabilities(self.served)
+        if not capabilities.api and not allowed:
+            return self._failed(reasons.NOT_SERVED, self._not_served())
+        translation = backend.translate(gang, Cluster(self.served, self._topology()))
+        if translation.losses and not allowed:
+            return self._failed(reasons.NOT_EXPRESSIBLE, _lost(backend.name, capabilities.api, translation.losses))
+        try:
+            found, dropped, reports = await self._targets.sync(gang, translation.objects)
+        except Blocked as blocked:
+            return self._failed(reasons.NAME_TAKEN, str(blocked), again=_RETRY_SECONDS)
+        except Conflict:
+            raise
+        except ApiError as error:
+            message = f"the API server refused: {error}"
+            return self._failed(reasons.SYNC_FAILED, message, again=_RETRY_SECONDS)
+        if dropped and not allowed:
+            message = _lost(backend.name, capabilities.api, dropped) + " (a feature gate of the API server is off)"
+            return self._failed(reasons.NOT_EXPRESSIBLE, message)
+        CONVERSIONS.labels(backend.name, "ok").inc()
+        readiness = backend.ready(gang, found)
+        if is_true(gang.status.conditions, reasons.SCHEDULED):
+            # What a scheduler said while it was looking for room no longer holds.
+            readiness = backend.ready(gang, [{**item, "status": {}} for item in found])
+        if reports:
+            readiness = Readiness(readiness.ready, readiness.reason, "; ".join(reports))
+        return Outcome(readiness, (*translation.losses, *dropped))
+
+    def _failed(self, reason: str, message: str, again: float | None = None) -> Outcome:
+        ERRORS.labels(self.backend.name, reason).inc()
+        CONVERSIONS.labels(self.backend.name, "failed").inc()
+        return Outcome(Readiness(False, reason, message), (), again)
+
+    def _not_served(self) -> str:
+        named = ", ".join(dict.fromkeys(resource.api_version for resource in self.backend.resources))
+        return (
+            f"the cluster serves no API of backend {self.backend.name} ({named}): install or enable it, or set "
+            f'{ALLOW_DOWNGRADE}: "true" on the set to have its pods placed one by one'
+        )
+
+    def _topology(self) -> list[dict[str, object]]:
+        backend = self.backend
+        return self._targets.all(backend.topology_resource) if isinstance(backend, TopologyAware) else []
+
+    async def _tell(self, gang: PodGang, readiness: Readiness, losses: tuple[Loss, ...]) -> None:
+        target = (self.backend.name, self.backend.capabilities(self.served).api)
+        patch = plan_status(gang, readiness, losses, target, self._runtime.clock)
+        if patch is None:
+            return
+        await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+        if not turned(gang, readiness):
+            return
+        message = f"backend {self.backend.name}: {readiness.message}"
+        if readiness.ready:
+            self._recorder.event(gang, "Normal", reasons.BACKEND_SYNCED, message)
+        else:
+            self._recorder.event(gang, "Warning", readiness.reason, message)
+
+    def _gang_of(self, change: Change[Pod]) -> Iterable[Key]:
+        name = change.object.metadata.labels.get(PODGANG, "")
+        known = self._gangs.get(name, change.object.namespace)
+        return ((known.namespace, known.name),) if known is not None else ()
+
+
+def _matters(change: Change[Pod]) -> bool:
+    """Whether a pod's change can change what a backend says about its gang."""
+    return change.old is None or change.new is None or sign(change.old) != sign(change.new)
+
+
+def _lost(backend: str, api: str, losses: Iterable[Loss]) -> str:
+    sentences = "; ".join(loss.sentence(backend, api) for loss in losses)
+    return f'{sentences}. Set {ALLOW_DOWNGRADE}: "true" on the set to go without'

@@ -1,0 +1,204 @@
+"""Koordinator: one PodGroup per role, tied into a gang group by an annotation that all of them carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.koordinator import CLUSTER_NETWORK_TOPOLOGY
+from spinney.api.koordinator import PodGroup as KoordinatorGroup
+from spinney.api.meta import Json, Resource
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang, PodGroup
+from spinney.backends.asks import asked_by_gang, packed_whole
+from spinney.backends.capabilities import Capabilities, Feature, Loss, lost
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.names import fitted
+from spinney.backends.pods import edited
+from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.readiness import all_exist
+from spinney.backends.served import Served
+
+SCHEDULER = "koord-scheduler"
+# Koordinator's own default; kube-scheduler's framework cuts anything above 15 minutes.
+_TIMEOUT_SECONDS = 600
+_NODE_LAYER = "NodeTopologyLayer"
+_QUOTA_KEYS = (labels.KOORDINATOR_QUOTA,)
+
+
+class Koordinator:
+    """The backend for Koordinator."""
+
+    name = "koordinator"
+    gate = labels.KOORDINATOR_GATE
+    lease = SCHEDULER
+    resources: tuple[Resource, ...] = (KoordinatorGroup.resource, CLUSTER_NETWORK_TOPOLOGY)
+    topology_resource = CLUSTER_NETWORK_TOPOLOGY
+    topology_scheduler = SCHEDULER
+
+    def claims(self, scheduler_name: str) -> bool:
+        """Any name that contains `koord`: there may be several profiles."""
+        return "koord" in scheduler_name
+
+    def scheduler_name(self, requested: str) -> str:
+        """The requested profile, if it is one of Koordinator's."""
+        return requested if self.claims(requested) else SCHEDULER
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """One topology for the whole gang, none for its parts."""
+        api = KoordinatorGroup.resource.api_version if served.has(KoordinatorGroup.resource) else ""
+        return Capabilities(
+            api,
+            frozenset(
+                {
+                    Feature.TOGETHER,
+                    Feature.GROUP_MINIMUM,
+                    Feature.ZERO_MINIMUM,
+                    Feature.MUTABLE_MINIMUM,
+                    Feature.GANG_REQUIRED,
+                    Feature.GANG_PREFERRED,
+                    Feature.PRIORITY,
+                    Feature.QUEUE,
+                }
+            ),
+            status="PodGroup phase, pods",
+            remarks=(
+                "topology needs the plugin argument awareNetworkTopology and a ClusterNetworkTopology named default",
+                "topology holds for the first placement of gangs without surplus",
+                "priority by pods only",
+            ),
+        )
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """One quota for the whole set."""
+        return queue_conflicts(pcs, _QUOTA_KEYS)
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """The quota, which the set may name on its cliques only."""
+        quota = queue_of(pcs, _QUOTA_KEYS)
+        return {labels.KOORDINATOR_QUOTA: quota} if quota else {}
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod as member of its role's group; pods of a role without a minimum go free."""
+        own = pod["metadata"]["labels"]
+        role = own[labels.PODCLIQUE]
+        member = any(group.name == role and group.min_replicas > 0 for group in gang.spec.podgroups)
+        quota = gang.metadata.annotations.get(labels.KOORDINATOR_QUOTA) or gang.metadata.labels.get(
+            labels.KOORDINATOR_QUOTA
+        )
+        index = own.get(labels.POD_INDEX)
+        return edited(
+            pod,
+            labels={
+                **({labels.KOORDINATOR_POD_GROUP: fitted(role)} if member else {}),
+                **({labels.KOORDINATOR_QUOTA: quota} if quota else {}),
+            },
+            annotations={labels.KOORDINATOR_TOPOLOGY_INDEX: index} if index and any(packed_whole(gang)) else {},
+            spec={"schedulerName": self.scheduler_name(str(pod["spec"].get("schedulerName") or ""))},
+        )
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """A PodGroup per role with a minimum, all naming each other."""
+        members = [group for group in gang.spec.podgroups if group.min_replicas > 0]
+        losses = lost(asked_by_gang(gang), self.capabilities(cluster.served))
+        strategy, unknown = _gathering(gang, cluster.topology)
+        objects = tuple(
+            Wanted(KoordinatorGroup.resource, _group(gang, member, members, strategy)) for member in members
+        )
+        return Translation(objects, (*losses, *unknown))
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """The PodGroups exist; their phases say how far Koordinator is."""
+        phases = [f"{item['metadata']['name']} {phase}" for item in found if (phase := _phase(item))]
+        return all_exist(found, f"PodGroups: {', '.join(phases)}" if phases else "")
+
+    def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
+        """The one ClusterNetworkTopology is the administrator's."""
+        return None
+
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+        """Whether the layers of the ClusterNetworkTopology name every level's key, in the same order."""
+        layers = layers_of(found)
+        if not layers:
+            return "there is no ClusterNetworkTopology named default, or it has no layers"
+        keys = [level.key for level in binding.spec.levels if level.key != labels.HOSTNAME]
+        missing = [key for key in keys if key not in layers]
+        if missing:
+            return f"no layer of ClusterNetworkTopology default has the label key {', '.join(missing)}"
+        order = [key for key in layers if key in keys]
+        return "" if order == keys else f"ClusterNetworkTopology default orders the levels {order}, the binding {keys}"
+
+
+BACKEND = Koordinator()
+
+
+def layers_of(topologies: Sequence[Json]) -> dict[str, str]:
+    """Label key → layer of the ClusterNetworkTopology `default`, broadest first."""
+    spec = next((found.get("spec") or {} for found in topologies if found["metadata"]["name"] == "default"), {})
+    entries: list[Json] = list(spec.get("networkTopologySpec") or ())
+    parents = {str(entry["topologyLayer"]): str(entry.get("parentTopologyLayer") or "") for entry in entries}
+
+    def depth(layer: str) -> int:
+        seen: set[str] = set()
+        while layer in parents and layer not in seen:
+            seen.add(layer)
+            layer = parents[layer]
+        return len(seen)
+
+    entries.sort(key=lambda entry: depth(str(entry["topologyLayer"])))
+    return {str(key): str(entry["topologyLayer"]) for entry in entries for key in entry.get("labelKey") or ()}
+
+
+def _gathering(gang: PodGang, topologies: Sequence[Json]) -> tuple[list[Json], tuple[Loss, ...]]:
+    """The gather strategy of the whole gang, and what of it the cluster's topology does not know."""
+    required, preferred = packed_whole(gang)
+    asked = [(required, "MustGather", Feature.GANG_REQUIRED), (preferred, "PreferGather", Feature.GANG_PREFERRED)]
+    known = layers_of(topologies)
+    strategy: list[Json] = []
+    unknown: list[Loss] = []
+    for key, word, feature in asked:
+        if not key:
+            continue
+        layer = _NODE_LAYER if key == labels.HOSTNAME else known.get(key, "" if known else _layer_name(key))
+        if layer:
+            strategy.append({"layer": layer, "strategy": word})
+        else:
+            unknown.append(Loss(feature, "spec.topologyConstraint.packConstraint", key))
+    return strategy, tuple(unknown)
+
+
+def _layer_name(key: str) -> str:
+    """How a layer is called by convention where no topology object says: `example.com/block` → `BlockLayer`."""
+    return f"{key.rpartition('/')[2].title().replace('-', '')}Layer"
+
+
+def _group(gang: PodGang, group: PodGroup, members: Sequence[PodGroup], strategy: list[Json]) -> Json:
+    names = [f"{gang.namespace}/{fitted(member.name)}" for member in members]
+    return {
+        "metadata": {
+            "name": fitted(group.name),
+            "namespace": gang.namespace,
+            "labels": dict(gang.metadata.labels),
+            "annotations": {
+                labels.KOORDINATOR_GROUPS: _compact(names),
+                labels.KOORDINATOR_MODE: "Strict",
+                # Later pods of a role that has started once go free, as surplus should.
+                labels.KOORDINATOR_MATCH_POLICY: "once-satisfied",
+                labels.KOORDINATOR_TOTAL: str(max(len(group.pod_references), group.min_replicas)),
+                labels.KOORDINATOR_TOPOLOGY: _compact({"gatherStrategy": strategy}) if strategy else None,
+            },
+            "ownerReferences": [controller_reference(gang)],
+        },
+        "spec": {"minMember": group.min_replicas, "scheduleTimeoutSeconds": _TIMEOUT_SECONDS},
+    }
+
+
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _phase(item: Json) -> str:
+    return str((item.get("status") or {}).get("phase") or "")

@@ -1,0 +1,49 @@
+"""The two conditions of a PodGang that are a backend's, as a patch that keeps everyone else's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spinney.api.meta import Condition, Json
+from spinney.api.podgang import PodGang
+from spinney.api.reasons import BACKEND_READY, DOWNGRADED, FEATURES_LOST, NOTHING_LOST, PENDING
+from spinney.backends.capabilities import Loss
+from spinney.backends.interface import Readiness
+from spinney.kube.clock import Clock
+from spinney.kube.conditions import as_json, condition, find, merged
+
+
+def plan_status(
+    gang: PodGang, readiness: Readiness, losses: Sequence[Loss], target: tuple[str, str], clock: Clock
+) -> Json | None:
+    """The merge patch of the gang's status, or None where it says so already. `target` is backend and API version."""
+    wanted = [_ready(gang, readiness), *_downgraded(gang, losses, target)]
+    conditions = merged(gang.status.conditions, wanted, clock)
+    if conditions is None:
+        return None
+    # The list is atomic and the phase required: both go out whole, on the version they were read from.
+    return {
+        "metadata": {"resourceVersion": gang.metadata.resource_version},
+        "status": {"phase": gang.status.phase or PENDING, "conditions": as_json(conditions)},
+    }
+
+
+def turned(gang: PodGang, readiness: Readiness) -> bool:
+    """Whether the gang's readiness is news, and worth an event."""
+    known = find(gang.status.conditions, BACKEND_READY)
+    return known is None or (known.status, known.reason) != (str(readiness.ready), readiness.reason)
+
+
+def _ready(gang: PodGang, readiness: Readiness) -> Condition:
+    generation = gang.metadata.generation
+    return condition(BACKEND_READY, readiness.ready, readiness.reason, readiness.message, generation)
+
+
+def _downgraded(gang: PodGang, losses: Sequence[Loss], target: tuple[str, str]) -> list[Condition]:
+    generation = gang.metadata.generation
+    if losses:
+        message = "; ".join(loss.sentence(*target) for loss in losses)
+        return [condition(DOWNGRADED, True, FEATURES_LOST, message, generation)]
+    if find(gang.status.conditions, DOWNGRADED) is None:
+        return []
+    return [condition(DOWNGRADED, False, NOTHING_LOST, "", generation)]

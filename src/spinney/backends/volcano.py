@@ -1,0 +1,148 @@
+"""Volcano: one PodGroup per gang, with a subgroup policy per role. Needs Volcano 1.14.4 or later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spinney.api import labels
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Json, Resource
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang, PodGroup
+from spinney.api.volcano import HyperNode
+from spinney.api.volcano import PodGroup as VolcanoGroup
+from spinney.backends.asks import Constraint, asked_by_gang, packed
+from spinney.backends.capabilities import Capabilities, Feature, lost
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.pods import edited
+from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.readiness import all_exist, condition_message
+from spinney.backends.served import Served
+
+SCHEDULER = "volcano"
+_QUEUE_KEYS = (labels.VOLCANO_QUEUE, labels.VOLCANO_NAMESPACE_QUEUE)
+
+
+class Volcano:
+    """The backend for Volcano."""
+
+    name = "volcano"
+    gate = labels.VOLCANO_GATE
+    lease = "volcano"
+    resources: tuple[Resource, ...] = (VolcanoGroup.resource, HyperNode.resource)
+    topology_resource = HyperNode.resource
+    topology_scheduler = SCHEDULER
+
+    def claims(self, scheduler_name: str) -> bool:
+        """Volcano's own name."""
+        return scheduler_name == SCHEDULER
+
+    def scheduler_name(self, requested: str) -> str:
+        """Volcano's own name."""
+        return SCHEDULER
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """Everything but topology for a group of roles."""
+        api = VolcanoGroup.resource.api_version if served.has(VolcanoGroup.resource) else ""
+        missing = {Feature.CONFIG_REQUIRED, Feature.CONFIG_PREFERRED, Feature.REUSE}
+        return Capabilities(
+            api,
+            frozenset(Feature) - missing,
+            status="PodGroup phase and conditions, pods",
+            remarks=(
+                "Volcano 1.14.4 or later (subGroupPolicy)",
+                "topology by HyperNodes whose tier names are node label keys; required packs as tightly as it can, so "
+                "a preferred level beside it needs no words",
+            ),
+        )
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """One queue for the whole set."""
+        return queue_conflicts(pcs, _QUEUE_KEYS)
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """The queue, which the set may name on its cliques only."""
+        queue = queue_of(pcs, _QUEUE_KEYS)
+        return {labels.VOLCANO_QUEUE: queue} if queue else {}
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod as member of the group; its role is the label that the subgroup policies select by."""
+        role = pod["metadata"]["labels"][labels.PODCLIQUE]
+        return edited(
+            pod,
+            annotations={
+                labels.VOLCANO_GROUP: gang.name,
+                labels.VOLCANO_GROUP_WRITTEN: gang.name,
+                labels.VOLCANO_TASK: role,
+            },
+            spec={"schedulerName": SCHEDULER},
+        )
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """The PodGroup. Its queue is left alone once made: Volcano's webhook may have put a namespace's own there."""
+        queue = gang.metadata.annotations.get(labels.VOLCANO_QUEUE)
+        body: Json = {
+            "metadata": {
+                "name": gang.name,
+                "namespace": gang.namespace,
+                "labels": dict(gang.metadata.labels),
+                "ownerReferences": [controller_reference(gang)],
+            },
+            "spec": {
+                "minMember": sum(group.min_replicas for group in gang.spec.podgroups),
+                **({"queue": queue} if queue else {}),
+                "priorityClassName": gang.spec.priority_class_name or None,
+                "networkTopology": _network(gang.spec.topology_constraint),
+                # A policy's size is 1 at least, so roles without a minimum have none and join the default subgroup.
+                "subGroupPolicy": [_policy(group) for group in gang.spec.podgroups if group.min_replicas > 0] or None,
+            },
+        }
+        losses = lost(asked_by_gang(gang), self.capabilities(cluster.served))
+        return Translation((Wanted(VolcanoGroup.resource, body),), losses)
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """The PodGroup exists; Volcano's conditions say why it waits."""
+        return all_exist(found, condition_message(found))
+
+    def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
+        """HyperNodes are discovered by Volcano or made by an administrator."""
+        return None
+
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+        """Whether there are HyperNodes for every level, narrower levels on lower tiers."""
+        tiers = {
+            str(spec["tierName"]): int(spec.get("tier") or 0)
+            for spec in (node.get("spec") or {} for node in found)
+            if spec.get("tierName")
+        }
+        keys = [level.key for level in binding.spec.levels]
+        missing = [key for key in keys if key not in tiers]
+        if missing:
+            return f"no HyperNode has the tier name {', '.join(missing)} (found: {', '.join(sorted(tiers)) or 'none'})"
+        order = [tiers[key] for key in keys]
+        if order != sorted(order, reverse=True):
+            return f"the HyperNode tiers of {', '.join(keys)} are {order}; broader levels must have higher tiers"
+        return ""
+
+
+BACKEND = Volcano()
+
+
+def _policy(group: PodGroup) -> Json:
+    policy: Json = {
+        "name": group.name,
+        "labelSelector": {"matchLabels": {labels.PODCLIQUE: group.name}},
+        # Without this key Volcano matches no pod at all.
+        "matchLabelKeys": [labels.PODCLIQUE],
+        "subGroupSize": group.min_replicas,
+        "minSubGroups": 1,
+    }
+    network = _network(group.topology_constraint)
+    return {**policy, "networkTopology": network} if network else policy
+
+
+def _network(constraint: Constraint | None) -> Json | None:
+    required, preferred = packed(constraint)
+    if required:
+        return {"mode": "hard", "highestTierName": required}
+    return {"mode": "soft", "highestTierName": preferred} if preferred else None

@@ -1,0 +1,151 @@
+"""YuniKorn: no objects at all; every pod carries the definition of its gang as task groups.
+
+Gangs are of style Hard: with Soft, YuniKorn gives up the guarantee after a while. A Hard gang that timed out leaves a
+dead application id behind, so each attempt has an id of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json, Resource, convert
+from spinney.api.pod import PodSpec
+from spinney.api.podgang import PodGang
+from spinney.api.quantity import binary
+from spinney.api.requests import pod_requests
+from spinney.backends.asks import asked_by_gang
+from spinney.backends.capabilities import Capabilities, Feature, lost
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation
+from spinney.backends.names import LABEL_LIMIT, fitted
+from spinney.backends.pods import edited
+from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.readiness import all_exist
+from spinney.backends.served import Served
+
+SCHEDULER = "yunikorn"
+_TIMEOUT_SECONDS = 900
+_QUEUE_KEYS = (labels.YUNIKORN_QUEUE,)
+# What a placeholder needs to look like the pod it stands for.
+_PLACEMENT = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+
+
+class YuniKorn:
+    """The backend for YuniKorn."""
+
+    name = "yunikorn"
+    gate = labels.YUNIKORN_GATE
+    lease = ""
+    resources: tuple[Resource, ...] = ()
+
+    def claims(self, scheduler_name: str) -> bool:
+        """YuniKorn's own name."""
+        return scheduler_name == SCHEDULER
+
+    def scheduler_name(self, requested: str) -> str:
+        """YuniKorn's own name."""
+        return SCHEDULER
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """A gang at its start, with queues, without topology."""
+        features = {Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY, Feature.QUEUE}
+        return Capabilities(
+            "pod annotations",
+            frozenset(features),
+            status="events, pods",
+            remarks=(
+                "the gang holds at its start only; replacements and pods beyond the minimum are placed one by one",
+                "placeholder pods count against a namespace's quota",
+            ),
+        )
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """One queue, and requests that YuniKorn's placeholders can carry."""
+        return (*queue_conflicts(pcs, _QUEUE_KEYS), *_unreserved(pcs))
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """The queue, and what a placeholder of each role looks like: a pod must name the requests of all roles."""
+        queue = queue_of(pcs, _QUEUE_KEYS)
+        roles = {name: _placeholder(spec) for name, spec in pod_specs.items()}
+        return {
+            **({labels.YUNIKORN_QUEUE: queue} if queue else {}),
+            labels.ROLE_REQUESTS: msgspec.json.encode(roles).decode(),
+        }
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod with its application, its task group, and the definition of all of them."""
+        role = pod["metadata"]["labels"][labels.PODCLIQUE]
+        annotations = gang.metadata.annotations
+        queue = annotations.get(labels.YUNIKORN_QUEUE) or gang.metadata.labels.get(labels.YUNIKORN_QUEUE)
+        groups = task_groups(gang)
+        member = any(group["name"] == fitted(role) for group in groups)
+        return edited(
+            pod,
+            labels={
+                labels.YUNIKORN_APP_ID: application_id(gang),
+                **({labels.YUNIKORN_QUEUE: queue} if queue else {}),
+            },
+            annotations={
+                **({labels.YUNIKORN_TASK_GROUP: fitted(role)} if member else {}),
+                labels.YUNIKORN_TASK_GROUPS: msgspec.json.encode(groups).decode(),
+                labels.YUNIKORN_POLICY: f"placeholderTimeoutInSeconds={_TIMEOUT_SECONDS} gangSchedulingStyle=Hard",
+            },
+            spec={"schedulerName": SCHEDULER},
+        )
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """Nothing to write."""
+        return Translation((), lost(asked_by_gang(gang), self.capabilities(cluster.served)))
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """At once: all is in the pods."""
+        return all_exist(found, "the gang is defined by its pods' annotations")
+
+
+BACKEND = YuniKorn()
+
+
+def application_id(gang: PodGang) -> str:
+    """The gang's name, part of its UID, and the attempt: an application that timed out cannot be used again."""
+    attempt = gang.metadata.annotations.get(labels.ATTEMPT, "")
+    suffix = f"-{gang.uid[:8]}" + (f"-{attempt}" if attempt else "")
+    return f"{fitted(gang.name, LABEL_LIMIT - len(suffix))}{suffix}"
+
+
+def task_groups(gang: PodGang) -> list[Json]:
+    """One task group per role with a minimum: YuniKorn refuses a minimum of 0."""
+    roles: dict[str, Json] = msgspec.json.decode(gang.metadata.annotations.get(labels.ROLE_REQUESTS) or "{}")
+    return [
+        {"name": fitted(group.name), "minMember": group.min_replicas, **roles.get(group.name, {"minResource": {}})}
+        for group in gang.spec.podgroups
+        if group.min_replicas > 0
+    ]
+
+
+def _placeholder(pod_spec: Json) -> Json:
+    placement = {key: pod_spec[key] for key in _PLACEMENT if pod_spec.get(key)}
+    requests = pod_requests(convert(PodSpec, pod_spec))
+    return {"minResource": {name: _quantity(name, amount) for name, amount in sorted(requests.items())}, **placement}
+
+
+def _quantity(name: str, thousandths: int) -> str:
+    whole, rest = divmod(thousandths, 1000)
+    if rest:
+        return f"{thousandths}m"
+    return binary(whole) if name in ("memory", "ephemeral-storage") else str(whole)
+
+
+def _unreserved(pcs: PodCliqueSet) -> tuple[Problem, ...]:
+    """Claims and volumes are not on a placeholder: the gang's room is then not really reserved."""
+    return tuple(
+        Problem(
+            f"spec.template.cliques[{index}].spec.podSpec.resourceClaims",
+            f"clique {clique.name} uses device claims, which YuniKorn's placeholders cannot reserve",
+            waivable=True,
+        )
+        for index, clique in enumerate(pcs.spec.template.cliques)
+        if clique.spec.pod_spec.get("resourceClaims")
+    )

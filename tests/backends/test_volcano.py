@@ -1,0 +1,123 @@
+"""Volcano: one PodGroup per gang, with a subgroup policy per role."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Json, convert
+from spinney.api.podgang import PodGang
+from spinney.api.volcano import PodGroup
+from spinney.backends.interface import Cluster, Translation
+from spinney.backends.plan import without_none
+from spinney.backends.served import Served
+from spinney.backends.volcano import BACKEND
+from tests import make
+
+SERVED = Served(frozenset({PodGroup.resource}))
+
+
+def translated(gang: make.GangBuilder) -> Translation:
+    """What the backend makes of a gang."""
+    return BACKEND.translate(convert(PodGang, gang.build()), Cluster(SERVED))
+
+
+def written(gang: make.GangBuilder) -> Json:
+    """The spec of its PodGroup."""
+    (wanted,) = translated(gang).objects
+    spec: Json = without_none(wanted.body["spec"])
+    return spec
+
+
+def policy(name: str, size: int, **more: Json) -> Json:
+    """One subgroup policy."""
+    return {
+        "name": name,
+        "labelSelector": {"matchLabels": {"grove.io/podclique": name}},
+        "matchLabelKeys": ["grove.io/podclique"],
+        "subGroupSize": size,
+        "minSubGroups": 1,
+        **more,
+    }
+
+
+def test_roles_become_subgroups_with_topology_at_both_levels() -> None:
+    """The reference's sample: block for the gang, rack for one role."""
+    gang = make.gang("svc-0").priority("high").packed(required="block")
+    gang.group("prefill", 2, pods=3, required="rack").group("decode", 2)
+    assert written(gang) == {
+        "minMember": 4,
+        "priorityClassName": "high",
+        "networkTopology": {"mode": "hard", "highestTierName": "block"},
+        "subGroupPolicy": [
+            policy("svc-0-prefill", 2, networkTopology={"mode": "hard", "highestTierName": "rack"}),
+            policy("svc-0-decode", 2),
+        ],
+    }
+
+
+def test_preferred_topology_is_soft_and_gives_way_to_required() -> None:
+    """Hard mode searches from the narrowest tier up, so a preference beside it needs no words."""
+    assert written(make.gang("a-0").packed(preferred="rack").group("w", 1))["networkTopology"] == {
+        "mode": "soft",
+        "highestTierName": "rack",
+    }
+    both = make.gang("a-0").packed(required="block", preferred="rack").group("w", 1)
+    assert written(both)["networkTopology"] == {"mode": "hard", "highestTierName": "block"}
+    assert translated(both).losses == ()
+
+
+def test_a_group_of_roles_cannot_be_packed() -> None:
+    """Volcano's subgroups do not nest."""
+    gang = make.gang("a-0").group("x", 1).group("y", 1).group("z", 1).config("g", ["x", "y"], required="rack")
+    (loss,) = translated(gang).losses
+    assert loss.field == "spec.topologyConstraintGroupConfigs[0].topologyConstraint.packConstraint.required"
+
+
+def test_a_role_without_a_minimum_has_no_policy() -> None:
+    """A policy's size is at least one; such pods join the default subgroup."""
+    spec = written(make.gang("a-0").group("x", 2).group("y", 0, pods=1))
+    assert (spec["minMember"], [found["name"] for found in spec["subGroupPolicy"]]) == (2, ["a-0-x"])
+
+
+def test_the_queue_is_written_only_where_the_user_named_one() -> None:
+    """Volcano's webhook may put the namespace's queue where none is given; that is not fought over."""
+    assert "queue" not in written(make.gang("a-0").group("w", 1))
+    gang = make.gang("a-0").annotate("scheduling.grove.io/volcano-queue", "team").group("w", 1)
+    assert written(gang)["queue"] == "team"
+    pcs = make.pcs("a").annotate("scheduling.grove.io/volcano-queue", "team").clique("w").build()
+    assert BACKEND.gang_annotations(convert(PodCliqueSet, pcs), {}) == {"scheduling.grove.io/volcano-queue": "team"}
+
+
+def test_a_pod_names_its_group_twice_and_its_role() -> None:
+    """The scheduler reads the old annotation; integrations write the new one."""
+    pod = make.pod("p").label("grove.io/podclique", "a-0-w").build()
+    prepared = BACKEND.prepare(pod, convert(PodGang, make.gang("a-0").group("w", 1).build()), SERVED)
+    assert prepared["spec"]["schedulerName"] == "volcano"
+    assert prepared["metadata"]["annotations"] == {
+        "scheduling.k8s.io/group-name": "a-0",
+        "scheduling.volcano.sh/group-name": "a-0",
+        "volcano.sh/task-spec": "a-0-w",
+    }
+
+
+BINDING = convert(
+    ClusterTopologyBinding,
+    {"metadata": {"name": "t"}, "spec": {"levels": [{"domain": "block", "key": "b"}, {"domain": "rack", "key": "r"}]}},
+)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "drift"),
+    [
+        ({"b": 2, "r": 1}, ""),
+        ({"b": 2}, "no HyperNode has the tier name r (found: b)"),
+        ({"b": 1, "r": 2}, "the HyperNode tiers of b, r are [1, 2]; broader levels must have higher tiers"),
+        ({}, "no HyperNode has the tier name b, r (found: none)"),
+    ],
+)
+def test_hypernodes_must_cover_every_level(tiers: dict[str, int], drift: str) -> None:
+    """Tier names are the node label keys, and narrower levels have lower tiers."""
+    nodes = [{"metadata": {"name": name}, "spec": {"tierName": name, "tier": tier}} for name, tier in tiers.items()]
+    assert BACKEND.topology(BINDING) is None
+    assert BACKEND.topology_drift(BINDING, "t", nodes) == drift

@@ -1,0 +1,95 @@
+"""YuniKorn: the gang is written on its pods."""
+
+from __future__ import annotations
+
+import json
+
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json, convert
+from spinney.api.podgang import PodGang
+from spinney.backends.interface import Cluster
+from spinney.backends.served import Served
+from spinney.backends.yunikorn import BACKEND, application_id
+from tests import make
+
+POD_SPEC: Json = {
+    "containers": [{"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}],
+    "initContainers": [
+        {"name": "sidecar", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
+        {"name": "warm", "resources": {"requests": {"memory": "3Gi"}}},
+    ],
+    "overhead": {"memory": "1Gi"},
+    "nodeSelector": {"zone": "a"},
+}
+
+
+def gang() -> make.GangBuilder:
+    """A gang as the operator would make it, with what its backend asked it to carry."""
+    builder = make.gang("svc-0", uid="0123456789abcdef").group("x", 2).group("y", 1).group("z", 0, pods=1)
+    pcs = convert(PodCliqueSet, make.pcs("svc").label("yunikorn.apache.org/queue", "root.ml").clique("x").build())
+    carried = BACKEND.gang_annotations(pcs, {"svc-0-x": POD_SPEC, "svc-0-y": {"containers": []}})
+    for key, value in carried.items():
+        builder.annotate(key, value)
+    return builder
+
+
+def prepared(role: str) -> Json:
+    """A pod of a role."""
+    pod = make.pod("p").label("grove.io/podclique", f"svc-0-{role}").build()
+    return BACKEND.prepare(pod, convert(PodGang, gang().build()), Served())
+
+
+def test_every_pod_carries_the_whole_gang() -> None:
+    """The order in which YuniKorn sees pods is not ours, so each has all task groups; minimum 0 is left out."""
+    pod = prepared("x")
+    assert pod["spec"]["schedulerName"] == "yunikorn"
+    assert pod["metadata"]["labels"]["yunikorn.apache.org/app-id"] == "svc-0-01234567"
+    assert pod["metadata"]["labels"]["yunikorn.apache.org/queue"] == "root.ml"
+    annotations = pod["metadata"]["annotations"]
+    assert annotations["yunikorn.apache.org/task-group-name"] == "svc-0-x"
+    assert json.loads(annotations["yunikorn.apache.org/task-groups"]) == [
+        {
+            "name": "svc-0-x",
+            "minMember": 2,
+            "minResource": {"cpu": "750m", "memory": "4Gi"},
+            "nodeSelector": {"zone": "a"},
+        },
+        {"name": "svc-0-y", "minMember": 1, "minResource": {}},
+    ]
+    assert annotations["yunikorn.apache.org/schedulingPolicyParameters"] == (
+        "placeholderTimeoutInSeconds=900 gangSchedulingStyle=Hard"
+    )
+
+
+def test_a_placeholder_is_as_large_as_its_pod() -> None:
+    """Sidecars, init containers and overhead count: a larger pod would lose its place."""
+    roles = json.loads(gang().object["metadata"]["annotations"]["grove.io/role-requests"])
+    assert roles["svc-0-x"]["minResource"] == {"cpu": "750m", "memory": "4Gi"}
+
+
+def test_a_role_without_a_minimum_is_in_no_task_group() -> None:
+    """Its pods belong to the application and are placed one by one."""
+    assert "yunikorn.apache.org/task-group-name" not in prepared("z")["metadata"]["annotations"]
+
+
+def test_each_attempt_is_an_application_of_its_own() -> None:
+    """An application that timed out is dead for YuniKorn."""
+    first = convert(PodGang, gang().build())
+    second = convert(PodGang, gang().annotate("grove.io/scheduling-attempt", "2").build())
+    assert application_id(second) == f"{application_id(first)}-2"
+    long = convert(PodGang, make.gang("s" * 80, uid="0123456789abcdef").build())
+    assert len(application_id(long)) <= 63
+
+
+def test_nothing_is_written_and_topology_is_lost() -> None:
+    """There is no object, and no way to pack a gang into a domain."""
+    translation = BACKEND.translate(convert(PodGang, gang().packed(required="rack").build()), Cluster(Served()))
+    assert translation.objects == ()
+    assert [loss.asked for loss in translation.losses] == ["rack"]
+
+
+def test_device_claims_are_refused_unless_the_user_opts_in() -> None:
+    """A placeholder reserves no devices."""
+    pcs = make.pcs("svc").clique("x", resourceClaims=[{"name": "gpu"}]).build()
+    (problem,) = BACKEND.check(convert(PodCliqueSet, pcs), Served())
+    assert problem.waivable
