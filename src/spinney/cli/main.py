@@ -10,6 +10,7 @@ import click
 
 # name → where its click command lives. One line per command.
 COMMANDS = {
+    "crds": "spinney.cli.crds:crds",
     "manifests": "spinney.cli.manifests:manifests",
     "run": "spinney.cli.run:run",
 }

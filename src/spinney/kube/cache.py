@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
+import structlog
+
+from spinney.api import selector
 from spinney.api.meta import Object
 from spinney.kube.client import Client
-from spinney.kube.errors import ApiError, ConnectionLost, Gone, NotFound
+from spinney.kube.errors import ApiError, ConnectionLost, NotFound
+from spinney.kube.reflector import Reflector
+from spinney.kube.wire import WatchEvent
 from spinney.kube.writes import Write
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace, name
+
+_log = structlog.get_logger("spinney.kube.cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +45,13 @@ class Cache(Generic[T]):
         self._client = client
         self._namespace = namespace
         self._labels = labels
+        self._selector = selector.parse(labels)
         self._fields = fields
         self._objects: dict[Key, T] = {}
-        self._indexes: dict[str, tuple[Callable[[T], Iterable[str]], dict[str, dict[Key, T]]]] = {}
+        self._indexes: dict[str, _Index[T]] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
-        self._waiters: list[tuple[Write, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._gone_waiters: dict[Key, list[asyncio.Future[None]]] = {}
         self._synced = asyncio.Event()
         self.resource_version = ""
 
@@ -60,15 +69,13 @@ class Cache(Generic[T]):
         """Group objects by keys that a function finds on each; asking twice for one name is harmless."""
         if name in self._indexes:
             return
-        table: dict[str, dict[Key, T]] = defaultdict(dict)
-        self._indexes[name] = (keys, table)
+        index = self._indexes[name] = _Index(keys)
         for key, found in self._objects.items():
-            for value in keys(found):
-                table[value][key] = found
+            index.move(key, None, found)
 
     def by(self, index: str, value: str) -> list[T]:
         """The objects that an index groups under a value."""
-        return list(self._indexes[index][1].get(value, {}).values())
+        return self._indexes[index].find(value)
 
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
         """Call the handler for every change; what is already here is told as new at once."""
@@ -90,90 +97,130 @@ class Cache(Generic[T]):
         if self._namespace and write.namespace != self._namespace:
             return True
         found = self._objects.get((write.namespace, write.name))
-        if write.verb == "delete" and (found is None or (write.uid and found.uid != write.uid)):
+        if write.verb == "delete":
+            return found is None or bool(write.uid and found.uid != write.uid)
+        # Without a version there is nothing to wait for: the answer to a binding shows none.
+        if not write.resource_version.isdecimal():
             return True
-        if found is not None and _reached(found.metadata.resource_version, write.resource_version):
+        if found is not None and _number(found.metadata.resource_version) >= int(write.resource_version):
             return True
-        if found is None and (self._labels or self._fields):
+        if found is None and not self._would_hold(write):
             return True
-        return _reached(self.resource_version, write.resource_version)
+        return _number(self.resource_version) >= int(write.resource_version)
 
     async def seen(self, write: Write) -> None:
         """Wait until the cache is at least as new as a write."""
         if not self.has_synced or self.has_seen(write):
             return
-        waiter = (write, asyncio.get_running_loop().create_future())
-        self._waiters.append(waiter)
-        try:
-            await waiter[1]
-        finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if write.verb == "delete":
+            self._gone_waiters.setdefault((write.namespace, write.name), []).append(waiter)
+        else:
+            heapq.heappush(self._waiters, (int(write.resource_version), id(waiter), waiter))
+        await waiter
 
     async def run(self) -> None:
         """Keep the cache current until cancelled."""
-        while True:
-            listing = await self._client.list(self.of, self._namespace, labels=self._labels, fields=self._fields)
-            self._replace(listing.items)
-            self.resource_version = listing.resource_version
-            self._synced.set()
-            self._wake()
-            try:
-                while True:
-                    await self._follow()
-            except (Gone, ConnectionLost):
-                continue
-
-    async def _follow(self) -> None:
-        events = self._client.watch(
-            self.of,
-            self._namespace,
-            resource_version=self.resource_version,
-            labels=self._labels,
-            fields=self._fields,
+        reflector = Reflector(
+            self._client, self.of, self, labels=self._labels, fields=self._fields, namespace=self._namespace
         )
-        async for event in events:
-            self.resource_version = event.resource_version
-            if event.object is not None:
-                key = (event.object.namespace, event.object.name)
-                self._put(key, None if event.type == "DELETED" else event.object)
-            if self._waiters:
-                self._wake()
+        await reflector.run()
 
-    def _wake(self) -> None:
-        for write, waiter in self._waiters:
-            if not waiter.done() and self.has_seen(write):
-                waiter.set_result(None)
-
-    def _replace(self, items: list[T]) -> None:
+    def replace(self, items: list[T], resource_version: str) -> None:
+        """Everything is now exactly this: tell what went, what is new and what changed, and nothing else."""
         listed = {(item.namespace, item.name): item for item in items}
         for key in [key for key in self._objects if key not in listed]:
             self._put(key, None)
         for key, item in listed.items():
-            known = self._objects.get(key)
-            if known is None or known.metadata.resource_version != item.metadata.resource_version:
-                self._put(key, item)
+            self._meet(key, item)
+        self._reached(resource_version)
+        self._synced.set()
+
+    def apply(self, event: WatchEvent[T]) -> None:
+        """One thing changed, or only the version did."""
+        if event.object is not None:
+            key = (event.object.namespace, event.object.name)
+            if event.type == "DELETED":
+                self._put(key, None)
+            else:
+                self._meet(key, event.object)
+        self._reached(event.resource_version)
+
+    def _meet(self, key: Key, item: T) -> None:
+        known = self._objects.get(key)
+        if known is not None and known.metadata.resource_version == item.metadata.resource_version:
+            return
+        # A namesake is not the same object: its predecessor went first.
+        if known is not None and known.uid != item.uid:
+            self._put(key, None)
+        self._put(key, item)
 
     def _put(self, key: Key, new: T | None) -> None:
         old = self._objects.pop(key, None)
-        if new is not None:
-            self._objects[key] = new
-        for keys, table in self._indexes.values():
-            for value in keys(old) if old is not None else ():
-                table[value].pop(key, None)
-            for value in keys(new) if new is not None else ():
-                table[value][key] = new  # type: ignore[assignment]  # narrowed by the loop's condition
         if old is None and new is None:
             return
+        if new is not None:
+            self._objects[key] = new
+        for index in self._indexes.values():
+            index.move(key, old, new)
+        change = Change(old, new)
         for handler in self._handlers:
-            handler(Change(old, new))
+            self._call(handler, change)
+        if new is None:
+            for waiter in self._gone_waiters.pop(key, ()):
+                _release(waiter)
+
+    def _call(self, handler: Callable[[Change[T]], None], change: Change[T]) -> None:
+        try:
+            handler(change)
+        except Exception:
+            # The cache is everyone's: one reader's mistake must not end it.
+            _log.exception("handler.failed", kind=self.of.resource.kind, name=change.object.name)
+
+    def _reached(self, resource_version: str) -> None:
+        self.resource_version = resource_version
+        if not self._waiters:
+            return
+        reached = _number(resource_version)
+        while self._waiters and self._waiters[0][0] <= reached:
+            _release(heapq.heappop(self._waiters)[2])
+
+    def _would_hold(self, write: Write) -> bool:
+        """Whether an object that is not here may yet come; by fields we cannot tell, and do not wait."""
+        if self._fields:
+            return False
+        return selector.matches(self._selector, write.labels)
 
 
-def _reached(version: str, wanted: str) -> bool:
-    # Kubernetes declares resource versions of one kind comparable as integers.
-    if version.isdecimal() and wanted.isdecimal():
-        return int(version) >= int(wanted)
-    return version == wanted or not wanted
+class _Index(Generic[T]):
+    """Objects grouped by what a function finds on them."""
+
+    def __init__(self, keys: Callable[[T], Iterable[str]]) -> None:
+        self._keys = keys
+        self._table: dict[str, dict[Key, T]] = {}
+
+    def find(self, value: str) -> list[T]:
+        return list(self._table.get(value, {}).values())
+
+    def move(self, key: Key, old: T | None, new: T | None) -> None:
+        if old is not None:
+            for value in self._keys(old):
+                group = self._table.get(value)
+                if group is not None and group.pop(key, None) is not None and not group:
+                    del self._table[value]
+        if new is not None:
+            for value in self._keys(new):
+                self._table.setdefault(value, {})[key] = new
+
+
+def _number(version: str) -> int:
+    """Kubernetes declares resource versions of one kind comparable as integers."""
+    return int(version) if version.isdecimal() else 0
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Caches:

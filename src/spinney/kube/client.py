@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import msgspec
 
 from spinney.api.meta import Json, Object, Resource, decode, encode
 from spinney.kube.chance import Chance
-from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, Status, error_for
+from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
 from spinney.kube.flow import Flow
 from spinney.kube.retry import Backoff, Repeat, holds, send_with_retries
 from spinney.kube.transport import Request, Response, Transport
+from spinney.kube.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
 from spinney.kube.writes import Write, Writes
 
 T = TypeVar("T", bound=Object)
@@ -28,52 +30,6 @@ class Patch(StrEnum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A list and the version of the world it shows."""
-
-    items: list[T]
-    resource_version: str
-
-
-class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """One line of a watch. A bookmark carries only a resource version."""
-
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-    object: T | None
-    resource_version: str
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _RawList(msgspec.Struct):
-    metadata: _Meta
-    items: list[msgspec.Raw] | None = None
-
-
-class _RawEvent(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _OnlyMeta(msgspec.Struct):
-    metadata: _Meta
-
-
-class _WrittenMeta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Written(msgspec.Struct):
-    kind: str = ""
-    metadata: _WrittenMeta = msgspec.field(default_factory=_WrittenMeta)
 
 
 class Client:
@@ -138,7 +94,7 @@ class Client:
             repeat = Repeat.ALWAYS if method == "GET" else Repeat.UNLESS_DONE
         response = await send_with_retries(self._send, request, repeat, self._backoff, self.chance)
         if response.status >= 400:
-            raise error_for(_status_of(response))
+            raise error_for(read_status(response))
         return response
 
     async def _send(self, request: Request) -> Response:
@@ -174,7 +130,7 @@ class Client:
                 self.writes.note(replace(write, lost=True))
             raise
         if not dry:
-            self.writes.note(_answered(write, response.body))
+            self.writes.note(read_write(write, response.body))
         return response
 
     @overload
@@ -193,32 +149,40 @@ class Client:
         items: list[T] = []
         token = ""
         while True:
-            query = [("limit", str(page))]
-            query += [
-                (k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields), ("continue", token)) if v
-            ]
+            query = [("limit", str(page)), *_filters(labels, fields)]
+            query += [("continue", token)] if token else []
             response = await self.call("GET", _resource(of).path(namespace), query)
-            part = msgspec.json.decode(response.body, type=_RawList)
-            items += [decode(of, raw) for raw in part.items or ()]
-            token = part.metadata.continue_
+            part, token = read_page(of, response.body)
+            items += part.items
             if not token:
-                return Listing(items, part.metadata.resource_version)
+                return Listing(items, part.resource_version)
 
-    async def watch(
+    def watch(
         self, of: type[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[T]]:
         """Events after a version, bookmarks included, until the server ends the stream."""
-        query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", resource_version)]
-        query += [(k, v) for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v]
+        return self._watch(of, namespace, [("resourceVersion", resource_version), *_filters(labels, fields)])
+
+    def stream(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """A list and a watch in one: what is there as ADDED, then SYNCED, then what changes.
+
+        Servers that cannot do this answer `Invalid`, at the first event asked for.
+        """
+        query = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        return self._watch(of, namespace, [*query, *_filters(labels, fields)])
+
+    async def _watch(
+        self, of: type[T], namespace: str, query: Sequence[tuple[str, str]]
+    ) -> AsyncIterator[WatchEvent[T]]:
+        query = [("watch", "true"), ("allowWatchBookmarks", "true"), *query]
         response = await self.call("GET", _resource(of).path(namespace), query, repeat=Repeat.NEVER)
         if response.stream is None:
             raise ConnectionLost("the server answered a watch with a whole body")
-        pending = b""
-        async for chunk in response.stream:
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                if line:
-                    yield _event(of, line)
+        async with aclosing(cast(AsyncGenerator[bytes, None], read_lines(response.stream))) as lines:
+            async for line in lines:
+                yield read_event(of, line)
 
     @overload
     async def create(
@@ -383,36 +347,13 @@ class Client:
         await self.transport.close()
 
 
+def _filters(labels: str, fields: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
+
+
 def _resource(of: type[Object] | Resource) -> Resource:
     return of if isinstance(of, Resource) else of.resource
 
 
 def _read(of: type[T] | Resource, body: bytes) -> T | Json:
     return cast(Json, msgspec.json.decode(body)) if isinstance(of, Resource) else decode(of, body)
-
-
-def _answered(write: Write, body: bytes) -> Write:
-    written = msgspec.json.decode(body, type=_Written)
-    # A Status, and the answer of most subresources, does not show the object that was written.
-    if written.kind != write.resource.kind:
-        return write
-    return replace(write, resource_version=written.metadata.resource_version, uid=written.metadata.uid)
-
-
-def _event(of: type[T], line: bytes) -> WatchEvent[T]:
-    raw = msgspec.json.decode(line, type=_RawEvent)
-    if raw.type == "ERROR":
-        raise error_for(msgspec.json.decode(raw.object, type=Status))
-    if raw.type == "BOOKMARK":
-        version = msgspec.json.decode(raw.object, type=_OnlyMeta).metadata.resource_version
-        return WatchEvent("BOOKMARK", None, version)
-    found = decode(of, raw.object)
-    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), found, found.metadata.resource_version)
-
-
-def _status_of(response: Response) -> Status:
-    try:
-        status = msgspec.json.decode(response.body, type=Status)
-    except msgspec.DecodeError:
-        status = Status(message=response.body.decode(errors="replace")[:500])
-    return msgspec.structs.replace(status, code=response.status)

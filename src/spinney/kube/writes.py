@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ class Write:
     subresource: str = ""
     resource_version: str = ""
     uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     lost: bool = False
 
 
