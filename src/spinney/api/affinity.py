@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from spinney.api.meta import Struct
@@ -80,6 +81,7 @@ class Taint(Struct, frozen=True):
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: datetime | None = None
 
 
 class Toleration(Struct, frozen=True):

@@ -29,6 +29,13 @@ class JobSpec(Struct, frozen=True):
     template: Json = msgspec.field(default_factory=dict)
 
 
+class Uncounted(Struct, frozen=True):
+    """UIDs of pods that have ended and whose finalizer may not be gone yet, so that none is counted twice."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
 class JobStatus(Struct, frozen=True):
     """How a job does."""
 
@@ -38,6 +45,8 @@ class JobStatus(Struct, frozen=True):
     failed: int = 0
     terminating: int = 0
     completed_indexes: str = ""
+    failed_indexes: str = ""
+    uncounted_terminated_pods: Uncounted = Uncounted()
     start_time: datetime | None = None
     completion_time: datetime | None = None
     conditions: tuple[Condition, ...] = ()

@@ -1,0 +1,344 @@
+"""What a Job needs next, decided from the Job, its pods and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from spinney.api.conditions import find, is_true
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.embedded.controllers import indexes
+from spinney.embedded.controllers.pods import from_template, is_active, is_ready, is_terminal, least_wanted_first
+from spinney.embedded.controllers.views import Job
+
+FINALIZER = "batch.kubernetes.io/job-tracking"
+INDEX = "batch.kubernetes.io/job-completion-index"
+_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+
+FIRST_BACK_OFF = 10.0
+LONGEST_BACK_OFF = 600.0
+
+
+@dataclass
+class JobPlan:
+    """The wanted changes, and when to look again if nothing happens."""
+
+    create: list[Json] = field(default_factory=list)
+    delete: list[Pod] = field(default_factory=list)
+    # Pods that have been seen to end and may go.
+    release: list[Pod] = field(default_factory=list)
+    status: Json = field(default_factory=dict)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+    # Finished long enough ago: the Job itself goes.
+    expired: bool = False
+    wake: float | None = None
+
+    def wake_in(self, seconds: float) -> None:
+        """Look again after so long, or earlier."""
+        self.wake = seconds if self.wake is None else min(self.wake, seconds)
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """How a Job's pods stand."""
+
+    active: list[Pod]
+    terminating: list[Pod]
+    succeeded: int
+    failed: int
+    completed: set[int]
+    failed_pods: list[Pod]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Whether a Job is over: failed, with reason and message, or done."""
+
+    failure: tuple[str, str] | None
+    done: bool
+
+
+def plan_job(job: Job, pods: list[Pod], now: datetime) -> JobPlan:
+    """Everything that should change for a Job."""
+    plan = JobPlan()
+    if _finished(job):
+        _clean_up(job, pods, now, plan)
+        return plan
+    tally = _count(job, pods, plan)
+    failure = _failure(job, tally, now, plan)
+    outcome = _Outcome(failure, failure is None and _complete(job, tally))
+    if failure or outcome.done or job.spec.suspend:
+        plan.delete = tally.active
+    else:
+        _scale(job, tally, now, plan)
+    _write_status(job, tally, outcome, now, plan)
+    return plan
+
+
+def _finished(job: Job) -> bool:
+    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
+
+
+def _clean_up(job: Job, pods: list[Pod], now: datetime, plan: JobPlan) -> None:
+    plan.release = [pod for pod in pods if FINALIZER in pod.metadata.finalizers]
+    plan.delete = [pod for pod in pods if is_active(pod)]
+    ttl = job.spec.ttl_seconds_after_finished
+    if ttl is None:
+        return
+    ended = next(
+        condition.last_transition_time
+        for condition in job.status.conditions
+        if condition.type in ("Complete", "Failed") and condition.status == "True"
+    )
+    left = ttl - (now - (ended or now)).total_seconds()
+    if left <= 0:
+        plan.expired = True
+    else:
+        plan.wake_in(left)
+
+
+def _count(job: Job, pods: list[Pod], plan: JobPlan) -> _Tally:
+    """Count pods that have ended, each once: first noted by UID, counted when its finalizer is gone."""
+    held = {pod.uid: pod for pod in pods if FINALIZER in pod.metadata.finalizers}
+    noted = job.status.uncounted_terminated_pods
+    ended = [pod for pod in held.values() if is_terminal(pod) or pod.metadata.deletion_timestamp]
+    won = {pod.uid for pod in ended if pod.status.phase == "Succeeded"}
+    lost = {pod.uid for pod in ended if pod.uid not in won and _counts_as_failed(job, pod)}
+    succeeded = job.status.succeeded + len(set(noted.succeeded) - held.keys())
+    failed = job.status.failed + len(set(noted.failed) - held.keys())
+    keep_won, keep_lost = sorted(won), sorted(lost)
+    if (tuple(keep_won), tuple(keep_lost)) != (noted.succeeded, noted.failed):
+        plan.status["uncountedTerminatedPods"] = {"succeeded": keep_won or None, "failed": keep_lost or None}
+    plan.release = ended
+    completed = indexes.parse(job.status.completed_indexes)
+    if _indexed(job):
+        completed |= {_index(pod) for pod in pods if pod.status.phase == "Succeeded" and _index(pod) >= 0}
+    return _Tally(
+        active=[pod for pod in pods if is_active(pod)],
+        terminating=[pod for pod in pods if pod.metadata.deletion_timestamp and not is_terminal(pod)],
+        succeeded=len(completed) if _indexed(job) else succeeded + len(won),
+        failed=failed + len(lost),
+        completed=completed,
+        failed_pods=[pod for pod in pods if pod.status.phase == "Failed"],
+    )
+
+
+def _failure(job: Job, tally: _Tally, now: datetime, plan: JobPlan) -> tuple[str, str] | None:
+    """Why the Job has failed, if it has."""
+    target = find(job.status.conditions, "FailureTarget")
+    if target is not None and target.status == "True":
+        return target.reason, target.message
+    for pod in tally.failed_pods:
+        message = _fails_job(job, pod)
+        if message:
+            return "PodFailurePolicy", message
+    if tally.failed > job.spec.backoff_limit or _restarts_exceed(job, tally):
+        return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    if job.spec.active_deadline_seconds is not None and job.status.start_time and not job.spec.suspend:
+        left = job.spec.active_deadline_seconds - (now - job.status.start_time).total_seconds()
+        if left <= 0:
+            return "DeadlineExceeded", "Job was active longer than specified deadline"
+        plan.wake_in(left)
+    return None
+
+
+def _restarts_exceed(job: Job, tally: _Tally) -> bool:
+    """Under OnFailure the kubelet restarts in place, and those restarts count."""
+    if (job.spec.template.get("spec") or {}).get("restartPolicy") != "OnFailure":
+        return False
+    restarts = sum(status.restart_count for pod in tally.active for status in pod.status.container_statuses)
+    return restarts > 0 and restarts >= job.spec.backoff_limit
+
+
+def _complete(job: Job, tally: _Tally) -> bool:
+    if is_true(job.status.conditions, "SuccessCriteriaMet"):
+        return True
+    if job.spec.completions is None:
+        return tally.succeeded > 0 and not tally.active
+    return tally.succeeded >= job.spec.completions
+
+
+def _scale(job: Job, tally: _Tally, now: datetime, plan: JobPlan) -> None:
+    """Start or stop pods so that as many run as should."""
+    if job.spec.completions is None:
+        wanted = len(tally.active) if tally.succeeded else job.spec.parallelism
+    else:
+        wanted = min(job.spec.parallelism, job.spec.completions - tally.succeeded)
+    surplus = len(tally.active) - wanted
+    if surplus > 0:
+        plan.delete = least_wanted_first(tally.active)[:surplus]
+        return
+    missing = -surplus
+    if not missing:
+        return
+    wait = _back_off(tally, now)
+    if wait > 0:
+        plan.wake_in(wait)
+        return
+    if _indexed(job):
+        used = tally.completed | {_index(pod) for pod in (*tally.active, *tally.terminating)}
+        free = [index for index in range(job.spec.completions or 0) if index not in used]
+        plan.create = [_pod(job, index) for index in free[:missing]]
+    else:
+        plan.create = [_pod(job, None) for _ in range(missing)]
+
+
+def _back_off(tally: _Tally, now: datetime) -> float:
+    """Seconds to wait before a replacement for a failed pod."""
+    if not tally.failed:
+        return 0.0
+    times = [
+        status.state.terminated.finished_at
+        for pod in tally.failed_pods
+        for status in pod.status.container_statuses
+        if status.state.terminated and status.state.terminated.finished_at
+    ]
+    if not times:
+        return 0.0
+    delay = min(FIRST_BACK_OFF * 2.0 ** min(tally.failed - 1, 10), LONGEST_BACK_OFF)
+    return (max(times) + timedelta(seconds=delay) - now).total_seconds()
+
+
+def _pod(job: Job, index: int | None) -> Json:
+    pod = from_template(job, job.spec.template)
+    labels = pod["metadata"]["labels"]
+    labels |= dict.fromkeys(_LABELS, job.uid) | dict.fromkeys(_NAMES, job.name)
+    pod["metadata"]["finalizers"].append(FINALIZER)
+    if index is None:
+        pod["metadata"]["generateName"] = f"{job.name}-"
+        return pod
+    pod["metadata"]["generateName"] = f"{job.name}-{index}-"
+    pod["metadata"]["annotations"][INDEX] = labels[INDEX] = str(index)
+    pod["spec"].setdefault("hostname", f"{job.name}-{index}")
+    source = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}}
+    for group in ("initContainers", "containers"):
+        if group in pod["spec"]:
+            pod["spec"][group] = [{**c, "env": [*(c.get("env") or []), source]} for c in pod["spec"][group]]
+    return pod
+
+
+def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, plan: JobPlan) -> None:
+    status = plan.status
+    stopping = bool(outcome.failure or outcome.done or job.spec.suspend)
+    active = 0 if stopping else len(tally.active) - len(plan.delete) + len(plan.create)
+    deleted = {pod.uid for pod in plan.delete}
+    ready = sum(1 for pod in tally.active if is_ready(pod) and pod.uid not in deleted)
+    terminating = len(tally.terminating) + len(plan.delete)
+    # Pods that are noted but not counted yet are neither active nor in the totals.
+    noted_won = len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
+    noted_lost = len((status.get("uncountedTerminatedPods") or {}).get("failed") or ())
+    if "uncountedTerminatedPods" not in status:
+        noted_won = len(job.status.uncounted_terminated_pods.succeeded)
+        noted_lost = len(job.status.uncounted_terminated_pods.failed)
+    counted = {
+        "active": active,
+        "ready": ready,
+        "terminating": terminating,
+        "succeeded": tally.succeeded if _indexed(job) else tally.succeeded - noted_won,
+        "failed": tally.failed - noted_lost,
+    }
+    for name, value in counted.items():
+        if getattr(job.status, name) != value:
+            status[name] = value
+    completed = indexes.render(tally.completed)
+    if _indexed(job) and completed != job.status.completed_indexes:
+        status["completedIndexes"] = completed
+    if job.status.start_time is None and not job.spec.suspend:
+        status["startTime"] = _time(now)
+    settled = not terminating and not noted_won and not noted_lost and not active
+    conditions = _conditions(job, outcome, settled, now, plan)
+    if conditions is not None:
+        status["conditions"] = conditions
+    if outcome.done and settled:
+        status["completionTime"] = _time(now)
+
+
+def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan: JobPlan) -> list[Json] | None:
+    """The conditions that change: first what the Job is heading for, and once its pods are gone what it is."""
+    wanted: list[tuple[str, str, str, str]] = []
+    reached = ("CompletionsReached", "Reached expected number of succeeded pods")
+    if outcome.failure:
+        wanted.append(("FailureTarget", "True", *outcome.failure))
+        if settled:
+            wanted.append(("Failed", "True", *outcome.failure))
+            plan.events.append(("Warning", *outcome.failure))
+    elif outcome.done:
+        wanted.append(("SuccessCriteriaMet", "True", *reached))
+        if settled:
+            wanted.append(("Complete", "True", *reached))
+            plan.events.append(("Normal", "Completed", "Job completed"))
+    suspended = find(job.status.conditions, "Suspended")
+    if job.spec.suspend and not (suspended and suspended.status == "True"):
+        wanted.append(("Suspended", "True", "JobSuspended", "Job suspended"))
+        plan.status["startTime"] = None
+        plan.events.append(("Normal", "Suspended", "Job suspended"))
+    elif not job.spec.suspend and suspended and suspended.status == "True":
+        wanted.append(("Suspended", "False", "JobResumed", "Job resumed"))
+        plan.status["startTime"] = _time(now)
+        plan.events.append(("Normal", "Resumed", "Job resumed"))
+    changed = [
+        {
+            "type": type_,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastProbeTime": _time(now),
+            "lastTransitionTime": _time(now),
+        }
+        for type_, status, reason, message in wanted
+        if not ((old := find(job.status.conditions, type_)) and old.status == status)
+    ]
+    return changed or None
+
+
+def _rule_action(job: Job, pod: Pod) -> tuple[str, str]:
+    """What the pod failure policy says about a failed pod: the action and a message."""
+    for number, rule in enumerate((job.spec.pod_failure_policy or {}).get("rules") or []):
+        codes = rule.get("onExitCodes")
+        if codes is not None:
+            for status in pod.status.container_statuses:
+                ended = status.state.terminated
+                if ended is None or codes.get("containerName") not in (None, status.name):
+                    continue
+                inside = ended.exit_code in codes["values"]
+                if ended.exit_code and inside == (codes["operator"] == "In"):
+                    return rule["action"], (
+                        f"Container {status.name} for pod {pod.namespace}/{pod.name} failed with exit code "
+                        f"{ended.exit_code} matching {rule['action']} rule at index {number}"
+                    )
+        for pattern in rule.get("onPodConditions") or []:
+            found = find(pod.status.conditions, pattern["type"])
+            if found is not None and found.status == pattern.get("status", "True"):
+                return rule["action"], (
+                    f"Pod {pod.namespace}/{pod.name} has condition {pattern['type']} matching {rule['action']} "
+                    f"rule at index {number}"
+                )
+    return "Count", ""
+
+
+def _counts_as_failed(job: Job, pod: Pod) -> bool:
+    """Deleted pods count too, since nobody may ever say how they ended; unless it was the Job that let them go."""
+    if pod.status.phase == "Failed":
+        return _rule_action(job, pod)[0] != "Ignore"
+    heading = ("FailureTarget", "SuccessCriteriaMet", "Suspended")
+    return not any(is_true(job.status.conditions, type_) for type_ in heading) and not job.spec.suspend
+
+
+def _fails_job(job: Job, pod: Pod) -> str:
+    action, message = _rule_action(job, pod)
+    return message if action == "FailJob" else ""
+
+
+def _indexed(job: Job) -> bool:
+    return job.spec.completion_mode == "Indexed"
+
+
+def _index(pod: Pod) -> int:
+    text = pod.metadata.annotations.get(INDEX, "")
+    return int(text) if text.isdecimal() else -1
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

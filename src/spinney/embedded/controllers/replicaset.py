@@ -1,0 +1,142 @@
+"""ReplicaSets: as many pods as wanted, no matter what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.owners import controller_of, controller_reference
+from spinney.api.selector import matches
+from spinney.embedded.controllers.pods import (
+    BY_CONTROLLER,
+    available_in,
+    controller_uid,
+    from_template,
+    is_active,
+    is_ready,
+    least_wanted_first,
+)
+from spinney.embedded.controllers.views import ReplicaSet
+from spinney.kube.cache import Change, Key
+from spinney.kube.controller import After, Controller, owner_key
+from spinney.kube.errors import NotFound
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+
+
+@dataclass
+class ReplicaSetPlan:
+    """The wanted changes."""
+
+    create: list[Json] = field(default_factory=list)
+    delete: list[Pod] = field(default_factory=list)
+    adopt: list[Pod] = field(default_factory=list)
+    status: Json = field(default_factory=dict)
+    wake: float | None = None
+
+
+def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now: datetime) -> ReplicaSetPlan:
+    """What a ReplicaSet needs, given the pods it controls and those that nobody does and it selects."""
+    plan = ReplicaSetPlan()
+    deleting = owner.metadata.deletion_timestamp is not None
+    plan.adopt = [] if deleting else [pod for pod in orphans if is_active(pod)]
+    active = [pod for pod in pods if is_active(pod)] + plan.adopt
+    if not deleting:
+        missing = owner.spec.replicas - len(active)
+        plan.create = [_pod(owner) for _ in range(missing)]
+        plan.delete = least_wanted_first(active)[: max(0, -missing)]
+    plan.status = _status(owner, active, now, plan)
+    return plan
+
+
+def _pod(owner: ReplicaSet) -> Json:
+    pod = from_template(owner, owner.spec.template)
+    pod["metadata"]["generateName"] = f"{owner.name}-"
+    return pod
+
+
+def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSetPlan) -> Json:
+    waits = [available_in(pod, owner.spec.min_ready_seconds, now) for pod in active]
+    later = [wait for wait in waits if wait]
+    plan.wake = min(later) if later else None
+    labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
+    wanted = {
+        "replicas": len(active),
+        "fully_labeled_replicas": sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        "ready_replicas": sum(1 for pod in active if is_ready(pod)),
+        "available_replicas": waits.count(0.0),
+        "observed_generation": owner.metadata.generation,
+    }
+    return {_camel(name): value for name, value in wanted.items() if getattr(owner.status, name) != value}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+class ReplicaSets:
+    """Keeps every ReplicaSet at its size."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._sets = runtime.caches.of(ReplicaSet)
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index(BY_CONTROLLER, controller_uid)
+        self._pods.index("orphans", lambda pod: () if controller_of(pod.metadata) else (pod.namespace,))
+        self._recorder = Recorder(runtime.client, runtime.clock, "replicaset-controller")
+        self.controller = Controller("replicaset", runtime, self._reconcile)
+        self.controller.watch(self._sets).watch(self._pods, owner_key("ReplicaSet"))
+        self.controller.watch(self._pods, self._adopters)
+
+    def _adopters(self, change: Change[Pod]) -> list[Key]:
+        pod = change.new
+        if pod is None or controller_of(pod.metadata) or pod.metadata.deletion_timestamp is not None:
+            return []
+        return [(owner.namespace, owner.name) for owner in self._sets if _selects(owner, pod)]
+
+    async def _reconcile(self, key: Key) -> After | None:
+        owner = self._sets.get(key[1], key[0])
+        if owner is None:
+            return None
+        orphans = [pod for pod in self._pods.by("orphans", owner.namespace) if _selects(owner, pod)]
+        plan = plan_replicaset(owner, self._pods.by(BY_CONTROLLER, owner.uid), orphans, self._clock.now())
+        await asyncio.gather(
+            *(self._adopt(owner, pod) for pod in plan.adopt),
+            *(self._create(owner, pod) for pod in plan.create),
+            *(self._delete(owner, pod) for pod in plan.delete),
+        )
+        if plan.status:
+            patch = {"metadata": {"uid": owner.uid}, "status": plan.status}
+            await self._client.patch(ReplicaSet, owner.name, owner.namespace, patch, subresource="status")
+        return After(plan.wake) if plan.wake is not None else None
+
+    async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
+        references = [controller_reference(owner)]
+        metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "ownerReferences": references}
+        await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": metadata})
+
+    async def _create(self, owner: ReplicaSet, pod: Json) -> None:
+        made = await self._client.create(Pod, pod, owner.namespace)
+        self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
+
+    async def _delete(self, owner: ReplicaSet, pod: Pod) -> None:
+        try:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+        except NotFound:
+            return
+        self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def _selects(owner: ReplicaSet, pod: Pod) -> bool:
+    selector = owner.spec.selector
+    return selector is not None and owner.namespace == pod.namespace and matches(selector, pod.metadata.labels)
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The ReplicaSet controller."""
+    return ReplicaSets(runtime).controller
