@@ -13,6 +13,7 @@ COMPONENTS: dict[str, str] = {
     "podgrouper": "spinney.services.podgrouper.component:COMPONENT",
     "podgroup-controller": "spinney.services.podgroups:COMPONENT",
     "queue-controller": "spinney.services.queues:COMPONENT",
+    "admission": "spinney.services.admission.component:COMPONENT",
     "binder": "spinney.services.binder.component:COMPONENT",
 }
 

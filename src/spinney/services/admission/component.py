@@ -1,0 +1,65 @@
+"""`spinney run admission`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from spinney.api.kai import Queue
+from spinney.kube.runtime import Component, Rule, Runtime, Webhook
+from spinney.services.admission.reviews import pod_mutation, pod_validation, topology_validation
+from spinney.services.admission.settings import AdmissionSettings
+
+_SETTINGS = AdmissionSettings(gpu_sharing=True)
+
+
+async def run(runtime: Runtime, config: object = None) -> None:
+    """Stay ready to answer; the reviews themselves are called by the webhook server."""
+    await runtime.caches.of(Queue).synced()
+    runtime.ready()
+    await asyncio.Event().wait()
+
+
+def _rule(group: str, version: str, resource: str, *operations: str) -> dict[str, list[str]]:
+    return {"apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": list(operations)}
+
+
+_NOT_SYSTEM = {
+    "matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kai-scheduler"]}
+    ]
+}
+
+COMPONENT = Component(
+    name="admission",
+    summary="Checks pods for our scheduler and wires those that share a GPU.",
+    run=run,
+    rules=(
+        Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
+        Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+    ),
+    webhooks=(
+        Webhook(
+            name="mutating-kai-admission",
+            path="/mutate--v1-pod",
+            mutating=True,
+            review=pod_mutation(_SETTINGS),
+            rules=(_rule("", "v1", "pods", "CREATE"),),
+            namespace_selector=_NOT_SYSTEM,
+        ),
+        Webhook(
+            name="validating-kai-admission",
+            path="/validate--v1-pod",
+            mutating=False,
+            review=pod_validation(_SETTINGS),
+            rules=(_rule("", "v1", "pods", "CREATE", "UPDATE"),),
+            namespace_selector=_NOT_SYSTEM,
+        ),
+        Webhook(
+            name="topology-kai-admission",
+            path="/validate-kai-scheduler-v1alpha1-topology",
+            mutating=False,
+            review=topology_validation,
+            rules=(_rule("kai.scheduler", "v1alpha1", "topologies", "CREATE", "UPDATE"),),
+        ),
+    ),
+)
