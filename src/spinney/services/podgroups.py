@@ -14,6 +14,7 @@ from spinney.kube.clock import Clock, seconds
 from spinney.kube.controller import Controller, run_controllers
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.podgroupchecks import WEBHOOK
 from spinney.services.usage import Amounts, add, allocated, quantities, requested
 
 BY_GROUP = "pods/group"
@@ -167,4 +168,5 @@ COMPONENT = Component(
         Rule(("scheduling.run.ai",), ("podgroups",), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
     ),
+    webhooks=(WEBHOOK,),
 )

@@ -14,6 +14,7 @@ from spinney.kube.controller import Controller, run_controllers
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups import replaced
+from spinney.services.queuechecks import WEBHOOK
 from spinney.services.usage import GPU, Amounts, add, quantities
 
 _FIELDS = ("requested", "allocated", "allocated_non_preemptible")
@@ -193,4 +194,5 @@ COMPONENT = Component(
         Rule(("scheduling.run.ai",), ("podgroups", "queues"), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("queues/status",), ("patch",)),
     ),
+    webhooks=(WEBHOOK,),
 )
