@@ -14,6 +14,7 @@ COMPONENTS: dict[str, str] = {
     "podgroup-controller": "spinney.services.podgroups:COMPONENT",
     "queue-controller": "spinney.services.queues:COMPONENT",
     "admission": "spinney.services.admission.component:COMPONENT",
+    "node-scale-adjuster": "spinney.services.nodescale:COMPONENT",
     "binder": "spinney.services.binder.component:COMPONENT",
 }
 

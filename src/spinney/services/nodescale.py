@@ -1,0 +1,213 @@
+"""The node scale adjuster: autoscalers do not understand pods that share GPUs, so whole ones stand in for them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.quantity import QuantityError, exact, from_milli
+from spinney.api.requests import pod_requests
+from spinney.kube.cache import Change, Key
+from spinney.kube.client import Patch
+from spinney.kube.clock import seconds
+from spinney.kube.controller import After, Controller, run_controllers
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Component, Rule, Runtime
+
+_ALL: Key = ("", "all")
+_LONGEST_LABEL = 63
+
+
+@dataclass(frozen=True)
+class NodeScaleSettings:
+    """Where stand-ins live and how they are counted."""
+
+    scheduler_name: str = labels.KAI_SCHEDULER
+    namespace: str = labels.SCALE_ADJUST_NAMESPACE
+    service_account: str = labels.SCALE_ADJUST_NAMESPACE
+    image: str = "spinney"
+    # The part of a GPU that a request by memory is taken for: the size of future GPUs is not known.
+    memory_as_fraction: Fraction = Fraction(1, 10)
+    # A node that comes takes a while to show: no new stand-ins so soon after one was no longer needed.
+    cool_down: timedelta = timedelta(seconds=60)
+
+
+def devices_of(pod: Pod) -> int:
+    """How many GPUs a pod takes a part of."""
+    text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
+    return int(text) if text.isdecimal() else 1
+
+
+def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
+    """The GPUs that a sharing pod would take up on a fresh node; 0 for any other pod."""
+    annotations = pod.metadata.annotations
+    if labels.GPU_MEMORY in annotations:
+        return settings.memory_as_fraction * devices_of(pod)
+    try:
+        return exact(annotations.get(labels.GPU_FRACTION, "0")) * devices_of(pod)
+    except QuantityError:
+        return Fraction(0)
+
+
+def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
+    """Whether the scheduler found no place for a sharing pod."""
+    if pod.spec.node_name or pod.spec.scheduler_name != settings.scheduler_name:
+        return False
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("", "Pending"):
+        return False
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+    return unschedulable and needed_gpus(pod, settings) > 0
+
+
+def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSettings) -> list[Pod]:
+    """The waiting pods that need a stand-in of their own, so that all stand-ins together cover all that is missing."""
+    covered = sum(devices_of_stand_in(pod) for pod in present)
+    largest = max((devices_of_stand_in(pod) for pod in present), default=0)
+    named = {source_of(pod) for pod in present}
+    missing = sum((needed_gpus(pod, settings) for pod in waiting), Fraction(0))
+    chosen: list[Pod] = []
+    # The widest first: it cannot be covered by any number of smaller ones.
+    for pod in sorted(waiting, key=lambda pod: (-devices_of(pod), pod.namespace, pod.name)):
+        if covered >= missing and devices_of(pod) <= largest:
+            break
+        if (pod.namespace, pod.name) in named:
+            continue
+        chosen.append(pod)
+        covered += devices_of(pod)
+        largest = max(largest, devices_of(pod))
+    return chosen
+
+
+def source_of(stand_in: Pod) -> Key:
+    """The pod that a stand-in stands for."""
+    annotations, found = stand_in.metadata.annotations, stand_in.metadata.labels
+    namespace = annotations.get(labels.SCALING_POD_FOR_NAMESPACE) or found.get(labels.SCALING_POD_FOR_NAMESPACE, "")
+    return namespace, annotations.get(labels.SCALING_POD_FOR) or found.get(labels.SCALING_POD_FOR, "")
+
+
+def devices_of_stand_in(stand_in: Pod) -> int:
+    """How many whole GPUs a stand-in asks for."""
+    return pod_requests(stand_in.spec).get(labels.GPU_RESOURCE, 0) // 1000
+
+
+def stand_in_for(pod: Pod, settings: NodeScaleSettings) -> Json:
+    """A pod that asks for whole GPUs where the original asks for parts, and does nothing."""
+    amounts = {name: from_milli(amount) for name, amount in pod_requests(pod.spec).items()}
+    amounts[labels.GPU_RESOURCE] = str(devices_of(pod))
+    plain = msgspec.to_builtins(pod.spec)
+    placed = {key: plain[key] for key in ("affinity", "tolerations", "nodeSelector") if key in plain}
+    source = {labels.SCALING_POD_FOR: pod.name, labels.SCALING_POD_FOR_NAMESPACE: pod.namespace}
+    return {
+        "metadata": {
+            "name": _fitting(f"{pod.namespace}-{pod.name}"),
+            "namespace": settings.namespace,
+            # Labels are what upstream's tools look at; they end at 63 characters, annotations do not.
+            "labels": {key: value for key, value in source.items() if len(value) <= _LONGEST_LABEL},
+            "annotations": source,
+        },
+        "spec": {
+            **placed,
+            "restartPolicy": "OnFailure",
+            "serviceAccountName": settings.service_account,
+            "containers": [
+                {
+                    "name": "scaling-pod",
+                    "image": settings.image,
+                    "args": ["--version"],
+                    "resources": {"requests": amounts, "limits": {labels.GPU_RESOURCE: amounts[labels.GPU_RESOURCE]}},
+                }
+            ],
+        },
+    }
+
+
+def _fitting(name: str) -> str:
+    if len(name) <= 253:
+        return name
+    return f"{name[:236]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+class NodeScaleAdjuster:
+    """Looks at all waiting pods at once: what is missing is a sum, not a matter of one pod."""
+
+    def __init__(self, runtime: Runtime, settings: NodeScaleSettings) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._settings = settings
+        self._pods = runtime.caches.of(Pod)
+        self._quiet_until: datetime | None = None
+        self.controller = Controller("node-scale-adjuster", runtime, self.reconcile, concurrency=1)
+        self.controller.watch(self._pods, keys=lambda change: (_ALL,), when=self._concerns_us)
+
+    def _concerns_us(self, change: Change[Pod]) -> bool:
+        pod = change.object
+        if pod.namespace == self._settings.namespace:
+            return True
+        return pod.spec.scheduler_name == self._settings.scheduler_name and needed_gpus(pod, self._settings) > 0
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Remove stand-ins that are no longer needed, then add those that are missing."""
+        waiting = [pod for pod in self._pods if waits_for_room(pod, self._settings)]
+        keys = {(pod.namespace, pod.name) for pod in waiting}
+        present = [pod for pod in self._pods if pod.namespace == self._settings.namespace and source_of(pod)[1]]
+        useless = [pod for pod in present if pod.status.phase == "Succeeded" or source_of(pod) not in keys]
+        now = self._clock.now()
+        for pod in useless:
+            await self._delete(pod)
+            self._quiet_until = now + self._settings.cool_down
+        if not waiting:
+            return None
+        if self._quiet_until is not None and now < self._quiet_until:
+            return After((self._quiet_until - now).total_seconds())
+        kept = [pod for pod in present if pod not in useless]
+        for pod in plan_stand_ins(waiting, kept, self._settings):
+            await self._create(pod)
+        return None
+
+    async def _create(self, pod: Pod) -> None:
+        body = stand_in_for(pod, self._settings)
+        try:
+            made = await self._client.create(Pod, body, self._settings.namespace)
+        except AlreadyExists:
+            return
+        # Autoscalers act on pods that a scheduler has given up on; nobody else says so of this one.
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": f"stands for pod {pod.namespace}/{pod.name}, which shares a GPU",
+            "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
+        }
+        patch = {"status": {"conditions": [condition]}}
+        await self._client.patch(Pod, made.name, made.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
+
+    async def _delete(self, pod: Pod) -> None:
+        try:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+        except NotFound:
+            return
+
+
+async def run(runtime: Runtime, config: object = None) -> None:
+    """Keep stand-ins as needed until cancelled."""
+    await run_controllers(runtime, NodeScaleAdjuster(runtime, NodeScaleSettings()).controller)
+
+
+COMPONENT = Component(
+    name="node-scale-adjuster",
+    summary="Lets cluster autoscalers see what pods that share GPUs are missing.",
+    run=run,
+    rules=(
+        Rule(("",), ("pods",), ("get", "list", "watch", "create", "delete")),
+        Rule(("",), ("pods/status",), ("patch",)),
+    ),
+)
