@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, ClassVar
 
+from spinney.api import groverules
+from spinney.api.groverules import MANY, NAME
 from spinney.api.meta import Conditions, Json, Object, Resource, Struct
 from spinney.api.resource import ResourceClaimTemplateSpec
 from spinney.api.schema import (
@@ -20,6 +22,7 @@ from spinney.api.schema import (
     enum,
     list_map,
     rule,
+    rules,
     schema,
 )
 
@@ -36,18 +39,6 @@ _SCOPE = enum("AllReplicas", "PerReplica")
 _MIN_BREACHED = Column(
     "MinBreached", '.status.conditions[?(@.type=="MinAvailableBreached")].status', "string", wide=True
 )
-
-
-def _no_new_pack_domain(path: str, cel: str) -> Json:
-    """Upstream's rule that the deprecated field may stay on old objects and not enter new ones."""
-    message = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
-    return rule(
-        f"oldSelf.hasValue() || {cel}",
-        message,
-        fieldPath=path,
-        optionalOldSelf=True,
-        reason="FieldValueForbidden",
-    )
 
 
 class Pack(Struct, frozen=True):
@@ -68,21 +59,9 @@ class Pack(Struct, frozen=True):
 class TopologyConstraint(Struct, frozen=True):
     """In which domains of which topology pods are packed."""
 
-    rules: ClassVar[tuple[Json, ...]] = (
-        rule(
-            "has(self.pack) || has(self.packDomain)",
-            "topologyConstraint must specify pack or deprecated packDomain",
-            fieldPath=".pack",
-            reason="FieldValueRequired",
-        ),
-        rule(
-            "!(has(self.packDomain) && has(self.pack) && has(self.pack.required))",
-            "must not set both pack.required and deprecated packDomain",
-            fieldPath=".pack.required",
-        ),
-    )
+    rules: ClassVar[tuple[Json, ...]] = groverules.TOPOLOGY_CONSTRAINT
 
-    topology_name: str = ""
+    topology_name: Annotated[str, schema(maxLength=253)] = ""
     pack: Pack | None = None
     pack_domain: Annotated[str, _DOMAIN] = ""
 
@@ -100,6 +79,8 @@ class TopologyConstraint(Struct, frozen=True):
 class AutoScalingConfig(Struct, frozen=True):
     """Bounds and metrics of the autoscaler that is made for a clique or scaling group."""
 
+    rules: ClassVar[tuple[Json, ...]] = groverules.AUTOSCALING
+
     min_replicas: Int32 | None = None
     max_replicas: Annotated[Int32, REQUIRED] = 0
     metrics: Annotated[tuple[Json, ...], ATOMIC] = ()
@@ -114,6 +95,13 @@ class PodCliqueSpec(Struct, frozen=True):
     min_available: Int32 | None = None
     starts_after: tuple[str, ...] = ()
     auto_scaling_config: AutoScalingConfig | None = None
+
+
+class PodCliqueTemplateSpec(PodCliqueSpec, frozen=True):
+    """The same inside a set, where names are short and few enough for rules to run over them."""
+
+    role_name: Annotated[str, NAME] = ""
+    starts_after: Annotated[tuple[Annotated[str, NAME], ...], MANY] = ()
 
 
 class RollingUpdate(Struct, frozen=True):
@@ -165,20 +153,24 @@ class SetResourceSharing(Struct, frozen=True):
 class PodCliqueTemplate(Struct, frozen=True):
     """A clique that every replica of the set has."""
 
-    name: Annotated[str, REQUIRED] = ""
+    rules: ClassVar[tuple[Json, ...]] = groverules.CLIQUE_TEMPLATE
+
+    name: Annotated[str, NAME, REQUIRED] = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     topology_constraint: TopologyConstraint | None = None
     resource_sharing: tuple[ResourceSharing, ...] = ()
     rolling_update: RollingUpdate | None = None
-    spec: Annotated[PodCliqueSpec, REQUIRED] = PodCliqueSpec()
+    spec: Annotated[PodCliqueTemplateSpec, REQUIRED] = PodCliqueTemplateSpec()
 
 
 class ScalingGroupConfig(Struct, frozen=True):
     """Cliques that scale together."""
 
-    name: Annotated[str, REQUIRED] = ""
-    clique_names: Annotated[tuple[str, ...], REQUIRED] = ()
+    rules: ClassVar[tuple[Json, ...]] = groverules.SCALING_GROUP
+
+    name: Annotated[str, NAME, REQUIRED] = ""
+    clique_names: Annotated[tuple[Annotated[str, NAME], ...], MANY, REQUIRED] = ()
     annotations: dict[str, str] = {}
     replicas: Annotated[Int32, default(1)] = 1
     min_available: Annotated[Int32, default(1)] = 1
@@ -204,7 +196,9 @@ class ResourceClaimTemplateConfig(Struct, frozen=True):
 class PodCliqueSetTemplate(Struct, frozen=True):
     """What every replica of the set consists of."""
 
-    cliques: Annotated[tuple[PodCliqueTemplate, ...], list_map("name"), REQUIRED] = ()
+    rules: ClassVar[tuple[Json, ...]] = groverules.TEMPLATE
+
+    cliques: Annotated[tuple[PodCliqueTemplate, ...], list_map("name"), MANY, REQUIRED] = ()
     clique_startup_type: Annotated[
         str,
         enum("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"),
@@ -213,10 +207,10 @@ class PodCliqueSetTemplate(Struct, frozen=True):
     priority_class_name: str = ""
     headless_service_config: HeadlessServiceConfig | None = None
     topology_constraint: TopologyConstraint | None = None
-    termination_delay: str = ""
+    termination_delay: Annotated[str, rules(groverules.TERMINATION_DELAY)] = ""
     resource_claim_templates: tuple[ResourceClaimTemplateConfig, ...] = ()
     resource_sharing: tuple[SetResourceSharing, ...] = ()
-    pod_clique_scaling_groups: tuple[ScalingGroupConfig, ...] = ()
+    pod_clique_scaling_groups: Annotated[tuple[ScalingGroupConfig, ...], list_map("name"), MANY] = ()
 
 
 class UpdateStrategy(Struct, frozen=True):
@@ -228,7 +222,7 @@ class UpdateStrategy(Struct, frozen=True):
 class PodCliqueSetSpec(Struct, frozen=True):
     """How many replicas, of what, updated how."""
 
-    replicas: Annotated[Int32, default(0)] = 0
+    replicas: Annotated[Int32, schema(minimum=0), default(0)] = 0
     update_strategy: UpdateStrategy | None = None
     template: Annotated[PodCliqueSetTemplate, REQUIRED] = PodCliqueSetTemplate()
 
@@ -304,22 +298,7 @@ class PodCliqueSet(Object, frozen=True):
             AGE,
         ),
     )
-    rules: ClassVar[tuple[Json, ...]] = (
-        _no_new_pack_domain(
-            ".spec.template.topologyConstraint.packDomain",
-            "!has(self.spec.template.topologyConstraint) || !has(self.spec.template.topologyConstraint.packDomain)",
-        ),
-        _no_new_pack_domain(
-            ".spec.template.cliques",
-            "!has(self.spec.template.cliques) || self.spec.template.cliques.all(c, "
-            "!has(c.topologyConstraint) || !has(c.topologyConstraint.packDomain))",
-        ),
-        _no_new_pack_domain(
-            ".spec.template.podCliqueScalingGroups",
-            "!has(self.spec.template.podCliqueScalingGroups) || self.spec.template.podCliqueScalingGroups.all(g, "
-            "!has(g.topologyConstraint) || !has(g.topologyConstraint.packDomain))",
-        ),
-    )
+    rules: ClassVar[tuple[Json, ...]] = groverules.SET
 
     spec: Annotated[PodCliqueSetSpec, REQUIRED] = PodCliqueSetSpec()
     status: PodCliqueSetStatus = PodCliqueSetStatus()

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from spinney.api.kaiconfig import Config, SchedulingShard
-from spinney.api.meta import Object, Resource, Struct
+from spinney.api.meta import Json, Object, Resource, Struct
 from spinney.api.quantity import ResourceList
 from spinney.api.resource import AllocationResult, DeviceRequest
 from spinney.api.schema import AGE, ATOMIC, NODE_LABEL, REQUIRED, Column, Definition, Int32, enum, rule, rules, schema
@@ -27,6 +27,9 @@ __all__ = [
 GROUP = "scheduling.run.ai"
 _DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _COUNT = schema(minimum=0)
+_ONE_MINIMUM = rule(
+    "!(has(self.minMember) && has(self.minSubGroup))", "minMember and minSubGroup are mutually exclusive"
+)
 
 
 class TopologyConstraint(Struct, frozen=True):
@@ -40,6 +43,8 @@ class TopologyConstraint(Struct, frozen=True):
 class SubGroup(Struct, frozen=True):
     """A part of a group with a minimum of its own; the tree is flattened by `parent`."""
 
+    rules: ClassVar[tuple[Json, ...]] = (_ONE_MINIMUM,)
+
     name: Annotated[str, schema(minLength=1, pattern=_DNS_LABEL), REQUIRED] = ""
     parent: Annotated[str, schema(pattern=_DNS_LABEL)] = ""
     min_member: Annotated[Int32 | None, _COUNT] = None
@@ -49,6 +54,8 @@ class SubGroup(Struct, frozen=True):
 
 class PodGroupSpec(Struct, frozen=True):
     """What is placed together, from which queue, under which rules."""
+
+    rules: ClassVar[tuple[Json, ...]] = (_ONE_MINIMUM,)
 
     min_member: Annotated[Int32 | None, _COUNT] = None
     min_sub_group: Annotated[Int32 | None, _COUNT] = None
@@ -210,6 +217,9 @@ class Queue(Object, frozen=True):
             Column("DisplayName", ".spec.displayName", "string"),
         )
     )
+    rules: ClassVar[tuple[Json, ...]] = (
+        rule("has(self.spec) && has(self.spec.resources)", "resources must be specified", fieldPath=".spec.resources"),
+    )
 
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
@@ -319,6 +329,14 @@ class TopologySpec(Struct, frozen=True):
                 "size(self.filter(i, i.nodeLabel == 'kubernetes.io/hostname')) == 0 || "
                 "self[size(self) - 1].nodeLabel == 'kubernetes.io/hostname'",
                 "the kubernetes.io/hostname label can only be used at the lowest level of topology",
+            ),
+            rule(
+                "self.all(i, !has(i.alias) || self.exists_one(j, has(j.alias) && j.alias == i.alias))",
+                "aliases must be unique within the topology",
+            ),
+            rule(
+                "self.all(i, !has(i.alias) || !self.exists(j, j.nodeLabel == i.alias))",
+                "an alias must not equal a nodeLabel",
             ),
         ),
         REQUIRED,
