@@ -35,6 +35,9 @@ class World(Protocol):
     async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
         """A kubeconfig for a user, with an address that it works on."""
 
+    async def forget(self) -> None:
+        """Drop the history of objects, as time would, so that old versions are gone."""
+
 
 class Real:
     """The real control plane, shared by all tests of a run."""
@@ -49,6 +52,10 @@ class Real:
     async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
         """A kubeconfig for a user."""
         return self.plane.kubeconfig(user, groups)
+
+    async def forget(self) -> None:
+        """Compact the store."""
+        self.plane.compact()
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,10 @@ class Cluster:
     async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
         """A kubeconfig file for a user."""
         return await self.world.kubeconfig(user, groups)
+
+    async def forget(self) -> None:
+        """Make old versions too old."""
+        await self.world.forget()
 
     async def kubectl(self, *arguments: str, stdin: str = "", user: str = "admin") -> Ran:
         """Run kubectl against this world, to its end."""

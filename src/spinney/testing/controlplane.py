@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 import time
 import urllib.error
@@ -34,6 +35,7 @@ class ControlPlane:
         self.version = version
         self.binaries = build.ensure(version)
         self.url = ""
+        self._etcd = ""
         self._programs: dict[str, Program] = {}
         self._authority = Authority(folder / "pki")
         self._signing_key = self._authority.signing_key()
@@ -49,7 +51,7 @@ class ControlPlane:
         """Start etcd and the API server, and wait until it is ready."""
         for attempt in range(_ATTEMPTS):
             etcd_port, peer_port, port = free_ports(3)
-            self.url = f"https://127.0.0.1:{port}"
+            self.url, self._etcd = f"https://127.0.0.1:{port}", f"http://127.0.0.1:{etcd_port}"
             try:
                 self._start_etcd(etcd_port, peer_port)
                 self._start_api_server(etcd_port, port)
@@ -126,6 +128,11 @@ class ControlPlane:
         path.chmod(0o600)
         return path
 
+    def compact(self) -> None:
+        """Make the store forget every version but the newest of each object."""
+        newest = _post(f"{self._etcd}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        _post(f"{self._etcd}/v3/kv/compaction", {"revision": newest, "physical": True})
+
     def _start_etcd(self, port: int, peer_port: int) -> None:
         listen, peers = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
         self._start(
@@ -159,6 +166,8 @@ class ControlPlane:
             f"--service-account-key-file={self._signing_key}",
             f"--service-account-signing-key-file={self._signing_key}",
             *([f"--runtime-config={served}=true"] if served else []),
+            # One kind that is served from the store, so that tests can make its past forgotten.
+            "--watch-cache-sizes=limitranges#0",
             *_gates(gates),
         )
         self._wait("kube-apiserver", f"{self.url}/readyz")
@@ -209,6 +218,12 @@ def _kubeconfig(url: str, authority: Path, certificate: Path, key: Path) -> Json
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         "current-context": "test",
     }
+
+
+def _post(url: str, body: Json) -> Json:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return dict(json.load(answer))
 
 
 def _until(holds: Callable[[], bool], program: Program) -> None:

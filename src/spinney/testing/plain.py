@@ -28,7 +28,7 @@ class Plain:
         headers = {**self._headers, **request.headers}
         try:
             answer = await session.request(request.method, url, headers=headers, data=request.body or None)
-            lowered = {name.lower(): value for name, value in answer.headers.items()}
+            lowered = {name.lower(): ", ".join(answer.headers.getall(name)) for name in answer.headers}
             if answer.status == 200 and ("watch", "true") in request.query:
                 return Response(answer.status, headers=lowered, stream=_chunks(answer))
             return Response(answer.status, await answer.read(), lowered)

@@ -1,0 +1,288 @@
+"""Deletion: finalizers, grace, preconditions, the three ways to treat dependants, namespaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import make
+from tests.api_behaviour.wire import Answer, Api, Json
+
+
+def maps(namespace: str) -> str:
+    """The ConfigMaps of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+def options(**values: object) -> Json:
+    """DeleteOptions."""
+    return {"kind": "DeleteOptions", "apiVersion": "v1", **values}
+
+
+def owned(name: str, owner: Json, **reference: object) -> Json:
+    """A ConfigMap that belongs to another."""
+    wanted = make.config_map(name)
+    wanted["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        | reference
+    ]
+    return wanted
+
+
+def gone(answer: Answer) -> bool:
+    """Whether the object is not there any more."""
+    return answer.code == 404
+
+
+async def test_delete(api: Api, namespace: str) -> None:
+    """A deletion answers with a Status that names the object and its UID; then it is gone."""
+    made = (await api.post(maps(namespace), make.config_map("a"))).ok()
+    answer = await api.delete(f"{maps(namespace)}/a")
+    body = answer.ok()
+    assert (answer.code, body["kind"], body["status"]) == (200, "Status", "Success")
+    assert body["details"] == {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+    assert (await api.get(f"{maps(namespace)}/a")).code == 404
+
+
+async def test_delete_pod_answers_with_it(api: Api, namespace: str) -> None:
+    """A pod's deletion answers with the pod."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(path, make.pod("a", namespace).build())
+    body = (await api.delete(f"{path}/a")).ok()
+    assert (body["kind"], body["metadata"]["name"]) == ("Pod", "a")
+
+
+async def test_finalizer(api: Api, namespace: str) -> None:
+    """With a finalizer an object is only marked; it goes when the last finalizer is taken off."""
+    wanted = make.config_map("a")
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(maps(namespace), wanted)
+    answer = await api.delete(f"{maps(namespace)}/a")
+    assert answer.ok()["kind"] == "ConfigMap"
+    marked = (await api.get(f"{maps(namespace)}/a")).ok()["metadata"]
+    assert marked["deletionTimestamp"]
+    assert marked["deletionGracePeriodSeconds"] == 0
+    again = (await api.delete(f"{maps(namespace)}/a")).ok()
+    assert again["metadata"]["deletionTimestamp"] == marked["deletionTimestamp"]
+    last = await api.merge(f"{maps(namespace)}/a", {"metadata": {"finalizers": None}})
+    assert last.code == 200
+    assert (await api.get(f"{maps(namespace)}/a")).code == 404
+
+
+async def test_no_new_finalizers(api: Api, namespace: str) -> None:
+    """An object that is being deleted takes no new finalizers."""
+    wanted = make.config_map("a")
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(maps(namespace), wanted)
+    await api.delete(f"{maps(namespace)}/a")
+    answer = await api.merge(
+        f"{maps(namespace)}/a", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
+    )
+    answer.refused(
+        422,
+        "Invalid",
+        'ConfigMap "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is '
+        'being deleted, found new finalizers []string{"example.com/more"}',
+    )
+
+
+async def test_deletion_timestamp_is_the_servers(api: Api, namespace: str) -> None:
+    """Nobody can set or take back a deletion by writing it."""
+    wanted = make.config_map("a")
+    wanted["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    assert "deletionTimestamp" not in (await api.post(maps(namespace), wanted)).ok()["metadata"]
+
+
+@pytest.mark.parametrize("key", ["uid", "resourceVersion"])
+async def test_precondition_holds(api: Api, namespace: str, key: str) -> None:
+    """A deletion whose precondition holds goes through."""
+    made = (await api.post(maps(namespace), make.config_map("a"))).ok()
+    answer = await api.delete(f"{maps(namespace)}/a", options(preconditions={key: made["metadata"][key]}))
+    assert answer.code == 200
+
+
+async def test_pod_without_node(api: Api, namespace: str) -> None:
+    """A pod that is on no node goes at once."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(path, make.pod("a", namespace).build())
+    await api.delete(f"{path}/a")
+    assert (await api.get(f"{path}/a")).code == 404
+
+
+async def test_pod_grace(api: Api, namespace: str) -> None:
+    """A pod on a node is marked, with its grace period, and stays until its kubelet deletes it with none."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(path, make.pod("a", namespace).on("n").build())
+    body = (await api.delete(f"{path}/a")).ok()
+    assert body["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert body["metadata"]["deletionTimestamp"]
+    assert body["metadata"]["generation"] == 2
+    shorter = (await api.delete(f"{path}/a", options(gracePeriodSeconds=5))).ok()
+    assert shorter["metadata"]["deletionGracePeriodSeconds"] == 5
+    longer = (await api.delete(f"{path}/a", options(gracePeriodSeconds=50))).ok()
+    assert longer["metadata"]["deletionGracePeriodSeconds"] == 5
+    await api.delete(f"{path}/a", options(gracePeriodSeconds=0))
+    assert (await api.get(f"{path}/a")).code == 404
+
+
+async def test_grace_of_the_spec(api: Api, namespace: str) -> None:
+    """The pod's own grace period holds where the deletion names none; the query can name one too."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    for name in ("a", "b"):
+        wanted = make.pod(name, namespace).on("n").build()
+        wanted["spec"]["terminationGracePeriodSeconds"] = 7
+        await api.post(path, wanted)
+    assert (await api.delete(f"{path}/a")).ok()["metadata"]["deletionGracePeriodSeconds"] == 7
+    body = (await api.delete(f"{path}/b", gracePeriodSeconds=3)).ok()
+    assert body["metadata"]["deletionGracePeriodSeconds"] == 3
+
+
+async def test_finished_pod(api: Api, namespace: str) -> None:
+    """A pod that has ended needs no grace."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(path, make.pod("a", namespace).on("n").build())
+    (await api.merge(f"{path}/a/status", {"status": {"phase": "Succeeded"}})).ok()
+    await api.delete(f"{path}/a")
+    assert (await api.get(f"{path}/a")).code == 404
+
+
+async def test_background(api: Api, namespace: str) -> None:
+    """By default the owner goes at once and its dependants follow."""
+    owner = (await api.post(maps(namespace), make.config_map("owner"))).ok()
+    await api.post(maps(namespace), owned("child", owner))
+    await api.delete(f"{maps(namespace)}/owner")
+    assert (await api.get(f"{maps(namespace)}/owner")).code == 404
+    await api.until(f"{maps(namespace)}/child", gone)
+
+
+async def test_chain(api: Api, namespace: str) -> None:
+    """Dependants of dependants go too."""
+    owner = (await api.post(maps(namespace), make.config_map("owner"))).ok()
+    child = (await api.post(maps(namespace), owned("child", owner))).ok()
+    await api.post(maps(namespace), owned("grandchild", child))
+    await api.delete(f"{maps(namespace)}/owner", options(propagationPolicy="Background"))
+    await api.until(f"{maps(namespace)}/grandchild", gone)
+
+
+async def test_foreground(api: Api, namespace: str) -> None:
+    """In the foreground the owner waits for the dependants that block it."""
+    owner = (await api.post(maps(namespace), make.config_map("owner"))).ok()
+    child = owned("child", owner, blockOwnerDeletion=True)
+    child["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(maps(namespace), child)
+    body = (await api.delete(f"{maps(namespace)}/owner", options(propagationPolicy="Foreground"))).ok()
+    assert body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert body["metadata"]["deletionTimestamp"]
+    await api.until(f"{maps(namespace)}/child", lambda answer: "deletionTimestamp" in answer.ok()["metadata"])
+    assert (await api.get(f"{maps(namespace)}/owner")).code == 200
+    await api.merge(f"{maps(namespace)}/child", {"metadata": {"finalizers": None}})
+    await api.until(f"{maps(namespace)}/owner", gone)
+
+
+async def test_orphan(api: Api, namespace: str) -> None:
+    """Orphaned dependants stay and lose the reference."""
+    owner = (await api.post(maps(namespace), make.config_map("owner"))).ok()
+    await api.post(maps(namespace), owned("child", owner))
+    body = (await api.delete(f"{maps(namespace)}/owner", options(propagationPolicy="Orphan"))).ok()
+    assert body["metadata"]["finalizers"] == ["orphan"]
+    await api.until(f"{maps(namespace)}/owner", gone)
+    assert "ownerReferences" not in (await api.get(f"{maps(namespace)}/child")).ok()["metadata"]
+
+
+async def test_policy_by_query(api: Api, namespace: str) -> None:
+    """The policy may come in the query as well."""
+    await api.post(maps(namespace), make.config_map("a"))
+    body = (await api.delete(f"{maps(namespace)}/a", propagationPolicy="Orphan")).ok()
+    assert body["metadata"]["finalizers"] == ["orphan"]
+
+
+async def test_two_owners(api: Api, namespace: str) -> None:
+    """A dependant of two owners stays while one of them is there."""
+    first = (await api.post(maps(namespace), make.config_map("first"))).ok()
+    second = (await api.post(maps(namespace), make.config_map("second"))).ok()
+    child = owned("child", first)
+    child["metadata"]["ownerReferences"] += owned("child", second)["metadata"]["ownerReferences"]
+    await api.post(maps(namespace), child)
+    await api.delete(f"{maps(namespace)}/first", options(propagationPolicy="Background"))
+    left = await api.until(
+        f"{maps(namespace)}/child", lambda answer: len(answer.ok()["metadata"]["ownerReferences"]) == 1
+    )
+    assert left.ok()["metadata"]["ownerReferences"][0]["name"] == "second"
+    await api.delete(f"{maps(namespace)}/second")
+    await api.until(f"{maps(namespace)}/child", gone)
+
+
+async def test_owner_that_never_was(api: Api, namespace: str) -> None:
+    """An object whose owner is not there is collected."""
+    ghost = {"metadata": {"name": "ghost", "uid": "11111111-2222-4333-8444-555555555555"}}
+    await api.post(maps(namespace), owned("child", ghost))
+    await api.until(f"{maps(namespace)}/child", gone)
+
+
+async def test_owner_of_another_uid(api: Api, namespace: str) -> None:
+    """A new object of the owner's name is not the owner."""
+    await api.post(maps(namespace), make.config_map("owner"))
+    impostor = {"metadata": {"name": "owner", "uid": "11111111-2222-4333-8444-555555555555"}}
+    await api.post(maps(namespace), owned("child", impostor))
+    await api.until(f"{maps(namespace)}/child", gone)
+
+
+async def test_namespace(api: Api, namespace: str) -> None:
+    """A namespace is Active with its finalizer and a label of its name."""
+    body = (await api.get(f"/api/v1/namespaces/{namespace}")).ok()
+    assert body["spec"] == {"finalizers": ["kubernetes"]}
+    assert body["status"] == {"phase": "Active"}
+    assert body["metadata"]["labels"] == {"kubernetes.io/metadata.name": namespace}
+
+
+async def test_namespace_deletion(api: Api, namespace: str) -> None:
+    """A namespace terminates, takes its objects along, and is gone at the end."""
+    await api.post(maps(namespace), make.config_map("a"))
+    body = (await api.delete(f"/api/v1/namespaces/{namespace}")).ok()
+    assert (body["kind"], body["status"]["phase"]) == ("Namespace", "Terminating")
+    await api.until(f"/api/v1/namespaces/{namespace}", gone)
+    assert (await api.get(f"{maps(namespace)}/a")).code == 404
+
+
+async def test_namespace_that_terminates(api: Api, namespace: str) -> None:
+    """In a namespace that terminates nothing new can be made, and it waits for finalizers inside."""
+    wanted = make.config_map("a")
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.post(maps(namespace), wanted)
+    await api.delete(f"/api/v1/namespaces/{namespace}")
+    answer = await api.post(maps(namespace), make.config_map("b"))
+    body = answer.refused(
+        403,
+        "Forbidden",
+        f'configmaps "b" is forbidden: unable to create new content in namespace {namespace} '
+        "because it is being terminated",
+    )
+    assert body["details"]["causes"] == [
+        {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+    ]
+    await api.until(f"{maps(namespace)}/a", lambda answer: "deletionTimestamp" in answer.ok()["metadata"])
+    await api.merge(f"{maps(namespace)}/a", {"metadata": {"finalizers": None}})
+    await api.until(f"/api/v1/namespaces/{namespace}", gone)
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_namespaces_that_stay(api: Api, name: str) -> None:
+    """The first namespaces cannot be deleted."""
+    answer = await api.delete(f"/api/v1/namespaces/{name}")
+    answer.refused(403, "Forbidden", f'namespaces "{name}" is forbidden: this namespace may not be deleted')
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "kube-node-lease"])
+async def test_first_namespaces(api: Api, name: str) -> None:
+    """A new cluster has four namespaces."""
+    assert (await api.get(f"/api/v1/namespaces/{name}")).code == 200
+
+
+async def test_service_account_of_a_namespace(api: Api, namespace: str) -> None:
+    """Every namespace gets a default service account and the cluster's root certificate."""
+    await api.until(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", lambda answer: answer.code == 200)
+    found = await api.until(f"{maps(namespace)}/kube-root-ca.crt", lambda answer: answer.code == 200)
+    assert found.ok()["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
