@@ -152,7 +152,8 @@ class World:
             case "GET" if request.path.endswith(("/things", "/events", "/leases")):
                 return self._list(request.path)
             case "POST":
-                return self._create(body)
+                namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
+                return self._create({**body, "metadata": {"namespace": namespace, **body["metadata"]}})
             case "PATCH" if request.path in self.objects:
                 return self._patch(request.path, body)
             case "DELETE" if request.path in self.objects:
