@@ -154,6 +154,8 @@ class World:
             case "POST":
                 namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
                 return self._create({**body, "metadata": {"namespace": namespace, **body["metadata"]}})
+            case "PATCH" if "apply-patch" in request.headers["content-type"] and request.path not in self.objects:
+                return _ok(self.put(body), 201)
             case "PATCH" if request.path in self.objects:
                 return self._patch(request.path, body)
             case "DELETE" if request.path in self.objects:

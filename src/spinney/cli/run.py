@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import signal
+import socket
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -15,6 +18,9 @@ import yaml
 
 from spinney.api.meta import convert
 from spinney.cli.components import load
+from spinney.cli.serving import Supplied, WebhookOptions, parse_address, serve_health, serve_webhooks
+from spinney.kube import logs
+from spinney.kube.chance import Chance
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
 from spinney.kube.host import Host
@@ -35,33 +41,101 @@ Examples:
 @click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
 @click.option("--namespace", "-n", default="", help="For leases and certificates. Default: that of the context.")
 @click.option("--config", "configs", multiple=True, metavar="[COMPONENT=]FILE", help="A component's configuration.")
+@click.option("--webhook-url", default="", help="Register webhooks by this https URL instead of by a Service.")
+@click.option("--webhook-listen", default="", metavar="HOST:PORT", help="Where to serve webhooks.")
+@click.option("--webhook-cert", default="", metavar="FILE", help="Serve with this certificate instead of our own.")
+@click.option("--webhook-key", default="", metavar="FILE", help="The key of --webhook-cert.")
+@click.option("--webhook-ca", default="", metavar="FILE", help="The authority that signed --webhook-cert.")
+@click.option("--health-listen", default="", metavar="HOST:PORT", help="Serve /healthz, /readyz and /metrics there.")
+@click.option(
+    "--leader-election/--no-leader-election",
+    "elect",
+    default=True,
+    show_default=True,
+    help="Act only while holding a Lease, so that several replicas can run.",
+)
 @click.option("--qps", default=1000.0, show_default=True, help="Requests per second, on average.")
 @click.option("--burst", default=2000, show_default=True, help="Requests at once before the average counts.")
-def run(
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--log-level", type=click.Choice(logs.LEVELS), default="info", show_default=True)
+def run(  # one name per option
     *,
     components: tuple[str, ...],
     kubeconfig: str,
     context: str,
     namespace: str,
     configs: tuple[str, ...],
+    webhook_url: str,
+    webhook_listen: str,
+    webhook_cert: str,
+    webhook_key: str,
+    webhook_ca: str,
+    health_listen: str,
+    elect: bool,
     qps: float,
     burst: int,
+    log_format: logs.Format,
+    log_level: str,
 ) -> None:
     """Run components until Ctrl-C."""
     loaded = [load(name) for name in dict.fromkeys(components)]
     configured = list(zip(loaded, _configurations(loaded, configs), strict=True))
+    webhooks = WebhookOptions(
+        url=_https(webhook_url),
+        listen=parse_address(webhook_listen, "--webhook-listen") if webhook_listen else None,
+        supplied=_supplied(webhook_cert, webhook_key, webhook_ca),
+    )
+    health = parse_address(health_listen, "--health-listen") if health_listen else None
     server = find_server(kubeconfig, context)
+    logs.configure(log_format, log_level)
+    place = namespace or server.namespace
 
     async def main() -> None:
-        client = connect(server, per_second=qps, burst=burst)
+        chance = Chance()
+        client = connect(server, chance=chance, per_second=qps, burst=burst)
+        identity = f"{socket.gethostname()}_{chance.uid()}" if elect else ""
+        hooked = [component for component in loaded if component.webhooks]
         try:
             # One question before anything starts: who cannot get an answer hears why at once.
             await client.call("GET", "/version")
-            await Host(client, SystemClock(), configured, namespace or server.namespace).run()
+            host = Host(client, SystemClock(), configured, namespace=place, identity=identity)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(host.run())
+                tasks.create_task(_freeze(host))
+                if health is not None:
+                    tasks.create_task(serve_health(host, health))
+                if hooked and (webhooks.url or webhooks.listen or "KUBERNETES_SERVICE_HOST" in os.environ):
+                    tasks.create_task(serve_webhooks(host, hooked, webhooks, place))
         finally:
             await client.close()
 
     run_loop(main())
+
+
+async def _freeze(host: Host) -> None:
+    """Once the caches are full, take them out of the garbage collector's sight: they hold no cycles."""
+    await host.ready.wait()
+    gc.collect()
+    gc.freeze()
+
+
+def _https(url: str) -> str:
+    if url and not url.startswith("https://"):
+        raise click.BadParameter(f"{url!r} does not start with https://", param_hint="--webhook-url")
+    return url
+
+
+def _supplied(*files: str) -> Supplied | None:
+    if not any(files):
+        return None
+    if not all(files):
+        raise click.UsageError("--webhook-cert, --webhook-key and --webhook-ca go together")
+    supplied = Supplied(*map(Path, files))
+    try:
+        supplied.read()
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from error
+    return supplied
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:

@@ -15,6 +15,7 @@ from spinney.api.meta import Json, Object, Resource, decode, encode
 from spinney.kube.chance import Chance
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
 from spinney.kube.flow import Flow
+from spinney.kube.metrics import REQUESTS, WRITES
 from spinney.kube.retry import Backoff, Repeat, holds, send_with_retries
 from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
@@ -105,9 +106,12 @@ class Client:
             return await self._leave(request)
 
     async def _leave(self, request: Request) -> Response:
-        if request.method != "GET":
+        # A dry run changes nothing: a standby's webhook may make one.
+        if request.method != "GET" and ("dryRun", "All") not in request.query:
             self._may_write()
-        return await self.transport.send(request)
+        response = await self.transport.send(request)
+        REQUESTS.labels(request.method, response.status).inc()
+        return response
 
     async def _write(
         self,
@@ -131,6 +135,7 @@ class Client:
             raise
         if not dry:
             self.writes.note(read_write(write, response.body))
+            WRITES.labels(self.field_manager, write.verb, write.resource.kind).inc()
         return response
 
     @overload

@@ -12,6 +12,7 @@ import structlog
 from spinney.api.meta import Object
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.errors import Conflict, ConnectionLost
+from spinney.kube.metrics import for_controller
 from spinney.kube.queue import Queue
 from spinney.kube.runtime import Runtime
 from spinney.kube.writes import recording
@@ -70,6 +71,7 @@ class Controller:
         self._tasks: set[asyncio.Task[None]] = set()
         self._catching_up: set[asyncio.Task[None]] = set()
         self._log = _log.bind(controller=name)
+        self._metrics = for_controller(name)
 
     def watch(
         self,
@@ -114,6 +116,7 @@ class Controller:
             while True:
                 await self._slots.acquire()
                 key = await self.queue.get()
+                self._metrics.depth.set(len(self.queue))
                 task = asyncio.create_task(self._work(key), name=f"{self.name} {key[0]}/{key[1]}")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -147,17 +150,22 @@ class Controller:
             self.queue.done(key)
 
     async def _once(self, key: Key) -> None:
+        started = asyncio.get_running_loop().time()
         try:
             wish = await self._reconcile(key)
         except (Conflict, ConnectionLost) as error:
             # Both are daily bread: someone else wrote first, or a server restarted.
             delay = self.queue.retry(key)
+            self._metrics.again.inc()
             self._log.info("reconcile.again", namespace=key[0], name=key[1], error=str(error), seconds=round(delay, 3))
         except Exception:
             delay = self.queue.retry(key)
+            self._metrics.failed.inc()
             self._log.exception("reconcile.failed", namespace=key[0], name=key[1], seconds=round(delay, 3))
         else:
             self.queue.forget(key)
+            self._metrics.done.inc()
+            self._metrics.seconds.observe(asyncio.get_running_loop().time() - started)
             if wish is not None:
                 self.queue.add_after(key, wish.seconds)
 

@@ -11,21 +11,29 @@ import structlog
 from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
+from spinney.kube.leader import Election
+from spinney.kube.manifests import account_name
 from spinney.kube.runtime import Component, Runtime
+from spinney.kube.webhooks import Reviewer, reviewers
 
 _log = structlog.get_logger("spinney.kube.host")
 
 
 class Host:
-    """The life of some components in a process. `ready` is set once all of them act."""
+    """The life of some components in a process. `ready` is set once all of them act.
+
+    With an `identity` each component acts only while it holds its Lease; reviews are answered in any case.
+    """
 
     def __init__(
         self,
         client: Client,
         clock: Clock,
         components: Sequence[tuple[Component, Any]],
+        *,
         namespace: str = "default",
         caches: Caches | None = None,
+        identity: str = "",
     ) -> None:
         self.client = client
         self.clock = clock
@@ -34,12 +42,25 @@ class Host:
         self._components = components
         self._namespace = namespace
         self._waiting = {component.name for component, _ in components}
+        self._elections = {
+            component.name: Election(client, clock, account_name(component), namespace, identity=identity)
+            for component, _ in components
+            if identity
+        }
         self.runtimes = {component.name: self._runtime(component) for component, _ in components}
 
     @property
     def not_ready(self) -> list[str]:
-        """The components that do not act yet."""
-        return sorted(self._waiting)
+        """The components that should act and do not yet. One that waits for its Lease is ready to."""
+        return sorted(name for name in self._waiting if name not in self._elections or self._elections[name].leading)
+
+    def reviewers(self) -> dict[str, Reviewer]:
+        """What answers on each webhook path of all components."""
+        return {
+            path: reviewer
+            for component, _ in self._components
+            for path, reviewer in reviewers(component, self.runtimes[component.name]).items()
+        }
 
     async def run(self) -> None:
         """Run until cancelled, or until a component fails."""
@@ -49,11 +70,17 @@ class Host:
                 tasks.create_task(self._life(component, config), name=component.name)
 
     async def _life(self, component: Component, config: Any) -> None:
-        await component.run(self.runtimes[component.name], config)
+        runtime = self.runtimes[component.name]
+        election = self._elections.get(component.name)
+        if election is None:
+            await component.run(runtime, config)
+        else:
+            await election.lead(lambda: component.run(runtime, config))
 
     def _runtime(self, component: Component) -> Runtime:
+        election = self._elections.get(component.name)
         return Runtime(
-            client=self.client.named(component.name),
+            client=self.client.named(component.name, election.may_write if election else None),
             caches=self.caches,
             clock=self.clock,
             ready=self._ready(component.name),

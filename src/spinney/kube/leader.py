@@ -13,6 +13,7 @@ from spinney.api.meta import Json, Resource
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound
+from spinney.kube.metrics import LEADING
 
 LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -78,6 +79,7 @@ class Election:
         """
         await self._acquire()
         self._log.info("leader.started")
+        LEADING.labels(self._name).set(1)
         working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(self._keep(), name=f"lease {self._name}")
         try:
@@ -88,6 +90,7 @@ class Election:
         finally:
             await _end(working)
             await _end(keeping)
+            LEADING.labels(self._name).set(0)
             await self._release()
 
     async def _acquire(self) -> None:

@@ -13,6 +13,7 @@ import structlog
 from spinney.api.meta import Object
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid
+from spinney.kube.metrics import RELISTS
 from spinney.kube.retry import Backoff
 from spinney.kube.wire import WatchEvent
 
@@ -84,6 +85,8 @@ class Reflector(Generic[T]):
 
     async def _follow(self) -> None:
         """From a list, if there is none yet, to the end of one watch."""
+        if not self._copy.resource_version:
+            RELISTS.labels(self._of.resource.kind).inc()
         if not self._copy.resource_version and self._streams:
             try:
                 await self._stream()

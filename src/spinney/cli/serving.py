@@ -1,0 +1,113 @@
+"""The servers beside components in one process: webhooks over TLS, and health with metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from spinney.kube.health import Health
+from spinney.kube.host import Host
+from spinney.kube.runtime import Component
+from spinney.kube.webhooks import Registration, WebhookServer
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """Files that someone else keeps fresh: a serving certificate, its key, and who signed it."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+    def read(self) -> tuple[str, str, str]:
+        """What the files say now."""
+        return self.certificate.read_text(), self.key.read_text(), self.authority.read_text()
+
+
+@dataclass(frozen=True)
+class WebhookOptions:
+    """How webhooks are served: by URL or by Service, with certificates of ours or with those supplied."""
+
+    url: str = ""
+    listen: Address | None = None
+    supplied: Supplied | None = None
+
+
+def parse_address(text: str, option: str) -> Address:
+    """`HOST:PORT` as an address."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint=option)
+    return Address(host.strip("[]"), int(port))
+
+
+def webhook_address(options: WebhookOptions) -> Address:
+    """Where to listen: as told, else at the port of the URL, and only on loopback where the URL is that."""
+    if options.listen is not None:
+        return options.listen
+    parts = urlsplit(options.url)
+    port = parts.port or (443 if options.url else 9443)
+    return Address("127.0.0.1" if _is_loopback(parts.hostname or "") else "0.0.0.0", port)
+
+
+async def serve_webhooks(host: Host, components: list[Component], options: WebhookOptions, namespace: str) -> None:
+    """Serve the components' webhooks and keep their registrations current, until cancelled."""
+    server = WebhookServer(host.reviewers())
+    name = urlsplit(options.url).hostname
+    registration = Registration(
+        host.client.named("webhooks"),
+        host.clock,
+        components,
+        server,
+        namespace=namespace,
+        url=options.url,
+        names=[name] if name else [],
+    )
+    address = webhook_address(options)
+    async with asyncio.TaskGroup() as tasks:
+        if options.supplied is None:
+            await registration.refresh()
+            tasks.create_task(registration.run())
+        else:
+            used = options.supplied.read()
+            server.use(used[0], used[1])
+            await registration.register(used[2])
+            tasks.create_task(_follow(options.supplied, used, server, registration))
+        tasks.create_task(server.serve(address.host, address.port))
+
+
+async def _follow(
+    supplied: Supplied, used: tuple[str, str, str], server: WebhookServer, registration: Registration
+) -> None:
+    while True:
+        await asyncio.sleep(60)
+        found = supplied.read()
+        if found != used:
+            server.use(found[0], found[1])
+            used = found
+        await registration.register(found[2])
+
+
+async def serve_health(host: Host, address: Address) -> None:
+    """Serve health and metrics until cancelled."""
+    await Health(lambda: host.not_ready).serve(address.host, address.port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
