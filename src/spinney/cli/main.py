@@ -11,6 +11,7 @@ import click
 # name → where its click command lives. One line per command.
 COMMANDS = {
     "crds": "spinney.cli.crds:crds",
+    "conformance": "spinney.cli.conformance:conformance",
     "manifests": "spinney.cli.manifests:manifests",
     "run": "spinney.cli.run:run",
 }

@@ -1,0 +1,74 @@
+"""`spinney conformance`: does the scheduler decide as upstream does?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinney.scheduler.cases import Result, case_name, run_case
+
+
+@click.group()
+def conformance() -> None:
+    """Compare decisions with those of the original projects."""
+
+
+@conformance.command("kai-scheduler")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--case", "wanted", default="", help="Only cases whose FILE/FUNC/NAME ends so, with the story of each.")
+@click.option("--json", "as_json", is_flag=True, help="Details of every case as JSON.")
+def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
+    """Run scheduler cases from FILE; the last line says how many passed."""
+    entries: list[dict[str, Any]] = json.loads(file.read_text())
+    results = []
+    for entry in entries:
+        if wanted and not case_name(entry).endswith(wanted):
+            continue
+        result = _run(entry)
+        results.append(result)
+        if not as_json and (wanted or not result.passed):
+            _tell(result, story=bool(wanted))
+    if as_json:
+        click.echo(json.dumps([_details(result) for result in results], indent=1))
+    passed = sum(result.passed for result in results)
+    click.echo(f"{passed} passed, {len(results) - passed} failed")
+    if passed < len(results):
+        raise SystemExit(1)
+
+
+def _run(entry: dict[str, Any]) -> Result:
+    try:
+        return run_case(entry)
+    except Exception as error:  # one broken case must not hide the others
+        return Result(case_name(entry), [f"{type(error).__name__}: {error}"])
+
+
+def _tell(result: Result, story: bool) -> None:
+    click.echo(f"{'passed' if result.passed else 'FAILED'}: {result.name}")
+    for difference in result.differences:
+        click.echo(f"  {difference}")
+    if not story:
+        return
+    for number, done in enumerate(result.rounds, start=1):
+        click.echo(f"  round {number}")
+        for one in done.decisions:
+            what = f"    {one.action}: {one.kind} {one.task} on {one.node}"
+            click.echo(what + (f" for {one.beneficiary}" if one.beneficiary else ""))
+
+
+def _details(result: Result) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "passed": result.passed,
+        "differences": result.differences,
+        "rounds": [
+            [
+                {"action": one.action, "kind": one.kind, "task": one.task, "node": one.node, "for": one.beneficiary}
+                for one in done.decisions
+            ]
+            for done in result.rounds
+        ],
+    }

@@ -1,0 +1,43 @@
+"""Allocate: place pending gangs on room that is free, or will be once releasing tasks are gone."""
+
+from __future__ import annotations
+
+from spinney.scheduler import status as st
+from spinney.scheduler.allocation import place_gang
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.order import JobOrder
+
+NAME = "allocate"
+
+
+def run(cycle: Cycle) -> None:
+    """Place gangs in order; one that got its next tasks comes back for more."""
+    jobs = [job for job in cycle.pending_jobs() if job.ready()]
+    order = JobOrder(cycle, jobs, depth=cycle.config.queue_depth.get(NAME))
+    while order:
+        job = order.pop()
+        assert isinstance(job, Job)
+        point = cycle.moves.checkpoint()
+        started = any(task.status & st.CHARGED for task in job.all_tasks())
+        if not place_gang(cycle, job, cycle.all_rows, trial=False):
+            cycle.moves.rollback(point)
+            continue
+        waits = must_wait(job)
+        if waits:
+            cycle.moves.delay(job, point)
+        cycle.commit(NAME, point)
+        if not waits and not started:
+            cycle.moves.log.append((setattr, job, "last_start", job.last_start))
+            job.last_start = cycle.now
+        if job.pending:
+            order.push(job)
+
+
+def must_wait(job: Job) -> bool:
+    """Whether some subgroup cannot start yet, because tasks it needs wait for room."""
+    for leaf, tasks in enumerate(job.tasks):
+        waiting = sum(task.status == st.PIPELINED for task in tasks.values())
+        if waiting and job.active[leaf] - waiting < job.minimums[leaf]:
+            return True
+    return False

@@ -1,0 +1,136 @@
+"""The three actions that evict: move tasks together, take back what was borrowed, push out lower priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from spinney.scheduler import status as st
+from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.filters import spare_gpus
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.order import JobOrder
+from spinney.scheduler.search import Check, Solver
+
+CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
+
+
+def consolidation(cycle: Cycle) -> None:
+    """Move running tasks together so that a gang fits; nobody loses its place."""
+    if cycle.config.consolidation_victims == 0:
+        return
+
+    def victims(job: Job) -> list[Job]:
+        found = [one for one in _evictable(cycle) if one is not job]
+        limit = cycle.config.consolidation_victims
+        return found if limit < 0 else found[: limit + 1]
+
+    jobs = [job for job in _claimants(cycle) if job.preemptible]
+    _run(cycle, jobs, _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job), victims, _all_placed))
+
+
+def reclaim(cycle: Cycle) -> None:
+    """Take back what other queues hold beyond their share."""
+    hooks = cycle.hooks
+
+    def victims(job: Job) -> list[Job]:
+        return [
+            one
+            for one in _evictable(cycle)
+            if one.queue != job.queue and all(accepts(job, one) for accepts in hooks.reclaim_filters)
+        ]
+
+    def may(job: Job) -> bool:
+        if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
+            return False
+        for started in hooks.search_started:
+            started()
+        return True
+
+    rules = _Rules(RECLAIM, may, victims, lambda scenario: _passes(hooks.reclaim_checks, scenario))
+    _run(cycle, _claimants(cycle), rules)
+
+
+def preempt(cycle: Cycle) -> None:
+    """Push out gangs of lower priority in the same queue."""
+    hooks = cycle.hooks
+
+    def victims(job: Job) -> list[Job]:
+        return [
+            one
+            for one in _evictable(cycle)
+            if one.queue == job.queue
+            and one is not job
+            and one.priority < job.priority
+            and all(accepts(job, one) for accepts in hooks.preempt_filters)
+        ]
+
+    def may(job: Job) -> bool:
+        return all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
+
+    rules = _Rules(PREEMPT, may, victims, lambda scenario: _passes(hooks.preempt_checks, scenario))
+    _run(cycle, _claimants(cycle), rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What sets the three actions apart: for whom, at whose cost, and what a solution must keep."""
+
+    action: str
+    may: Callable[[Job], bool]
+    victims: Callable[[Job], list[Job]]
+    check: Check
+
+
+def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
+    order = JobOrder(cycle, jobs, depth=cycle.config.queue_depth.get(rules.action))
+    while order:
+        job = order.pop()
+        assert isinstance(job, Job)
+        if not rules.may(job):
+            continue
+        candidates = partial(JobOrder, cycle, rules.victims(job), victims=True)
+        point = Solver(cycle, job, rules.check, candidates).solve()
+        if point is not None:
+            cycle.commit(rules.action, point, job)
+
+
+def _claimants(cycle: Cycle) -> list[Job]:
+    """Pending gangs that may have others evicted for them."""
+    return [job for job in cycle.pending_jobs() if job.ready() and not _held_back(cycle, job)]
+
+
+def _held_back(cycle: Cycle, job: Job) -> bool:
+    delay = job.spec.preemption_delay
+    if delay <= 0:
+        return False
+    since = max(job.created, job.last_eviction if job.last_eviction is not None else job.created)
+    return cycle.now < since + delay
+
+
+def _evictable(cycle: Cycle) -> list[Job]:
+    return [job for job in cycle.active_jobs() if job.preemptible and job.spec.evictable]
+
+
+def _gpus_left(cycle: Cycle, job: Job) -> bool:
+    """Whether the GPUs that nobody uses, wherever they are, would be enough."""
+    nodes, tasks = cycle.nodes, cycle.chunk(job)
+    rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
+    wanted = sum(task.cls.quota for task in tasks)
+    if float(spare_gpus(cycle)[rows].sum()) < wanted:
+        return False
+    memory = sum(task.cls.memory for task in tasks)
+    if not memory:
+        return True
+    whole = (nodes.whole_gpus(nodes.idle).astype(int) + nodes.whole_gpus(nodes.releasing).astype(int))[rows]
+    left = int((whole * nodes.gpu_memory[rows]).sum())
+    return left + sum(cycle.state.gpus.leftover_memory(int(row)) for row in rows) >= memory
+
+
+def _all_placed(scenario: Scenario) -> bool:
+    return not any(task.status == st.RELEASING for _, tasks in scenario.victims() for task in tasks)
+
+
+def _passes(checks: list[Callable[[Scenario], bool]], scenario: Scenario) -> bool:
+    return all(check(scenario) for check in checks)

@@ -1,0 +1,76 @@
+"""How the scheduler is set up: actions, plugins with their arguments, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+
+
+class ConfigError(ValueError):
+    """A configuration that names something unknown or gives it a wrong value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """A plugin that is on, with its arguments."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, key: str, default: float) -> float:
+        """An argument as a number; a wrong one is an error that says so."""
+        text = self.arguments.get(key, "")
+        try:
+            return float(text) if text else default
+        except ValueError:
+            raise ConfigError(f"plugin {self.name}: argument {key} is {text!r}; it must be a number") from None
+
+
+# In upstream's order for a configuration file: scores are summed and comparators asked in this order.
+DEFAULT_PLUGINS = (
+    "predicates",
+    "proportion",
+    "priority",
+    "elastic",
+    "kubeflow",
+    "ray",
+    "nodeavailability",
+    "gpusharingorder",
+    "gpupack",
+    "resourcetype",
+    "subgrouporder",
+    "taskorder",
+    "nominatednode",
+    "dynamicresources",
+    "nodeplacement",
+    "minruntime",
+    "topology",
+    "snapshot",
+    "sg-nodelocalgreedy",
+    "sg-multinodegang",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What one cycle does; defaults are upstream's."""
+
+    actions: tuple[str, ...] = ACTIONS
+    plugins: tuple[PluginConfig, ...] = tuple(PluginConfig(name) for name in DEFAULT_PLUGINS)
+    # How many jobs of each queue an action looks at; absent is all.
+    queue_depth: Mapping[str, int] = field(default_factory=dict)
+    # Jobs that one consolidation may move; -1 is any number, 0 switches it off.
+    consolidation_victims: int = 16
+    staleness_grace: float = 60.0
+    # Skip jobs no easier than one that an action already failed for.
+    skip_alike: bool = True
+    # Victims that find another place do not count as taken from their queue.
+    consolidating_reclaim: bool = True
+    # Scenarios tried for one job before the search gives up; the reason then says so.
+    search_steps: int = 2000
+
+    def without(self, *names: str) -> Config:
+        """The same configuration with some plugins off."""
+        return replace(self, plugins=tuple(plugin for plugin in self.plugins if plugin.name not in names))

@@ -1,0 +1,178 @@
+"""One cycle: the state, the configuration, and the points where plugins take part in decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler import status as st
+from spinney.scheduler.config import Config
+from spinney.scheduler.gangs import Gang, Job, next_chunk
+from spinney.scheduler.moves import Checkpoint, Move, Moves
+from spinney.scheduler.nodes import Mask, Rows
+from spinney.scheduler.specs import Constraint
+from spinney.scheduler.state import State
+from spinney.scheduler.tasks import Task, TaskClass, Triple
+from spinney.scheduler.topology import Domains
+
+Scores = NDArray[np.float64]
+
+
+class Scenario(Protocol):
+    """What a scenario check sees: who wants room, and who would leave, by job."""
+
+    @property
+    def preemptor(self) -> Gang:
+        """The gang, or the part of it, that room is made for."""
+        ...
+
+    def victims(self) -> list[tuple[Job, list[Task]]]:
+        """The tasks evicted in the trial, by job; those placed again are active."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tasks that are placed together: a subgroup, or a whole gang, with its constraint and its leaves."""
+
+    gang: Gang
+    name: str
+    constraint: Constraint | None
+    leaves: list[int]
+    tasks: list[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A queue in an order: judged by the job at its head, or by what victims so far and the next one give back."""
+
+    queue: int
+    gang: Gang | None
+    given: Triple
+
+
+class Hooks:
+    """Extension points; each is a list that plugins append to."""
+
+    def __init__(self) -> None:
+        # Masks that hold for a class all cycle long, and masks that change with every placement.
+        self.class_masks: list[Callable[[TaskClass], tuple[Mask, str]]] = []
+        self.task_masks: list[Callable[[Task, Rows], tuple[Mask, str] | None]] = []
+        # Scores over a set of nodes; summed. A node scored -inf is left out.
+        self.scores: list[Callable[[Task, Rows], Scores | None]] = []
+        # Score of a shared GPU by the part of it in use; the first argument is None for a GPU not shared yet.
+        self.gpu_scores: list[Callable[[float | None], float]] = []
+        self.job_keys: list[Callable[[Gang], Any]] = []
+        # Splits a set of nodes for a group of tasks: sets to try in order, or a reason why there is none.
+        self.subsets: list[Callable[[Group, Rows], list[Rows]]] = []
+        self.before_job: list[Callable[[Gang], None]] = []
+        self.over_capacity: list[Callable[[Job, list[Task]], Any]] = []
+        self.over_quota: list[Callable[[Job, list[Task]], Any]] = []
+        self.can_reclaim: list[Callable[[Gang], bool]] = []
+        self.reclaim_filters: list[Callable[[Gang, Job], bool]] = []
+        self.preempt_filters: list[Callable[[Gang, Job], bool]] = []
+        self.reclaim_checks: list[Callable[[Scenario], bool]] = []
+        self.preempt_checks: list[Callable[[Scenario], bool]] = []
+        self.search_started: list[Callable[[], None]] = []
+        self.generators: list[tuple[str, Callable[..., Any]]] = []
+        # Which of two queues goes first: below 0 the left one, above 0 the right one.
+        self.queue_orders: list[Callable[[Head, Head], int]] = []
+
+
+class Cycle:
+    """The working set of one plan."""
+
+    def __init__(self, state: State, config: Config, now: float) -> None:
+        self.state = state
+        self.config = config
+        self.now = now
+        self.nodes = state.nodes
+        self.queues = state.queues
+        self.moves = Moves(state)
+        self.hooks = Hooks()
+        self.all_rows: Rows = state.nodes.all_rows()
+        self.decided: list[tuple[str, Move, Job | None]] = []
+        # Why a job could not be placed, by job; plain data that texts are rendered from.
+        self.problems: dict[str, list[Any]] = {}
+        self.staleness: dict[str, float | None] = {}
+        # Fair share of each queue and the cluster's total; empty without the plugin that works them out.
+        self.fair: list[list[float]] = []
+        self.total: list[float] = [0.0, 0.0, 0.0]
+        # Whether a job's queue refuses an amount; None without queues.
+        self.limits: Callable[[Job, Triple], bool] | None = None
+        self._masks: dict[int, Mask] = {}
+        self._domains: dict[str, Domains] = {}
+        memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]
+        self.smallest_gpu = min(memories, default=100)
+        self.largest_gpu = max(memories, default=100)
+
+    def chunk(self, gang: Gang, trial: bool = True) -> list[Task]:
+        """The tasks of a gang to place next; kept for whole jobs until one of their tasks changes."""
+        if not isinstance(gang, Job):
+            return next_chunk(gang, trial)
+        if gang.chunk is None:
+            gang.chunk = next_chunk(gang, trial)
+        return gang.chunk
+
+    def wanted(self, gang: Gang, trial: bool = True) -> Triple:
+        """What the next tasks of a gang ask for, in the units of queues."""
+        cpu = memory = gpus = 0.0
+        for task in self.chunk(gang, trial):
+            one = task.cls.wanted(self.smallest_gpu)
+            cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+        return (cpu, memory, gpus)
+
+    def class_mask(self, cls: TaskClass) -> Mask:
+        """Nodes that a class may run on, for all that does not change during the cycle."""
+        mask = self._masks.get(cls.id)
+        if mask is None:
+            mask = self.nodes.live.copy()
+            for hook in self.hooks.class_masks:
+                mask &= hook(cls)[0]
+            self._masks[cls.id] = mask
+        return mask
+
+    def domains(self, topology: str) -> Domains | None:
+        """A topology in arrays; None if there is no such topology."""
+        found = self._domains.get(topology)
+        spec = self.state.topologies.get(topology)
+        if found is None and spec is not None:
+            found = self._domains[topology] = Domains(spec, self.nodes)
+        return found
+
+    def resolved(self, constraint: Constraint) -> Constraint:
+        """A constraint with its required level as a node label."""
+        domains = self.domains(constraint.topology)
+        if domains is None:
+            return constraint
+        return replace(constraint, required=domains.aliases.get(constraint.required, constraint.required))
+
+    def commit(self, action: str, since: Checkpoint, beneficiary: Job | None = None) -> None:
+        """Take the moves since a point as decided."""
+        for move in self.moves.settle(since):
+            self.decided.append((action, move, beneficiary))
+            if move.kind == "evict" and move.task.job is not None:
+                job = move.task.job
+                self.moves.log.append((setattr, job, "last_eviction", job.last_eviction))
+                job.last_eviction = self.now
+
+    def pending_jobs(self) -> list[Job]:
+        """Jobs with pending tasks, in a queue that can hold jobs."""
+        queues = self.queues
+        return [job for job in self.state.jobs.values() if job.pending and job.queue >= 0 and queues.leaf(job.queue)]
+
+    def active_jobs(self) -> list[Job]:
+        """Jobs with tasks on nodes, in a queue that can hold jobs."""
+        queues = self.queues
+        return [
+            job for job in self.state.jobs.values() if job.queue >= 0 and any(job.active) and queues.leaf(job.queue)
+        ]
+
+
+def active(task: Task) -> bool:
+    """Whether a task counts as present."""
+    return bool(task.status & st.ACTIVE)

@@ -1,0 +1,148 @@
+"""Quick tests that a set of victims cannot be enough, made before anything is simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.specs import Constraint
+from spinney.scheduler.tasks import Task
+
+if TYPE_CHECKING:
+    from spinney.scheduler.scenarios import Search
+
+
+class GpuFilter:
+    """The nodes with the most GPUs, idle, releasing or freed, hold the pending tasks one by one."""
+
+    def __init__(self, cycle: Cycle, search: Search) -> None:
+        self.cycle = cycle
+        self.needs = sorted((task.cls.quota for task in search.pending), reverse=True)
+        spare = spare_gpus(cycle)
+        self.room = {int(row): float(spare[row]) for row in cycle.all_rows}
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> GpuFilter | None:
+        """The filter for a search."""
+        return GpuFilter(cycle, search) if search.pending else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count what victims free."""
+        for task in batch:
+            if task.node >= 0:
+                self.room[task.node] += freed_gpus(self.cycle, task)
+
+    def possible(self) -> bool:
+        """Whether the roomiest nodes can hold the tasks."""
+        if not self.needs[0]:
+            return True
+        return fits_greedily(self.needs, sorted(self.room.values(), reverse=True)[: len(self.needs)])
+
+
+class TopologyFilter:
+    """The domains with the most GPUs hold each group that must stay in one."""
+
+    def __init__(self, cycle: Cycle, groups: list[tuple[Constraint, float]]) -> None:
+        self.cycle = cycle
+        self.needs: dict[tuple[str, str], list[float]] = {}
+        for constraint, gpus in groups:
+            self.needs.setdefault((constraint.topology, constraint.required), []).append(gpus)
+        for needs in self.needs.values():
+            needs.sort(reverse=True)
+        spare = spare_gpus(cycle)
+        self.room: dict[tuple[str, str], dict[str, float]] = {key: {} for key in self.needs}
+        for row in cycle.all_rows:
+            for key in self.needs:
+                domain = self._domain(key, int(row))
+                if domain:
+                    self.room[key][domain] = self.room[key].get(domain, 0.0) + float(spare[row])
+
+    def _domain(self, key: tuple[str, str], row: int) -> str:
+        return self.cycle.nodes.spec(row).labels.get(key[1], "")
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> TopologyFilter | None:
+        """The filter for a search whose gang has required levels; None if it has none."""
+        gang = search.preemptor
+        groups: list[tuple[Constraint, float]] = []
+        for index, node in enumerate(gang.tree.sets):
+            if node.constraint is not None and node.constraint.required:
+                tasks = (task for leaf in gang.tree.podsets_under(index) for task in gang.tasks[leaf].values())
+                groups.append((cycle.resolved(node.constraint), sum(task.cls.quota for task in tasks)))
+        return TopologyFilter(cycle, groups) if groups else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count what victims free."""
+        for task in batch:
+            if task.node < 0:
+                continue
+            freed = freed_gpus(self.cycle, task)
+            for key, room in self.room.items():
+                domain = self._domain(key, task.node)
+                if domain:
+                    room[domain] += freed
+
+    def possible(self) -> bool:
+        """Whether the roomiest domains can hold the groups."""
+        return all(
+            fits_greedily(needs, sorted(self.room[key].values(), reverse=True)) for key, needs in self.needs.items()
+        )
+
+
+class NodeFilter:
+    """Every pending task that picks its nodes finds one among those with room or with victims."""
+
+    def __init__(self, cycle: Cycle, search: Search, picky: list[Task]) -> None:
+        self.masks = [cycle.class_mask(task.cls) for task in picky]
+        self.rows = {int(row) for row in search.feasible}
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> NodeFilter | None:
+        """The filter for a search with picky tasks; None if it has none."""
+        picky = [
+            task
+            for task in search.pending
+            if task.cls.constraints.node_selector or task.cls.constraints.node_affinity is not None
+        ]
+        return NodeFilter(cycle, search, picky) if picky else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count victims' nodes in."""
+        self.rows.update(task.node for task in batch if task.node >= 0)
+
+    def possible(self) -> bool:
+        """Whether every task has a node."""
+        return all(any(mask[row] for row in self.rows) for mask in self.masks)
+
+
+def fits_greedily(needs: list[float], rooms: list[float]) -> bool:
+    """Whether needs, largest first, go into rooms, largest first, each into the first that still has space."""
+    taken = [0.0] * len(rooms)
+    for need in needs:
+        if need == 0:
+            return True
+        for number, room in enumerate(rooms):
+            if room < need:
+                return False
+            if room - taken[number] >= need:
+                taken[number] += need
+                break
+        else:
+            return False
+    return True
+
+
+def freed_gpus(cycle: Cycle, task: Task) -> float:
+    """GPUs, or parts of them, that a task gives back."""
+    return task.cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2]
+
+
+def spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """GPUs idle or releasing on each row, parts of shared ones included."""
+    nodes = cycle.nodes
+    spare = nodes.whole_gpus(nodes.idle + nodes.releasing).copy()
+    for row in cycle.state.gpus.on:
+        spare[row] += cycle.state.gpus.leftover(row)
+    return spare

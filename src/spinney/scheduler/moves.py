@@ -1,0 +1,168 @@
+"""Trying things out: every move of a task is logged, so that a trial is undone exactly, in time linear in its moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import setitem
+
+from spinney.scheduler import status as st
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.gpus import Log
+from spinney.scheduler.state import State
+from spinney.scheduler.tasks import Task, Triple
+
+Checkpoint = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Move:
+    """One thing done to a task: `bind`, `wait` (placed on room not free yet), `evict` or `keep` (not evicted)."""
+
+    kind: str
+    task: Task
+    node: int
+    groups: tuple[str, ...] = ()
+
+
+class Moves:
+    """Moves tasks in the state and remembers how to take that back."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.log: Log = []
+        self.done: list[Move] = []
+        # Where tasks were before the trial evicted them: status, node and GPU groups.
+        self.evicted: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        # Grows with every change, also with those taken back: what was worked out for an older version is stale.
+        self.version = 0
+
+    def checkpoint(self) -> Checkpoint:
+        """A point to come back to."""
+        return len(self.log), len(self.done)
+
+    def rollback(self, point: Checkpoint) -> None:
+        """Undo everything after a point."""
+        entries, moves = point
+        log = self.log
+        if len(log) > entries:
+            self.version += 1
+        while len(log) > entries:
+            undo, target, key, value = log.pop()
+            undo(target, key, value)
+        del self.done[moves:]
+
+    def bind(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """Place a pending task on room that is free now."""
+        self._place(task, row, groups, st.ALLOCATED)
+        self.done.append(Move("bind", task, row, groups))
+
+    def wait(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """Place a task on room that is free or being released; one that this trial evicted from there just stays."""
+        before = self.evicted.get(task.key)
+        here = before is not None and task.status == st.RELEASING and task.node == row
+        if before is not None and here and (not task.cls.shared or groups == task.groups):
+            self._keep(task, before)
+            return
+        self._place(task, row, groups, st.PIPELINED)
+        self.done.append(Move("wait", task, row, groups))
+
+    def evict(self, task: Task) -> None:
+        """Mark a task as leaving; its room counts as releasing."""
+        if task.status == st.RELEASING:
+            return
+        self.log.append((self._forget, task, self.evicted.get(task.key), None))
+        self.evicted[task.key] = (task.status, task.node, task.groups)
+        row = task.node
+        self.state.track(task, row, task.status, -1, self.log)
+        self._set_status(task, st.RELEASING, True)
+        self.state.track(task, row, st.RELEASING, 1, self.log)
+        self._charge(task, row, -1)
+        self.done.append(Move("evict", task, row, task.groups))
+
+    def delay(self, job: Job, since: Checkpoint) -> None:
+        """Turn every bind of a job since a point into a wait: the gang starts together or not yet."""
+        for number in range(since[1], len(self.done)):
+            move = self.done[number]
+            if move.kind != "bind" or move.task.job is not job:
+                continue
+            task = move.task
+            self.state.track(task, move.node, st.ALLOCATED, -1, self.log)
+            self._set_status(task, st.PIPELINED, True)
+            self.state.track(task, move.node, st.PIPELINED, 1, self.log)
+            self.done[number] = Move("wait", task, move.node, move.groups)
+
+    def settle(self, since: Checkpoint) -> list[Move]:
+        """Take the moves since a point as decided, and return those that still hold, in order."""
+        moves = self.done[since[1] :]
+        kept = {move.task.key for move in moves if move.kind == "keep"}
+        held: list[Move] = []
+        for move in moves:
+            task = move.task
+            if move.kind == "keep" or (move.kind == "evict" and task.key in kept):
+                continue
+            if move.kind == "bind":
+                self._set_status(task, st.BINDING, task.virtual)
+            elif move.kind == "evict":
+                self.log.append((setattr, task, "virtual", task.virtual))
+                task.virtual = False
+            held.append(move)
+        for key in [move.task.key for move in moves]:
+            if key in self.evicted:
+                self.log.append((setitem, self.evicted, key, self.evicted.pop(key)))
+        return held
+
+    def _keep(self, task: Task, before: tuple[int, int, tuple[str, ...]]) -> None:
+        status, row, groups = before
+        self.state.track(task, row, st.RELEASING, -1, self.log)
+        self.log.append((setattr, task, "groups", task.groups))
+        task.groups = groups
+        self._set_status(task, status, False)
+        self.state.track(task, row, status, 1, self.log)
+        self._charge(task, row, 1)
+        self.done.append(Move("keep", task, row, groups))
+
+    def _place(self, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
+        self.log.append((setattr, task, "node", task.node))
+        self.log.append((setattr, task, "groups", task.groups))
+        task.node = row
+        if groups:
+            task.groups = groups
+        self._set_status(task, status, True)
+        self.state.track(task, row, status, 1, self.log)
+        self._charge(task, row, 1)
+
+    def _set_status(self, task: Task, status: int, virtual: bool) -> None:
+        self.version += 1
+        self.log.append((_restore_status, task, task.status, task.virtual))
+        _restore_status(task, status, virtual)
+
+    def _charge(self, task: Task, row: int, sign: int) -> None:
+        job, state = task.job, self.state
+        if job is None or job.queue < 0:
+            return
+        charge = task.cls.charge(int(state.nodes.gpu_memory[row]))
+        self._charge_table(state.charged, job.queue, charge, sign)
+        if not job.preemptible:
+            self._charge_table(state.fixed, job.queue, charge, sign)
+
+    def _charge_table(self, table: list[list[float]], queue: int, charge: Triple, sign: int) -> None:
+        for number in self.state.queues.path[queue]:
+            old = table[number]
+            self.log.append((setitem, table, number, old))
+            table[number] = [old[0] + sign * charge[0], old[1] + sign * charge[1], old[2] + sign * charge[2]]
+
+    def _forget(self, task: Task, before: tuple[int, int, tuple[str, ...]] | None, _: None) -> None:
+        if before is None:
+            self.evicted.pop(task.key, None)
+        else:
+            self.evicted[task.key] = before
+
+
+def _restore_status(task: Task, status: int, virtual: bool) -> None:
+    job = task.job
+    if job is not None:
+        job.count(task.podset, task.status, -1)
+        job.count(task.podset, status, 1)
+        job.chunk = None
+    task.status = status
+    task.virtual = virtual

@@ -1,0 +1,135 @@
+"""Nodes as rows: what they can give, what is free now, and what will be free once evicted tasks are gone."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.specs import NodeSpec
+from spinney.scheduler.tasks import GPU, Columns, mig_slices
+
+Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+
+class Nodes:
+    """The node table. Rows are reused after a node is gone; `live` says which rows hold a node."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.rows: dict[str, int] = {}
+        self.specs: list[NodeSpec | None] = []
+        width = len(columns)
+        self.allocatable = np.zeros((0, width))
+        self.idle = np.zeros((0, width))
+        self.releasing = np.zeros((0, width))
+        # 1.0 where the node has the resource at all: what it lacks is not tracked on it.
+        self.has = np.zeros((0, width))
+        self.used_gpus = np.zeros(0)
+        self.gpu_memory = np.zeros(0, dtype=np.int64)
+        self.gpu_count = np.zeros(0, dtype=np.int64)
+        self.live = np.zeros(0, dtype=np.bool_)
+        self._rank = np.zeros(0, dtype=np.int64)
+        self._ranked = -1
+        self._free: list[int] = []
+        # Grows when a node comes, goes or changes: masks made for an older version are stale.
+        self.version = 0
+
+    def __len__(self) -> int:
+        return len(self.specs)
+
+    def widen(self) -> None:
+        """Add a column for every resource known by now."""
+        missing = len(self.columns) - self.allocatable.shape[1]
+        if missing <= 0:
+            return
+        pad = np.zeros((len(self.live), missing))
+        for name in ("allocatable", "idle", "releasing", "has"):
+            setattr(self, name, np.hstack([getattr(self, name), pad]))
+
+    def add(self, spec: NodeSpec) -> int:
+        """Put an empty node in and return its row."""
+        for resource in spec.allocatable:
+            self.columns.column(resource)
+        self.widen()
+        row = self._free.pop() if self._free else self._grow()
+        self.rows[spec.name] = row
+        self.specs[row] = spec
+        amounts = np.zeros(len(self.columns))
+        for resource, amount in spec.allocatable.items():
+            amounts[self.columns.column(resource)] += amount
+        amounts[GPU] += spec.dra_gpus
+        self.allocatable[row] = amounts
+        self.idle[row] = amounts
+        self.releasing[row] = 0.0
+        self.has[row] = amounts != 0
+        self.used_gpus[row] = 0
+        self.gpu_memory[row] = spec.gpu_memory
+        self.gpu_count[row] = int(amounts[GPU]) if spec.gpu_count is None else spec.gpu_count
+        self.live[row] = True
+        self.version += 1
+        return row
+
+    def remove(self, row: int) -> None:
+        """Take a node out; its row is free for another."""
+        spec = self.specs[row]
+        if spec is not None:
+            del self.rows[spec.name]
+        self.specs[row] = None
+        for array in (self.allocatable, self.idle, self.releasing, self.has):
+            array[row] = 0.0
+        self.live[row] = False
+        self._free.append(row)
+        self.version += 1
+
+    def _grow(self) -> int:
+        row = len(self.specs)
+        self.specs.append(None)
+        if row >= len(self.live):
+            size = max(16, 2 * row)
+            for name in ("allocatable", "idle", "releasing", "has"):
+                old = getattr(self, name)
+                new = np.zeros((size, old.shape[1]))
+                new[: len(old)] = old
+                setattr(self, name, new)
+            for name in ("used_gpus", "gpu_memory", "gpu_count", "live"):
+                old = getattr(self, name)
+                new = np.zeros(size, dtype=old.dtype)
+                new[: len(old)] = old
+                setattr(self, name, new)
+        return row
+
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """For each row, its node's place among all names: ties between nodes go by name."""
+        if self._ranked != self.version:
+            self._rank = np.zeros(len(self.live), dtype=np.int64)
+            rows = [self.rows[name] for name in sorted(self.rows)]
+            self._rank[rows] = np.arange(len(rows))
+            self._ranked = self.version
+        return self._rank
+
+    def all_rows(self) -> Rows:
+        """The rows that hold a node, by name."""
+        rows = np.flatnonzero(self.live)
+        return rows[np.argsort(self.rank[rows], kind="stable")]
+
+    def spec(self, row: int) -> NodeSpec:
+        """The description of the node in a row."""
+        spec = self.specs[row]
+        if spec is None:
+            raise LookupError(f"row {row} holds no node")
+        return spec
+
+    def name(self, row: int) -> str:
+        """The node's name; empty for no node."""
+        return self.spec(row).name if row >= 0 else ""
+
+    def whole_gpus(self, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """GPUs of a vector or matrix with MIG slices counted as GPUs, as quotas count them."""
+        total: NDArray[np.float64] = amounts[..., GPU]
+        for column, resource in enumerate(self.columns.names[: amounts.shape[-1]]):
+            slices = mig_slices(resource)
+            if slices:
+                total = total + slices * amounts[..., column]
+        return total

@@ -1,0 +1,90 @@
+"""The plan of one cycle: what to bind, what to evict, and why the rest waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinney.scheduler import status as st
+from spinney.scheduler.actions import allocate, evicting, stale
+from spinney.scheduler.config import Config, ConfigError
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.plugins import registry
+from spinney.scheduler.state import State
+
+RUN: dict[str, Callable[[Cycle], None]] = {
+    allocate.NAME: allocate.run,
+    evicting.CONSOLIDATION: evicting.consolidation,
+    evicting.RECLAIM: evicting.reclaim,
+    evicting.PREEMPT: evicting.preempt,
+    stale.NAME: stale.run,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing to do: `bind` a task to a node, let it `wait` for a node, or `evict` it."""
+
+    kind: str
+    action: str
+    task: str
+    job: str
+    node: str
+    gpu_groups: tuple[str, ...] = ()
+    # The gang that a victim goes for.
+    beneficiary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided in one cycle."""
+
+    decisions: tuple[Decision, ...]
+    # Status, node and GPU groups of every task that changed, as the cycle leaves them.
+    outcome: dict[str, tuple[int, str, tuple[str, ...]]] = field(default_factory=dict)
+    problems: dict[str, list[Any]] = field(default_factory=dict)
+    # Jobs that became stale (since when) or recovered (None).
+    staleness: dict[str, float | None] = field(default_factory=dict)
+    last_start: dict[str, float] = field(default_factory=dict)
+    fair_share: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+
+
+def plan(state: State, config: Config, now: float) -> Plan:
+    """Decide one cycle. The state is the same afterwards; equal input gives an equal plan."""
+    cycle = Cycle(state, config, now)
+    start = cycle.moves.checkpoint()
+    try:
+        registry.install(cycle, config)
+        for name in config.actions:
+            if name not in RUN:
+                raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
+            RUN[name](cycle)
+        return _result(cycle)
+    finally:
+        cycle.moves.rollback(start)
+
+
+def _result(cycle: Cycle) -> Plan:
+    nodes = cycle.nodes
+    decisions = tuple(
+        Decision(
+            move.kind,
+            action,
+            move.task.key,
+            move.task.job.key if move.task.job else "",
+            nodes.name(move.node),
+            move.groups,
+            beneficiary.key if beneficiary else "",
+        )
+        for action, move, beneficiary in cycle.decided
+    )
+    touched = {move.task.key: move.task for _, move, _ in cycle.decided}
+    outcome = {key: (task.status, nodes.name(task.node), task.groups) for key, task in touched.items()}
+    started = {
+        task.job.key: cycle.now
+        for task in touched.values()
+        if task.job is not None and task.job.last_start == cycle.now and task.status == st.BINDING
+    }
+    shares = {name: (one[0], one[1], one[2]) for name, one in zip(cycle.queues.names, cycle.fair, strict=False)}
+    return Plan(decisions, outcome, cycle.problems, cycle.staleness, started, shares)

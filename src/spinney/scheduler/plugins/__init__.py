@@ -1,0 +1,1 @@
+"""Plugins: each takes part in decisions through the hooks of a cycle."""

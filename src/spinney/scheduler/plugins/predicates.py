@@ -1,0 +1,117 @@
+"""Where a task may run: node conditions, taints, selectors, GPU kinds, pod slots and rules between pods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.nodes import Mask, Rows
+from spinney.scheduler.placement import choose_gpus, fits_now
+from spinney.scheduler.plugins import podrules
+from spinney.scheduler.selectors import matches_all, tolerates
+from spinney.scheduler.specs import Constraints, NodeSpec
+from spinney.scheduler.tasks import PODS, Task, TaskClass
+
+
+def install(cycle: Cycle, _: PluginConfig) -> None:
+    """Check everything that Kubernetes' own scheduler would, as far as gangs and queues need it."""
+    cycle.hooks.class_masks.append(lambda cls: _static_mask(cycle, cls))
+    cycle.hooks.task_masks.append(lambda task, rows: _within_capacity(cycle, task, rows))
+    cycle.hooks.task_masks.append(lambda task, rows: _pod_slots(cycle, task, rows))
+    cycle.hooks.task_masks.append(lambda task, rows: podrules.mask(cycle, task, rows))
+
+
+def _static_mask(cycle: Cycle, cls: TaskClass) -> tuple[Mask, str]:
+    mask = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+    for row in cycle.all_rows:
+        mask[row] = not refusal(cycle.nodes.spec(row), cls, int(row) in legacy_mig_rows(cycle))
+    return mask, ""
+
+
+def legacy_mig_rows(cycle: Cycle) -> set[int]:
+    """Nodes with tasks that ask for MIG by annotation, which keep others away."""
+    return {task.node for task in cycle.state.tasks.values() if task.spec.gpu.legacy_mig and task.node >= 0}
+
+
+def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
+    """Why a node does not take tasks of a class, whatever is free on it; empty if it does."""
+    if cls.constraints.impossible:
+        return cls.constraints.impossible
+    return (
+        _gpu_kind(node, cls, legacy_mig)
+        or node.blocked
+        or _placement_rules(node, cls.constraints)
+        or _memory(node, cls)
+    )
+
+
+def _memory(node: NodeSpec, cls: TaskClass) -> str:
+    return "node(s) have no known GPU memory" if cls.memory and not node.gpu_memory_known else ""
+
+
+def _gpu_kind(node: NodeSpec, cls: TaskClass, legacy_mig: bool) -> str:
+    mig = bool(cls.gpu.mig)
+    if cls.gpu.legacy_mig:
+        return "MIG by annotation is not scheduled any more"
+    if cls.cpu_only:
+        return ""
+    if node.dra_gpus and cls.shared:
+        return "shared GPUs are not supported on nodes whose GPUs are claimed"
+    if not node.mig_enabled:
+        return "MIG job cannot be scheduled on non-MIG node" if mig else ""
+    if mig and legacy_mig:
+        return "node(s) run MIG jobs by annotation"
+    if node.mig == "single" and (mig or cls.shared):
+        return "only whole gpu jobs can run on a node with MigStrategy='single'"
+    if node.mig == "mixed" and not mig:
+        return "non MIG jobs cant run on a node with MigStrategy='mixed'"
+    return ""
+
+
+def _placement_rules(node: NodeSpec, rules: Constraints) -> str:
+    for taint in node.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(rules.tolerations, taint):
+            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+    if any(node.labels.get(key) != value for key, value in rules.node_selector):
+        return "node(s) didn't match Pod's node affinity/selector"
+    if rules.node_affinity is not None and not any(
+        matches_all(term, node.labels, node.name) for term in rules.node_affinity
+    ):
+        return "node(s) didn't match Pod's node affinity/selector"
+    if rules.volume_nodes is not None and node.name not in rules.volume_nodes:
+        return "node(s) had volume node affinity conflict"
+    return ""
+
+
+def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    """GPU memory is worth more of a GPU on one node than on another, and the queue is charged for that."""
+    job = task.job
+    if not task.cls.shared or job is None or cycle.limits is None:
+        return None
+    worth: dict[int, bool] = {}
+    mask = np.ones(len(rows), dtype=np.bool_)
+    for position, row in enumerate(rows):
+        memory = int(cycle.nodes.gpu_memory[row])
+        if memory not in worth:
+            part = float(np.ceil(task.cls.memory_on(memory) / memory * 100) / 100)
+            wanted = (task.cls.triple[0], task.cls.triple[1], task.cls.devices * part)
+            worth[memory] = not cycle.limits(job, wanted)
+        mask[position] = worth[memory]
+    return mask, "the queue has no room for this part of a GPU"
+
+
+def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    """A task that opens a GPU for sharing needs a second slot, for the pod that reserves the GPU."""
+    slots = cycle.nodes.idle[rows, PODS] + cycle.nodes.releasing[rows, PODS]
+    if not task.cls.shared:
+        return slots > 0, "node(s) pod number exceeded"
+    mask = np.ones(len(rows), dtype=np.bool_)
+    for position in np.flatnonzero(slots < 2):
+        mask[position] = not _opens_gpu(cycle, task, int(rows[position]))
+    return mask, "node(s) pod number exceeded"
+
+
+def _opens_gpu(cycle: Cycle, task: Task, row: int) -> bool:
+    chosen = choose_gpus(cycle, task, row, fits_now(cycle, task.cls, row))
+    return chosen is None or any((row, group) not in cycle.state.gpus.index for group in chosen[0])

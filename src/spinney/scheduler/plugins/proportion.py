@@ -1,0 +1,295 @@
+"""Fair queues: who is next, what a queue may take, and what it may take back from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle, Head, Scenario
+from spinney.scheduler.fairshare import fair_shares
+from spinney.scheduler.gangs import Gang, Job
+from spinney.scheduler.queues import within
+from spinney.scheduler.reasons import OverLimit, OverQuota
+from spinney.scheduler.specs import UNLIMITED
+from spinney.scheduler.status import ACTIVE
+from spinney.scheduler.tasks import Task, Triple
+
+# How heavily use of something the queue has no share of weighs.
+NO_SHARE = 1000
+NOTHING: Triple = (0.0, 0.0, 0.0)
+
+
+def install(cycle: Cycle, plugin: PluginConfig) -> None:
+    """Work fair shares out and take part in every decision about queues."""
+    proportion = Proportion(cycle, plugin)
+    hooks = cycle.hooks
+    hooks.queue_orders.append(proportion.compare)
+    hooks.over_capacity.append(proportion.over_capacity)
+    hooks.over_quota.append(proportion.over_quota)
+    hooks.can_reclaim.append(proportion.can_reclaim)
+    hooks.reclaim_filters.append(proportion.may_reclaim_from)
+    hooks.reclaim_checks.append(proportion.reclaim_is_fair)
+    hooks.search_started.append(proportion.remember)
+    cycle.fair = proportion.fair
+    cycle.total = proportion.total
+    cycle.limits = proportion.refuses
+
+
+class Proportion:
+    """Fair share and the rules that follow from it."""
+
+    def __init__(self, cycle: Cycle, plugin: PluginConfig) -> None:
+        self.cycle = cycle
+        self.queues = cycle.queues
+        self.state = cycle.state
+        self.multiplier = max(1.0, plugin.number("relcaimerSaturationMultiplier", 1.0))
+        usage_weight = max(0.0, plugin.number("kValue", 1.0))
+        self.total = _cluster_total(cycle)
+        requested = [
+            [charged[0] + waiting[0], charged[1] + waiting[1], charged[2] + waiting[2] + memory / cycle.smallest_gpu]
+            for charged, waiting, memory in zip(
+                self.state.charged, self.state.waiting, self.state.waiting_memory, strict=True
+            )
+        ]
+        self.fair = fair_shares(self.queues, self.total, requested, usage_weight)
+        self.allocatable = [self._allocatable(queue) for queue in range(len(self.queues))]
+        self._charged: list[list[float]] = []
+        self._fixed: list[list[float]] = []
+
+    def _allocatable(self, queue: int) -> list[float]:
+        amounts = []
+        for quota, limit, fair in zip(
+            self.queues.quota[queue], self.queues.limit[queue], self.fair[queue], strict=True
+        ):
+            if quota == UNLIMITED:
+                amounts.append(limit)
+            else:
+                share = max(quota, fair)
+                amounts.append(share if limit == UNLIMITED else min(limit, share))
+        return amounts
+
+    def remember(self) -> None:
+        """Keep what queues hold before a search begins: its checks are against that."""
+        self._charged = list(self.state.charged)
+        self._fixed = list(self.state.fixed)
+
+    def compare(self, one: Head, other: Head) -> int:
+        """Which of two queues goes first, by the jobs at their heads or by the victims they would give."""
+        left, right = one.queue, other.queue
+        charged, fair = self.state.charged, self.fair
+        first, second = charged[left], charged[right]
+        over = _above_everywhere(first, fair[left]) - _above_everywhere(second, fair[right])
+        if over:
+            return over
+        add = self.cycle.wanted(one.gang) if one.gang is not None else NOTHING
+        plus = self.cycle.wanted(other.gang) if other.gang is not None else NOTHING
+        queues = self.queues
+        with_job = [first[0] + add[0], first[1] + add[1], first[2] + add[2]]
+        with_other = [second[0] + plus[0], second[1] + plus[1], second[2] + plus[2]]
+        starved = within(with_other, queues.quota[right]) - within(with_job, queues.quota[left])
+        if starved:
+            return starved
+        if queues.priority[left] != queues.priority[right]:
+            return -1 if queues.priority[left] > queues.priority[right] else 1
+        shares, others = self.allocatable[left], self.allocatable[right]
+        violation = _violates(with_job, shares) - _violates(with_other, others)
+        if violation:
+            return violation
+        share = self._dominant(shares, _minus(with_job, one.given))
+        rival = self._dominant(others, _minus(with_other, other.given))
+        if share != rival:
+            return -1 if share < rival else 1
+        share, rival = self._dominant(shares, first), self._dominant(others, second)
+        if share != rival:
+            return -1 if share < rival else 1
+        smaller, larger = within(shares, others), within(others, shares)
+        if smaller != larger:
+            return -1 if smaller else 1
+        return -1 if queues.created[left] < queues.created[right] else 1
+
+    def _dominant(self, shares: list[float], amounts: list[float]) -> float:
+        dominant = 0.0
+        for share, total, amount in zip(shares, self.total, amounts, strict=True):
+            whole = total if share == UNLIMITED else share
+            dominant = max(dominant, amount / whole if whole else amount * NO_SHARE)
+        return dominant
+
+    def over_capacity(self, job: Job, tasks: list[Task]) -> OverLimit | OverQuota | None:
+        """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
+        wanted = _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks)
+        return self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted)
+
+    def over_quota(self, job: Job, tasks: list[Task]) -> OverQuota | None:
+        """Why tasks that may not be evicted would take a queue beyond its quota."""
+        return self.beyond_quota(job, _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks))
+
+    def refuses(self, job: Job, wanted: Triple) -> bool:
+        """Whether a queue of the job, or one above, has no room for an amount."""
+        return bool(self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted))
+
+    def beyond_limit(self, job: Job, wanted: Triple) -> OverLimit | None:
+        """The first queue on the way up whose limit would be passed."""
+        for queue in self.queues.path[job.queue]:
+            for resource, amount in enumerate(wanted):
+                limit, held = self.queues.limit[queue][resource], self.state.charged[queue][resource]
+                if limit != UNLIMITED and amount and limit < held + amount:
+                    return OverLimit(self.queues.names[queue], resource, limit, held, wanted)
+        return None
+
+    def beyond_quota(self, job: Job, wanted: Triple) -> OverQuota | None:
+        """The first queue on the way up whose quota would be passed by what may not be evicted."""
+        if job.preemptible:
+            return None
+        for queue in self.queues.path[job.queue]:
+            for resource, amount in enumerate(wanted):
+                quota, held = self.queues.quota[queue][resource], self.state.fixed[queue][resource]
+                if quota != UNLIMITED and amount and quota < held + amount:
+                    return OverQuota(self.queues.names[queue], resource, quota, held, wanted)
+        return None
+
+    def can_reclaim(self, gang: Gang) -> bool:
+        """Whether the queue stays within its fair share with the job; what may not be evicted also within quota."""
+        queue, wanted = gang.job.queue, self.cycle.wanted(gang)
+        if not within(_plus(self.state.charged[queue], wanted), self.fair[queue]):
+            return False
+        return gang.job.preemptible or within(_plus(self.state.fixed[queue], wanted), self.queues.quota[queue])
+
+    def may_reclaim_from(self, gang: Gang, victim: Job) -> bool:
+        """Whether the victim's queue holds anything that the reclaimer's queue may take."""
+        return self._may_reclaim_from_queue(self.cycle.wanted(gang), gang.job.queue, victim.queue)
+
+    def _may_reclaim_from_queue(self, wanted: Triple, reclaimer: int, victim: int) -> bool:
+        mine, theirs = self.queues.levelled(reclaimer, victim)
+        held = self.state.charged[theirs]
+        if not within(_plus(self.state.charged[mine], wanted), self.queues.quota[mine]):
+            return not within(held, self.allocatable[theirs])
+        below = False
+        for amount, quota, has in zip(wanted, self.queues.quota[theirs], held, strict=True):
+            if amount <= 0 or quota == UNLIMITED:
+                continue
+            if has > quota:
+                return True
+            below = below or has < quota
+        return not below
+
+    def reclaim_is_fair(self, scenario: Scenario) -> bool:
+        """Whether every victim's queue had more than its share when the victim was taken, and nobody ends worse off."""
+        wanted = self.cycle.wanted(scenario.preemptor)
+        job = scenario.preemptor.job
+        taken: dict[int, list[Triple]] = {}
+        for victim, tasks in scenario.victims():
+            pieces = self._pieces(victim, tasks)
+            if pieces:
+                taken.setdefault(victim.queue, []).extend(pieces)
+        left: dict[int, list[float]] = {}
+        involved: dict[int, set[int]] = {}
+        for queue, pieces in taken.items():
+            mine, theirs = self.queues.levelled(job.queue, queue)
+            touched = {resource for piece in pieces for resource in range(3) if piece[resource] > 0}
+            left.setdefault(theirs, list(self._charged[theirs]))
+            for piece in pieces:
+                if not self._may_take(wanted, mine, theirs, left[theirs]):
+                    return False
+                for number in self.queues.path[queue]:
+                    amounts = left.setdefault(number, list(self._charged[number]))
+                    for resource in range(3):
+                        amounts[resource] -= piece[resource]
+                    involved.setdefault(number, set()).update(touched)
+            involved.setdefault(queue, set()).update(touched)
+        return self._stays_fair(job, wanted, left, involved)
+
+    def _pieces(self, victim: Job, tasks: list[Task]) -> list[Triple]:
+        """What leaves a job, piece by piece: each task to spare alone, the core of the gang as one."""
+        by_leaf: dict[int, list[Task]] = {}
+        for task in tasks:
+            by_leaf.setdefault(task.podset, []).append(task)
+        core: list[Task] = []
+        spare: list[Task] = []
+        for leaf, members in by_leaf.items():
+            minimum = victim.minimums[leaf]
+            core += members[:minimum]
+            spare += members[minimum:]
+        pieces = [self._leaving([task]) for task in spare]
+        pieces.append(self._leaving(core))
+        return [piece for piece in pieces if piece is not None]
+
+    def _leaving(self, tasks: list[Task]) -> Triple | None:
+        ignore = self.cycle.config.consolidating_reclaim
+        leaving = [task for task in tasks if not (ignore and task.status & ACTIVE)]
+        if not leaving:
+            return None
+        memory = self.cycle.nodes.gpu_memory
+        return _sum(task.cls.charge(int(memory[task.node])) for task in leaving)
+
+    def _may_take(self, wanted: Triple, mine: int, theirs: int, remaining: list[float]) -> bool:
+        if not within(remaining, self.allocatable[theirs]):
+            return True
+        quota = self.queues.quota
+        return within(_plus(self._charged[mine], wanted), quota[mine]) and not within(remaining, quota[theirs])
+
+    def _stays_fair(
+        self, job: Job, wanted: Triple, left: dict[int, list[float]], involved: dict[int, set[int]]
+    ) -> bool:
+        asked = {resource for resource in range(3) if wanted[resource] > 0}
+        for queue in self.queues.path[job.queue]:
+            remaining = _plus(left.get(queue, self._charged[queue]), wanted)
+            for sibling, theirs in left.items():
+                if sibling == queue or self.queues.parent[sibling] != self.queues.parent[queue]:
+                    continue
+                for resource in involved.get(sibling, set()) | asked:
+                    if self._more_saturated(queue, sibling, resource, remaining[resource], theirs[resource]):
+                        return False
+            if not job.preemptible and not within(_plus(self._fixed[queue], wanted), self.queues.quota[queue]):
+                return False
+        return True
+
+    def _more_saturated(self, queue: int, sibling: int, resource: int, mine: float, theirs: float) -> bool:
+        fair, rival = self.fair[queue][resource], self.fair[sibling][resource]
+        if fair == UNLIMITED and rival == UNLIMITED:
+            return False
+        ratio = _saturation(mine, fair)
+        return ratio > 1 and rival > 0 and ratio * self.multiplier >= _saturation(theirs, rival)
+
+
+def _cluster_total(cycle: Cycle) -> list[float]:
+    nodes = cycle.nodes
+    rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
+    total = [
+        float(nodes.allocatable[rows, 0].sum()),
+        float(nodes.allocatable[rows, 1].sum()),
+        float(nodes.whole_gpus(nodes.allocatable[rows]).sum()),
+    ]
+    for row in rows:
+        for one in cycle.state.foreign.get(int(row), {}).values():
+            total = [amount - less for amount, less in zip(total, one, strict=True)]
+    return total
+
+
+def _above_everywhere(amounts: list[float], shares: list[float]) -> bool:
+    return shares[0] < amounts[0] and shares[1] < amounts[1] and shares[2] < amounts[2]
+
+
+def _violates(amounts: list[float], shares: list[float]) -> bool:
+    return any(share == 0 and amount > 0 for amount, share in zip(amounts, shares, strict=True))
+
+
+def _plus(amounts: list[float], more: Triple) -> list[float]:
+    return [amounts[0] + more[0], amounts[1] + more[1], amounts[2] + more[2]]
+
+
+def _minus(amounts: list[float], less: Triple) -> list[float]:
+    return [amounts[0] - less[0], amounts[1] - less[1], amounts[2] - less[2]]
+
+
+def _sum(triples: Iterable[Triple]) -> Triple:
+    cpu = memory = gpus = 0.0
+    for one in triples:
+        cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+    return (cpu, memory, gpus)
+
+
+def _saturation(amount: float, fair: float) -> float:
+    if fair == 0:
+        return inf if amount > 0 else 0.0
+    return 0.0 if fair == UNLIMITED else amount / fair

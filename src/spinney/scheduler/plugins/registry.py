@@ -1,0 +1,60 @@
+"""Plugins by name: ours, and those of other packages (entry point group `spinney.scheduler.plugins`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+
+from spinney.scheduler.config import Config, ConfigError, PluginConfig
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.plugins import generators, minruntime, orders, predicates, proportion, scores, topology
+
+GROUP = "spinney.scheduler.plugins"
+Install = Callable[[Cycle, PluginConfig], None]
+
+
+def _nothing(_: Cycle, __: PluginConfig) -> None:
+    """For names that upstream has as plugins and that need no hook here."""
+
+
+BUILT_IN: dict[str, Install] = {
+    "predicates": predicates.install,
+    "proportion": proportion.install,
+    "priority": orders.priority,
+    "elastic": orders.elastic,
+    "kubeflow": _nothing,
+    "ray": _nothing,
+    "subgrouporder": _nothing,
+    "taskorder": _nothing,
+    "nodeavailability": scores.availability,
+    "gpusharingorder": scores.gpu_sharing,
+    "gpupack": scores.gpu_pack,
+    "gpuspread": scores.gpu_spread,
+    "resourcetype": scores.resource_type,
+    "nominatednode": scores.nominated_node,
+    "dynamicresources": _nothing,
+    "nodeplacement": scores.node_placement,
+    "minruntime": minruntime.install,
+    "topology": topology.install,
+    "snapshot": _nothing,
+    "reflectjoborder": _nothing,
+    "numa": _nothing,
+    "sg-nodelocalgreedy": generators.node_local,
+    "sg-multinodegang": generators.multi_node,
+}
+
+
+@cache
+def _third_party() -> dict[str, Install]:
+    return {point.name: point.load() for point in entry_points(group=GROUP)}
+
+
+def install(cycle: Cycle, config: Config) -> None:
+    """Let every configured plugin take part in a cycle, in order."""
+    for plugin in config.plugins:
+        found = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
+        if found is None:
+            known = ", ".join(sorted({*BUILT_IN, *_third_party()}))
+            raise ConfigError(f"plugin {plugin.name!r} is unknown; known are {known}")
+        found(cycle, plugin)

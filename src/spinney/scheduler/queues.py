@@ -1,0 +1,86 @@
+"""Queues as a tree in arrays: quota, limit, weight and what is charged to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from spinney.scheduler.specs import UNLIMITED, QueueSpec
+
+CPU, MEMORY, GPU = 0, 1, 2
+
+
+class Queues:
+    """The queue tree of one configuration; queues without their parent, and all below them, are left out."""
+
+    def __init__(self, specs: Mapping[str, QueueSpec]) -> None:
+        known = {name: spec for name, spec in specs.items() if _rooted(name, specs)}
+        self.names = list(known)
+        self.index = {name: number for number, name in enumerate(self.names)}
+        self.specs = list(known.values())
+        self.parent = [self.index[spec.parent] if spec.parent else -1 for spec in self.specs]
+        self.children: list[list[int]] = [[] for _ in self.names]
+        for number, parent in enumerate(self.parent):
+            if parent >= 0:
+                self.children[parent].append(number)
+        self.roots = [number for number, parent in enumerate(self.parent) if parent < 0]
+        # A queue and its ancestors, the queue first.
+        self.path = [self._path(number) for number in range(len(self.names))]
+        shares = [(spec.cpu, spec.memory, spec.gpu) for spec in self.specs]
+        self.quota = [[max(UNLIMITED, share.quota) for share in three] for three in shares]
+        self.limit = [[max(UNLIMITED, share.limit) for share in three] for three in shares]
+        self.weight = [[share.weight for share in three] for three in shares]
+        self.priority = [spec.priority for spec in self.specs]
+        self.created = [spec.created for spec in self.specs]
+        self.usage = np.array([spec.usage for spec in self.specs]).reshape(-1, 3)
+
+    def _path(self, number: int) -> list[int]:
+        path = []
+        while number >= 0:
+            path.append(number)
+            number = self.parent[number]
+        return path
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def leaf(self, number: int) -> bool:
+        """Whether jobs may be in the queue."""
+        return not self.children[number]
+
+    def levelled(self, one: int, other: int) -> tuple[int, int]:
+        """The ancestors of two queues where their paths part, or the last shared ones."""
+        pair = (one, other)
+        for first, second in zip(self.path[one][::-1], self.path[other][::-1], strict=False):
+            pair = (first, second)
+            if first != second:
+                break
+        return pair
+
+
+def _rooted(name: str, specs: Mapping[str, QueueSpec]) -> bool:
+    seen: set[str] = set()
+    while name:
+        if name not in specs or name in seen:
+            return False
+        seen.add(name)
+        name = specs[name].parent
+    return True
+
+
+def exceeds(amount: float, bound: float) -> bool:
+    """Whether an amount is above a bound, either of which may be unlimited."""
+    if amount == UNLIMITED:
+        return bound != UNLIMITED
+    return bound != UNLIMITED and amount > bound
+
+
+def within(amounts: Iterable[float], bounds: Iterable[float]) -> bool:
+    """Whether no amount is above its bound."""
+    return not any(exceeds(amount, bound) for amount, bound in zip(amounts, bounds, strict=True))
+
+
+def zeros(count: int) -> list[list[float]]:
+    """A table of cpu, memory and GPUs for so many queues."""
+    return [[0.0, 0.0, 0.0] for _ in range(count)]

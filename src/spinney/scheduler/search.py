@@ -1,0 +1,176 @@
+"""The search for victims: more and more of a gang's tasks are placed in trials, until all are or it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spinney.scheduler import status as st
+from spinney.scheduler.allocation import place_gang
+from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.filters import spare_gpus
+from spinney.scheduler.gangs import Gang, Job, trial_part
+from spinney.scheduler.moves import Checkpoint
+from spinney.scheduler.nodes import Rows
+from spinney.scheduler.order import JobOrder
+from spinney.scheduler.scenarios import Batch, Search, Trial
+from spinney.scheduler.tasks import Task
+
+Check = Callable[[Scenario], bool]
+
+
+@dataclass(slots=True)
+class Solver:
+    """Looks for victims for one job; on success the moves are made and wait to be committed."""
+
+    cycle: Cycle
+    job: Job
+    check: Check
+    victim_order: Callable[[], JobOrder]
+    failed: set[tuple[object, ...]] = field(default_factory=set)
+    steps: int = 0
+
+    def solve(self) -> Checkpoint | None:
+        """Make room for the job's next tasks; the point before the moves, or None."""
+        tasks = self.cycle.chunk(self.job)
+        before = sum(self.job.used)
+        point = self.cycle.moves.checkpoint()
+        if not tasks:
+            return None
+        feasible = feasible_rows(self.cycle, self.job)
+        for _, generator in self.cycle.hooks.generators:
+            if not self._solve_with(generator, tasks, feasible):
+                continue
+            if self.job.gang_satisfied() and sum(self.job.used) > before:
+                return point
+            self.cycle.moves.rollback(point)
+            return None
+        return None
+
+    def _solve_with(self, generator: Callable[[Search], Any], tasks: list[Task], feasible: Rows) -> bool:
+        recorded: list[Batch] = []
+
+        def probe(count: int, keep: bool) -> bool:
+            nonlocal recorded
+            point = self.cycle.moves.checkpoint()
+            found = self._probe(generator, tasks[:count], recorded, feasible)
+            if found is None:
+                return False
+            if not keep:
+                self.cycle.moves.rollback(point)
+                recorded = found
+            return True
+
+        if not _largest(len(tasks), lambda count: probe(count, keep=False)):
+            return False
+        return probe(len(tasks), keep=True)
+
+    def _probe(
+        self, generator: Callable[[Search], Any], tasks: list[Task], recorded: list[Batch], feasible: Rows
+    ) -> list[Batch] | None:
+        """Find victims for the first few tasks; the batches that had to move, or None."""
+        cycle = self.cycle
+        part = trial_part(self.job, tasks)
+        known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
+        search = Search(cycle, part, recorded, self.victim_order, known)
+        for trial in generator(search):
+            if self.steps >= cycle.config.search_steps:
+                return None
+            mark = trial.fingerprint()
+            if mark in self.failed:
+                continue
+            self.steps += 1
+            found = self._simulate(trial, known)
+            if found is not None:
+                return found
+            self.failed.add(mark)
+        return None
+
+    def _simulate(self, trial: Trial, feasible: Rows) -> list[Batch] | None:
+        """Evict the victims, then place everyone again in their order; the batches that had to move, or None."""
+        victims = trial.tasks()
+        if not victims:
+            return None
+        cycle = self.cycle
+        point = cycle.moves.checkpoint()
+        rows = with_rows(cycle, feasible, victims)
+        for task in victims:
+            cycle.moves.evict(task)
+        if not place_again(cycle, trial, rows) or not self.check(trial):
+            cycle.moves.rollback(point)
+            return None
+        moved: list[Batch] = []
+        for task in victims:
+            if task.status in (st.RELEASING, st.PIPELINED):
+                batch = trial.batch_of(task)
+                if not any(batch is one for one in moved):
+                    moved.append(batch)
+        return moved
+
+
+def place_again(cycle: Cycle, trial: Trial, rows: Rows) -> bool:
+    """Place the preemptor and, where it still fits, each victim, in the order of all jobs; the preemptor must fit."""
+    preemptor = trial.preemptor
+    jobs: dict[str, Gang] = {job.key: job for job in cycle.pending_jobs()}
+    jobs.update({job.key: job for job, _ in trial.victims()})
+    jobs[preemptor.job.key] = preemptor
+    wanted = {job.key for job, _ in trial.victims()} | {preemptor.job.key}
+    order = JobOrder(cycle, jobs.values())
+    placed = False
+    while order and wanted:
+        gang = order.pop()
+        if gang.job.key not in wanted:
+            continue
+        wanted.discard(gang.job.key)
+        done = place_gang(cycle, gang, rows, trial=True)
+        if gang is preemptor:
+            if not done:
+                return False
+            placed = True
+    return placed
+
+
+def feasible_rows(cycle: Cycle, job: Job) -> Rows:
+    """Nodes worth looking at before anyone is evicted: for a job of GPU tasks, those with GPUs to give."""
+    if any(task.cls.cpu_only for task in job.all_tasks()):
+        return cycle.all_rows
+    return cycle.all_rows[spare_parts(cycle)[cycle.all_rows]]
+
+
+def spare_parts(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Rows with any GPU, or part of one, idle or releasing."""
+    nodes, gpus = cycle.nodes, cycle.state.gpus
+    found = (nodes.whole_gpus(nodes.idle) > 0) | (nodes.whole_gpus(nodes.releasing) > 0)
+    if gpus.on:
+        found |= spare_gpus(cycle) > 0
+    return np.asarray(found)
+
+
+def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
+    """A set of nodes together with those that tasks are on, by name."""
+    more = {task.node for task in tasks if task.node >= 0}
+    if not more:
+        return rows
+    every = np.union1d(rows, np.fromiter(more, dtype=np.intp))
+    return every[np.argsort(cycle.nodes.rank[every], kind="stable")]
+
+
+def _largest(count: int, probe: Callable[[int], bool]) -> int:
+    """The largest number up to a count that a probe says yes to: doubled until no, then halved."""
+    low, size = 0, 1
+    while probe(size):
+        low = size
+        if size == count:
+            return count
+        size = min(2 * size, count)
+    high = size
+    while high - low > 1:
+        middle = (low + high) // 2
+        if probe(middle):
+            low = middle
+        else:
+            high = middle
+    return low
