@@ -1,0 +1,228 @@
+"""Server-side apply: a manager says what it wants, and owns what it said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from spinney.api.meta import Json, without_nulls
+from spinney.embedded import fieldsets, writes
+from spinney.embedded.calls import Call, parse
+from spinney.embedded.errors import Refusal, bad_request, conflict, not_found
+from spinney.embedded.fieldsets import FieldSet, item_key
+from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
+from spinney.embedded.reads import answer
+from spinney.embedded.shapes import Shape
+from spinney.kube.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+
+async def apply(server: ApiServer, call: Call) -> Response:
+    """Merge the body into the object, or create it."""
+    config = _config(call)
+    writer = Writer(call.query["fieldManager"], call.subresource, server.timestamp())
+    if server.store.get(call.kind.table, call.key) is None:
+        if call.subresource:
+            raise not_found(call.kind, call.name)
+        if config["metadata"].get("uid"):
+            uid = config["metadata"]["uid"]
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(call.kind, call.name, why)
+        return await _create(server, call, config, writer)
+    force = call.query.get("force") in ("true", "1")
+
+    def change(live: Json) -> Json:
+        return merged_object(call, live, config, writer, force=force)
+
+    item = await writes.modify(server, call, change, keep_entries)
+    return answer(call, [item], server)
+
+
+def keep_entries(old: Json, new: Json) -> None:
+    """The merge has already said who owns what."""
+
+
+async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -> Response:
+    def record(document: Json) -> None:
+        owned = owned_set(call, config)
+        set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)])
+
+    item = await writes.create_from(server, call, config, record)
+    return answer(call, [item], server, 201)
+
+
+def _config(call: Call) -> Json:
+    if not call.query.get("fieldManager"):
+        raise Refusal(
+            422,
+            "Invalid",
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+        )
+    config = parse(call.request.body, "application/yaml")
+    if not isinstance(config, dict):
+        raise bad_request("error decoding YAML: the applied configuration is no object")
+    metadata = config.get("metadata") or {}
+    if metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    if metadata.get("name") not in (None, "", call.name):
+        name = metadata["name"]
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    config = cast(Json, without_nulls(config))
+    config["metadata"] = {**metadata, "name": call.name}
+    if call.kind.namespaced:
+        config["metadata"].setdefault("namespace", call.namespace)
+    return config
+
+
+def owned_set(call: Call, config: Json) -> FieldSet:
+    """The fields that a configuration claims, without those that this endpoint ignores."""
+    part = owned_part(config)
+    if call.subresource == "status":
+        part = {"status": part.get("status") or {}}
+    elif "status" in call.kind.subresources:
+        part.pop("status", None)
+    if not part.get("metadata"):
+        part.pop("metadata", None)
+    return _claimed(part, shape_of(call.kind))
+
+
+def _claimed(value: Any, shape: Shape) -> FieldSet:
+    found: FieldSet = {}
+    if isinstance(value, dict) and value and not shape.atomic:
+        for key, item in value.items():
+            below = _claimed(item, shape.child(key))
+            # A key of a map is owned itself; a field of a struct only through what is in it.
+            found["f:" + key] = {".": {}, **below} if below and key not in shape.properties else below
+    elif isinstance(value, list) and value and not shape.atomic and shape.type == "array":
+        for item in value:
+            below = _claimed(item, shape.items)
+            found[item_key(item, shape)] = {".": {}, **below} if below else {}
+    return found
+
+
+def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force: bool) -> Json:
+    """The live object with the configuration merged in, what was given up pruned, and the owners brought up to date."""
+    kind = call.kind
+    shape = shape_of(kind)
+    entries: list[Json] = live["metadata"].get("managedFields") or []
+    if not entries:
+        owned = fieldsets.compare({"metadata": {}}, owned_part(live), shape).changed
+        entries = [make_entry(Writer("before-first-apply", "", writer.now), "Update", kind.api_version, owned)]
+    claimed = owned_set(call, config)
+    mine = next((entry for entry in entries if is_of(entry, writer, "Apply", kind.api_version)), None)
+    others = [entry for entry in entries if entry is not mine]
+    merged = merge(live, config, shape)
+    if mine is not None:
+        kept: FieldSet = claimed
+        for entry in others:
+            kept = fieldsets.union(kept, entry["fieldsV1"])
+        merged = _prune(merged, mine["fieldsV1"], kept, shape)
+    changes = fieldsets.compare(owned_part(live), owned_part(merged), shape)
+    _check_conflicts(others, changes.changed, force=force)
+    left: list[Json] = []
+    for entry in others:
+        rest = fieldsets.difference(fieldsets.difference(entry["fieldsV1"], changes.changed), changes.removed)
+        if rest:
+            left.append({**entry, "fieldsV1": rest} if rest != entry["fieldsV1"] else entry)
+    unchanged = mine is not None and mine["fieldsV1"] == claimed and not changes.changed and not changes.removed
+    merged = {**merged, "metadata": dict(merged["metadata"])}
+    own = mine if unchanged and mine is not None else make_entry(writer, "Apply", kind.api_version, claimed)
+    if unchanged:
+        set_entries(merged, live["metadata"].get("managedFields") or entries)
+    else:
+        set_entries(merged, [*left, own])
+    return merged
+
+
+def merge(live: Any, config: Any, shape: Shape) -> Any:
+    """The live value with a configuration merged in, by the shape's idea of what is one thing and what is many."""
+    if isinstance(live, dict) and isinstance(config, dict) and not shape.atomic:
+        result = dict(live)
+        for key, value in config.items():
+            result[key] = merge(live[key], value, shape.child(key)) if key in live else value
+        return result
+    if isinstance(live, list) and isinstance(config, list) and shape.type == "array" and not shape.atomic:
+        return _merge_lists(live, config, shape)
+    return config
+
+
+def _merge_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+    """Elements in the configuration's order; those it does not name stay in front of what they stood before."""
+    names = [item_key(item, shape) for item in live]
+    wanted = {item_key(item, shape): item for item in config}
+    known = dict(zip(names, live, strict=True))
+    result: list[Any] = []
+    position = 0
+    for name, item in wanted.items():
+        if name in known:
+            stop = names.index(name)
+            while position <= stop:
+                if names[position] not in wanted:
+                    result.append(live[position])
+                position += 1
+        result.append(merge(known[name], item, shape.items) if name in known else item)
+    result += [live[at] for at in range(position, len(live)) if names[at] not in wanted]
+    return result
+
+
+def _prune(value: Any, last: FieldSet, kept: FieldSet, shape: Shape) -> Any:
+    """The value without what the manager owned last time and nobody owns now."""
+    if isinstance(value, dict):
+        result = dict(value)
+        for key, node in last.items():
+            name = key[2:]
+            if key == "." or name not in result:
+                continue
+            below = kept.get(key)
+            if below is None and (not node or "." in node):
+                del result[name]
+                continue
+            if node:
+                rest = _prune(result[name], node, below or {}, shape.child(name))
+                if rest in ({}, []) and result[name] and below is None:
+                    del result[name]
+                else:
+                    result[name] = rest
+        return result
+    if isinstance(value, list):
+        left = []
+        for item in value:
+            key = item_key(item, shape)
+            node = last.get(key)
+            if node is None:
+                left.append(item)
+            elif key in kept:
+                left.append(_prune(item, node, kept[key], shape.items) if node else item)
+        return left
+    return value
+
+
+def _check_conflicts(others: list[Json], changed: FieldSet, *, force: bool) -> None:
+    found: list[tuple[str, str]] = []
+    for entry in others:
+        for path in fieldsets.paths(fieldsets.intersection(entry["fieldsV1"], changed)):
+            found.append((_described(entry), path))
+    if not found or force:
+        return
+    found.sort()
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path} for who, path in found
+    ]
+    if len(found) == 1:
+        told = f"conflict with {found[0][0]}: {found[0][1]}"
+    else:
+        lines: list[str] = []
+        for who in dict.fromkeys(who for who, _ in found):
+            lines.append(f"conflicts with {who}:")
+            lines += [f"- {path}" for name, path in found if name == who]
+        told = "\n".join(lines)
+    count = f"{len(found)} conflict{'s' if len(found) > 1 else ''}"
+    raise Refusal(409, "Conflict", f"Apply failed with {count}: {told}", {"causes": causes})
+
+
+def _described(entry: Json) -> str:
+    told = f'"{entry["manager"]}"'
+    if entry.get("subresource"):
+        told += f' with subresource "{entry["subresource"]}"'
+    return f"{told} using {entry['apiVersion']}" if entry["operation"] == "Update" else told

@@ -1,0 +1,221 @@
+"""Conformity: what Go's decoder does to an object of a built-in kind. Types are checked, unknown fields are found and
+dropped, quantities and times are put into their one form, and what is empty is left out.
+
+Most objects need none of this. A compiled schema of the normal form says so in a few microseconds; only others are
+walked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+
+from spinney.api.meta import Json
+from spinney.embedded import quantities
+from spinney.embedded.errors import bad_request
+from spinney.embedded.shapes import Shape, built_in_shape, definitions
+
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
+_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_ANYTHING = (
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+)
+_NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
+_NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
+
+
+@lru_cache(maxsize=512)
+def _validator(group: str, version: str, kind: str) -> Any:
+    shape = built_in_shape(group, version, kind)
+    if not shape.name:
+        return None
+    defined: Json = {}
+    _collect(shape.name, defined)
+    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{shape.name}", "$defs": defined})
+
+
+def _collect(name: str, into: Json) -> None:
+    if name in into:
+        return
+    into[name] = {}
+    into[name] = _normal(definitions()[name], name, into)
+
+
+def _normal(schema: Json, name: str, into: Json) -> Json:
+    """A strict JSON schema that holds for objects already in normal form."""
+    if name in _ANYTHING or not schema:
+        return {}
+    if name == _QUANTITY:
+        return {"type": "string", "pattern": _NORMAL_QUANTITY}
+    if name == _TIME:
+        return {"type": "string", "pattern": _NORMAL_TIME}
+    if name == _INT_OR_STRING:
+        return {"type": ["integer", "string"]}
+    if "$ref" in schema:
+        reference = schema["$ref"]
+        if reference in _ANYTHING:
+            return {}
+        _collect(reference, into)
+        return {"$ref": f"#/$defs/{reference}"}
+    kind = schema.get("type")
+    if kind == "array":
+        return {"type": "array", "items": _normal(schema.get("items") or {}, "", into)}
+    if "properties" in schema:
+        needed = set(schema.get("required") or ())
+        members = {}
+        for key, value in schema["properties"].items():
+            member = _normal(value, "", into)
+            if key not in needed and value.get("type") == "array":
+                member = {**member, "minItems": 1}
+            if key not in needed and "additionalProperties" in value:
+                member = {**member, "minProperties": 1}
+            members[key] = member
+        return {"type": "object", "properties": members, "additionalProperties": False}
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return {"type": "object", "additionalProperties": _normal(values, "", into) if values else {}}
+    return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a walk found: fields that the kind does not have."""
+
+    unknown: list[str] = field(default_factory=list)
+
+
+def conform(document: Json, group: str, version: str, kind: str) -> tuple[Json, list[str]]:
+    """The object in normal form, and the fields that its kind does not have."""
+    validator = _validator(group, version, kind)
+    if validator is None or validator.is_valid(document):
+        return document, []
+    findings = Findings()
+    walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
+    shape = built_in_shape(group, version, kind)
+    return walker.value(document, shape, "", shape.name.rpartition(".")[2]), findings.unknown
+
+
+class _Walker:
+    def __init__(self, refusal: str, findings: Findings) -> None:
+        self._refusal = refusal
+        self._findings = findings
+
+    def value(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+        if shape.name == _QUANTITY:
+            return self._quantity(value)
+        if shape.name == _TIME:
+            return self._time(value)
+        if shape.name in _ANYTHING:
+            return value
+        if shape.name == _INT_OR_STRING:
+            if isinstance(value, bool) or not isinstance(value, int | str):
+                raise self._mismatch(value, path, owner, "intstr.IntOrString")
+            return value
+        match shape.type:
+            case "object":
+                return self._object(value, shape, path, owner)
+            case "array":
+                if not isinstance(value, list):
+                    raise self._mismatch(value, path, owner, _go_list(shape))
+                return [self.value(item, shape.items, f"{path}[{at}]", owner) for at, item in enumerate(value)]
+            case "string":
+                if not isinstance(value, str):
+                    raise self._mismatch(value, path, owner, "string")
+            case "integer":
+                return self._integer(value, shape, path, owner)
+            case "boolean":
+                if not isinstance(value, bool):
+                    raise self._mismatch(value, path, owner, "bool")
+            case "number":
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise self._mismatch(value, path, owner, "float64")
+        return value
+
+    def _object(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+        go_name = shape.name.rpartition(".")[2]
+        if not isinstance(value, dict):
+            raise self._mismatch(value, path, owner, f"v1.{go_name}" if go_name else "map[string]string")
+        if not shape.properties:
+            return {
+                key: self.value(item, shape.values, f"{path}.{key}", owner)
+                for key, item in value.items()
+                if item is not None
+            }
+        needed = shape.schema.get("required") or ()
+        result: Json = {}
+        for key, item in value.items():
+            if key not in shape.properties:
+                self._findings.unknown.append(f"{path}.{key}".lstrip("."))
+                continue
+            if item is None:
+                continue
+            child = shape.child(key)
+            made = self.value(item, child, f"{path}.{key}", go_name)
+            if made in ([], {}) and key not in needed and _left_out(child):
+                continue
+            result[key] = made
+        return result
+
+    def _integer(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+        go_type = shape.schema.get("format", "int64")
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._mismatch(value, path, owner, go_type)
+        limit = 2**31 if go_type == "int32" else 2**63
+        if not -limit <= value < limit:
+            raise self._mismatch(value, path, owner, go_type)
+        return value
+
+    def _quantity(self, value: Any) -> str:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise bad_request(f"{self._refusal}: {quantities.RULE}")
+        try:
+            return quantities.canonical(str(value))
+        except ValueError:
+            raise bad_request(f"{self._refusal}: {quantities.RULE}") from None
+
+    def _time(self, value: Any) -> str:
+        try:
+            moment = datetime.fromisoformat(value)
+        except (ValueError, TypeError):
+            wrong = f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
+            raise bad_request(f"{self._refusal}: {wrong}") from None
+        offset = moment.utcoffset()
+        if offset:
+            moment = moment.replace(tzinfo=None) - offset
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _mismatch(self, value: Any, path: str, owner: str, go_type: str) -> Exception:
+        field_path = re.sub(r"\[\d+\]", "", path).lstrip(".")
+        where = f"Go struct field {owner}.{field_path} of type {go_type}"
+        return bad_request(f"{self._refusal}: json: cannot unmarshal {_json_type(value)} into {where}")
+
+
+def _left_out(shape: Shape) -> bool:
+    return shape.type == "array" or (shape.type == "object" and not shape.properties)
+
+
+def _go_list(shape: Shape) -> str:
+    name = shape.items.name.rpartition(".")[2]
+    return f"[]v1.{name}" if name else f"[]{shape.items.type}"
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return f"number {value}" if isinstance(value, float) else "number"
+    names: dict[type, str] = {str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")

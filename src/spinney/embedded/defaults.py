@@ -1,0 +1,316 @@
+"""Defaults of built-in kinds, as the versioned API documents them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from spinney.api.meta import Json
+
+Default = Callable[[Json], None]
+
+
+def _fill(target: Json, **values: Any) -> None:
+    for key, value in values.items():
+        target.setdefault(key, value)
+
+
+def pod_spec(spec: Json) -> None:
+    """A pod spec, of a pod or of a template."""
+    _fill(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        securityContext={},
+        schedulerName="default-scheduler",
+    )
+    host_network = spec.get("hostNetwork")
+    for key in ("containers", "initContainers"):
+        for container in spec.get(key) or ():
+            _container(container)
+            if host_network:
+                for port in container.get("ports") or ():
+                    port.setdefault("hostPort", port.get("containerPort"))
+    for volume in spec.get("volumes") or ():
+        _volume(volume)
+    if spec.get("serviceAccountName"):
+        spec["serviceAccount"] = spec["serviceAccountName"]
+    elif spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"]
+
+
+def _container(container: Json) -> None:
+    if "imagePullPolicy" not in container:
+        image = container.get("image", "")
+        tag = image.rpartition("/")[2].partition(":")[2]
+        latest = "@" not in image and tag in ("", "latest")
+        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+    _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
+    resources = container["resources"]
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.get("requests") or {}
+        if any(name not in requests for name in limits):
+            resources["requests"] = {**limits, **requests}
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if reference is not None:
+            reference.setdefault("apiVersion", "v1")
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(probe):
+            _probe(container[probe])
+
+
+def _probe(probe: Json) -> None:
+    _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+    if "httpGet" in probe:
+        _fill(probe["httpGet"], path="/", scheme="HTTP")
+    if "grpc" in probe:
+        _fill(probe["grpc"], service="")
+
+
+def _volume(volume: Json) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    for key in ("secret", "configMap", "projected", "downwardAPI"):
+        if key in volume:
+            volume[key].setdefault("defaultMode", 420)
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if "serviceAccountToken" in source:
+            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+
+
+def _pod(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+
+
+def _template(spec: Json) -> Json:
+    template: Json = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    pod_spec(template.setdefault("spec", {}))
+    return template
+
+
+def _deployment(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _template(spec)
+    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = spec.setdefault("strategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        _fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
+
+
+def _replica_set(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _template(spec)
+    spec.setdefault("replicas", 1)
+
+
+def _stateful_set(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _template(spec)
+    _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+    _fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    for claim in spec.get("volumeClaimTemplates") or ():
+        _fill(claim, kind="PersistentVolumeClaim", apiVersion="v1")
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _daemon_set(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _template(spec)
+    _fill(spec, revisionHistoryLimit=10)
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        _fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
+
+
+def job_spec(spec: Json) -> None:
+    """A Job's spec, of a Job or of a CronJob's template."""
+    _template(spec)
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = spec["parallelism"] = 1
+    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+
+
+def _job(document: Json) -> None:
+    job_spec(document.setdefault("spec", {}))
+
+
+def _cron_job(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    template = spec.setdefault("jobTemplate", {})
+    template.setdefault("metadata", {})
+    inner = template.setdefault("spec", {})
+    _template(inner)
+
+
+def _service(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    _fill(spec, sessionAffinity="None", type="ClusterIP")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port")
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
+
+
+def _secret(document: Json) -> None:
+    document.setdefault("type", "Opaque")
+    texts = document.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        document["data"] = {**(document.get("data") or {}), **encoded}
+
+
+def _namespace(document: Json) -> None:
+    metadata = document["metadata"]
+    if metadata.get("name"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+    document.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    document.setdefault("status", {}).setdefault("phase", "Active")
+
+
+def _node(document: Json) -> None:
+    document.setdefault("spec", {})
+    status = document.get("status")
+    if status and status.get("capacity") and "allocatable" not in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _claim(document: Json) -> None:
+    document.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    document.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _volume_object(document: Json) -> None:
+    _fill(document.setdefault("spec", {}), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    document.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _storage_class(document: Json) -> None:
+    _fill(document, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def _priority_class(document: Json) -> None:
+    _fill(document, preemptionPolicy="PreemptLowerPriority", value=0)
+
+
+def _autoscaler(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if document.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _binding(document: Json) -> None:
+    reference = document.setdefault("roleRef", {})
+    reference.setdefault("apiGroup", "rbac.authorization.k8s.io")
+    for subject in document.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+
+
+def _webhooks(document: Json) -> None:
+    mutating = document.get("kind") == "MutatingWebhookConfiguration"
+    for hook in document.get("webhooks") or ():
+        _fill(
+            hook,
+            failurePolicy="Fail",
+            matchPolicy="Equivalent",
+            namespaceSelector={},
+            objectSelector={},
+            timeoutSeconds=10,
+        )
+        if mutating:
+            hook.setdefault("reinvocationPolicy", "Never")
+        for rule in hook.get("rules") or ():
+            rule.setdefault("scope", "*")
+        service = (hook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+
+def _definition(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("conversion", {}).setdefault("strategy", "None")
+    names = spec.setdefault("names", {})
+    if names.get("kind"):
+        _fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+    service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
+
+
+def _network_policy(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    if "policyTypes" not in spec:
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _claim_requests(spec: Json) -> None:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        exact = request.get("exactly")
+        if exact is not None:
+            exact.setdefault("allocationMode", "ExactCount")
+            if exact["allocationMode"] == "ExactCount":
+                exact.setdefault("count", 1)
+
+
+def _resource_claim(document: Json) -> None:
+    _claim_requests(document.setdefault("spec", {}))
+
+
+def _resource_claim_template(document: Json) -> None:
+    _claim_requests(document.setdefault("spec", {}).setdefault("spec", {}))
+
+
+DEFAULTS: dict[str, Default] = {
+    "/pods": _pod,
+    "/podtemplates": lambda document: None if not document.get("template") else pod_spec(document["template"]["spec"]),
+    "/services": _service,
+    "/secrets": _secret,
+    "/namespaces": _namespace,
+    "/nodes": _node,
+    "/persistentvolumeclaims": _claim,
+    "/persistentvolumes": _volume_object,
+    "apps/deployments": _deployment,
+    "apps/replicasets": _replica_set,
+    "apps/statefulsets": _stateful_set,
+    "apps/daemonsets": _daemon_set,
+    "batch/jobs": _job,
+    "batch/cronjobs": _cron_job,
+    "storage.k8s.io/storageclasses": _storage_class,
+    "scheduling.k8s.io/priorityclasses": _priority_class,
+    "autoscaling/horizontalpodautoscalers": _autoscaler,
+    "rbac.authorization.k8s.io/rolebindings": _binding,
+    "rbac.authorization.k8s.io/clusterrolebindings": _binding,
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations": _webhooks,
+    "admissionregistration.k8s.io/validatingwebhookconfigurations": _webhooks,
+    "apiextensions.k8s.io/customresourcedefinitions": _definition,
+    "networking.k8s.io/networkpolicies": _network_policy,
+    "resource.k8s.io/resourceclaims": _resource_claim,
+    "resource.k8s.io/resourceclaimtemplates": _resource_claim_template,
+}

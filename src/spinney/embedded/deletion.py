@@ -1,0 +1,228 @@
+"""Deletion: preconditions, grace, finalizers, and what is left to the garbage collector."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import fields
+from spinney.embedded.admission import Operation
+from spinney.embedded.calls import Call, media_type, parse
+from spinney.embedded.conversion import load
+from spinney.embedded.errors import Refusal, bad_request, conflict, forbidden, not_found
+from spinney.embedded.kinds import Kind
+from spinney.embedded.reads import JSON, answer, matcher
+from spinney.embedded.store import Item
+from spinney.embedded.strategy import strategy
+from spinney.kube.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+# Kinds whose dependents the API itself leaves alone unless asked; kubectl asks for Background.
+_ORPHAN_BY_DEFAULT = frozenset(("batch/jobs", "/replicationcontrollers"))
+_IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def options_of(call: Call) -> Json:
+    """The DeleteOptions of a request, from its body or its query."""
+    options: Json = {}
+    if call.request.body:
+        found = parse(call.request.body, media_type(call.request))
+        if not isinstance(found, dict):
+            raise bad_request("couldn't get version/kind; json parse error: the DeleteOptions are no object")
+        options = found
+    for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
+        if key in call.query and key not in options:
+            options[key] = call.query[key]
+    if isinstance(options.get("gracePeriodSeconds"), str):
+        options["gracePeriodSeconds"] = int(options["gracePeriodSeconds"])
+    policy = options.get("propagationPolicy")
+    if policy not in (None, "", "Foreground", "Background", "Orphan"):
+        allowed = '"Background", "Foreground", "Orphan"'
+        raise Refusal(
+            422,
+            "Invalid",
+            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}": supported '
+            f"values: {allowed}",
+        )
+    return options
+
+
+async def delete(server: ApiServer, call: Call) -> Response:
+    """Delete one object by name."""
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    options = options_of(call)
+    await server.admission.validate_delete(call, Operation.DELETE, load(item))
+    dry = call.dry_run or bool(options.get("dryRun"))
+    gone, last = delete_item(server, call.kind, item, options, dry_run=dry)
+    if not gone or strategy(call.kind).answers_with_deleted:
+        return answer(call, [last], server)
+    details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+    return Response(200, encode(body), JSON)
+
+
+def delete_item(
+    server: ApiServer, kind: Kind, item: Item, options: Json, *, dry_run: bool = False
+) -> tuple[bool, Item]:
+    """Delete an object as far as it can be now. Says whether it is gone, and its last or newest state."""
+    document = load(item)
+    metadata = document["metadata"]
+    _check_preconditions(kind, item, metadata, options.get("preconditions") or {})
+    if kind.table == "/namespaces" and item.name in _IMMORTAL:
+        raise forbidden(kind, item.name, "this namespace may not be deleted")
+    finalizers = _finalizers(kind, metadata, options)
+    grace = _grace(kind, document, options)
+    pending = metadata.get("deletionGracePeriodSeconds")
+    if metadata.get("deletionTimestamp"):
+        if pending and grace is not None and grace < pending:
+            _shorten(server, metadata, pending, grace)
+        elif pending:
+            grace = pending
+        else:
+            grace = 0
+    else:
+        _mark(server, metadata, grace or 0)
+    _set_finalizers(metadata, finalizers)
+    waits = bool(finalizers) or bool(metadata.get("deletionGracePeriodSeconds")) or _namespace_waits(kind, document)
+    if kind.table == "/namespaces":
+        document["status"] = {**(document.get("status") or {}), "phase": "Terminating"}
+    if dry_run:
+        return not waits, item
+    if not waits:
+        return True, remove(server, kind, item, document)
+    if document == load(item):
+        return False, item
+    return False, server.store.put(kind.table, item.key, document, fields.values(kind, document))
+
+
+def _namespace_waits(kind: Kind, document: Json) -> bool:
+    return kind.table == "/namespaces" and bool((document.get("spec") or {}).get("finalizers"))
+
+
+def _check_preconditions(kind: Kind, item: Item, metadata: Json, wanted: Json) -> None:
+    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    shown = _Named(kind)
+    if uid and uid != item.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({item.uid}). The object might have "
+            "been deleted and then recreated"
+        )
+        raise shown.conflict(item.name, why)
+    if version and version != metadata["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+        raise shown.conflict(item.name, why)
+
+
+class _Named:
+    """Preconditions of a deletion name the kind where other conflicts name the resource."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def conflict(self, name: str, why: str) -> Refusal:
+        refusal = conflict(self._kind, name, why)
+        kind = f"{self._kind.kind}.{self._kind.group}" if self._kind.group else self._kind.kind
+        message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+        details = {**(refusal.details or {}), "kind": self._kind.kind}
+        return Refusal(409, "Conflict", message, details)
+
+
+def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
+    policy = options.get("propagationPolicy") or ""
+    if not policy and options.get("orphanDependents") is not None:
+        policy = "Orphan" if options["orphanDependents"] in (True, "true") else "Background"
+    current = list(metadata.get("finalizers") or ())
+    if not policy:
+        if "foregroundDeletion" in current or "orphan" in current:
+            return current
+        policy = "Orphan" if kind.table in _ORPHAN_BY_DEFAULT else "Background"
+    kept = [name for name in current if name not in ("orphan", "foregroundDeletion")]
+    added = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"]}.get(policy, [])
+    return kept + added
+
+
+def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+
+
+def _grace(kind: Kind, document: Json, options: Json) -> int | None:
+    """How long a pod may take to stop; everything else goes at once."""
+    if kind.table != "/pods":
+        return 0
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    given = options.get("gracePeriodSeconds")
+    if document["metadata"].get("deletionTimestamp"):
+        return None if given is None else max(int(given), 1 if int(given) < 0 else 0)
+    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+        return 0
+    period = int(given) if given is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+    return 1 if period < 0 else period
+
+
+def _mark(server: ApiServer, metadata: Json, grace: int) -> None:
+    metadata["deletionTimestamp"] = (server.clock.now() + timedelta(seconds=grace)).strftime(FORMAT)
+    metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _shorten(server: ApiServer, metadata: Json, pending: int, grace: int) -> None:
+    due = datetime.strptime(metadata["deletionTimestamp"], FORMAT) + timedelta(seconds=grace - pending)
+    now = server.clock.now().replace(tzinfo=None)
+    if due < now:
+        due = now
+        grace = 1 if grace else 0
+    metadata["deletionTimestamp"] = due.strftime(FORMAT)
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+def finished(document: Json) -> bool:
+    """Whether an object that is being deleted waits for nobody any more."""
+    metadata = document["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if document.get("kind") == "Namespace" and (document.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def remove(server: ApiServer, kind: Kind, item: Item, document: Json) -> Item:
+    """Take an object out of the store."""
+    return server.store.delete(kind.table, item.key, document, fields.values(kind, document))
+
+
+async def delete_collection(server: ApiServer, call: Call) -> Response:
+    """Delete every object that matches, and answer with them."""
+    options = options_of(call)
+    passes = matcher(call)
+    table = server.store.table(call.kind.table)
+    victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
+    for item in victims:
+        await server.admission.validate_delete(call, Operation.DELETE, load(item))
+        if table.items.get(item.key) is not None:
+            delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
+    head = {
+        "kind": call.kind.list_kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": {"resourceVersion": str(server.store.version)},
+    }
+    body = encode(head)[:-1] + b',"items":[' + b",".join(item.body for item in victims) + b"]}"
+    return Response(200, body, JSON)

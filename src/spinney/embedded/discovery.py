@@ -1,0 +1,185 @@
+"""Discovery: what is served, in the aggregated form of today's clients and in the older one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.kinds import Kind, Kinds
+from spinney.kube.transport import Request, Response
+
+VERSION: Json = {
+    "major": "1",
+    "minor": "35",
+    "emulationMajor": "1",
+    "emulationMinor": "35",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "34",
+    "gitVersion": "v1.35.4+spinney",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "python",
+    "compiler": "cpython",
+    "platform": "linux/amd64",
+}
+_JSON = {"content-type": "application/json"}
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class Discovery:
+    """Answers the paths above the resources; documents are kept until what is served changes."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._documents: dict[str, bytes] = {}
+        self._revision = -1
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer to a discovery request, or None where the path is no such thing."""
+        path = request.path.rstrip("/") or "/"
+        if path == "/version":
+            return Response(200, encode(VERSION), _JSON)
+        if path.partition("/")[2].partition("/")[0] in ("healthz", "livez", "readyz"):
+            return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
+        accept = request.headers.get("accept", "")
+        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in accept:
+            kind = _AGGREGATED if "v=v2;" in accept or "v=v2," in accept or accept.endswith("v=v2") else ""
+            if not kind:
+                kind = (
+                    _AGGREGATED
+                    if "v=v2" in accept.replace("v=v2beta1", "")
+                    else _AGGREGATED.replace("v=v2", "v=v2beta1")
+                )
+            version = "v2beta1" if "v2beta1" in kind else "v2"
+            return Response(
+                200, self._cached(f"{path}#{version}", self._aggregated, path, version), {"content-type": kind}
+            )
+        if path == "/api":
+            return Response(
+                200, encode({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}), _JSON
+            )
+        if path == "/apis":
+            return Response(200, self._cached(path, self._groups), _JSON)
+        if path == "/":
+            return Response(200, self._cached(path, self._root), _JSON)
+        return self._below(path)
+
+    def _cached(self, name: str, make: Any, *arguments: str) -> bytes:
+        if self._revision != self._kinds.revision:
+            self._documents, self._revision = {}, self._kinds.revision
+        if name not in self._documents:
+            self._documents[name] = encode(make(*arguments))
+        return self._documents[name]
+
+    def _below(self, path: str) -> Response | None:
+        parts = path.strip("/").split("/")
+        groups = self._kinds.groups()
+        if parts[0] == "api" and len(parts) == 2:
+            group, version = "", parts[1]
+        elif parts[0] == "apis" and len(parts) == 2:
+            if parts[1] not in groups or not parts[1]:
+                return None
+            return Response(
+                200, encode({**_group(parts[1], list(groups[parts[1]])), "kind": "APIGroup", "apiVersion": "v1"}), _JSON
+            )
+        elif parts[0] == "apis" and len(parts) == 3:
+            group, version = parts[1], parts[2]
+        else:
+            return None
+        if version not in groups.get(group, {}):
+            return None
+        return Response(200, self._cached(path, self._resources, group, version), _JSON)
+
+    def _root(self) -> Json:
+        paths = ["/api", "/api/v1", "/apis"]
+        for group, versions in self._kinds.groups().items():
+            if group:
+                paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return {"paths": [*paths, *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]}
+
+    def _groups(self) -> Json:
+        groups = [_group(name, list(versions)) for name, versions in self._kinds.groups().items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _resources(self, group: str, version: str) -> Json:
+        resources: list[Json] = []
+        for kind in self._kinds.groups()[group][version]:
+            resources.append(_resource(kind))
+            for sub in kind.subresources.values():
+                entry: Json = {
+                    "name": f"{kind.plural}/{sub.name}",
+                    "singularName": "",
+                    "namespaced": kind.namespaced,
+                    "kind": sub.kind,
+                    "verbs": list(sub.verbs),
+                }
+                if (sub.group, sub.version) != (kind.group, kind.version):
+                    entry |= {"group": sub.group, "version": sub.version}
+                resources.append(entry)
+        name = f"{group}/{version}" if group else version
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
+
+    def _aggregated(self, path: str, version: str) -> Json:
+        wanted = {name: found for name, found in self._kinds.groups().items() if bool(name) == (path == "/apis")}
+        items = [
+            {
+                "metadata": {"name": name} if name else {},
+                "versions": [
+                    {"version": served, "resources": [_discovered(kind) for kind in kinds], "freshness": "Current"}
+                    for served, kinds in versions.items()
+                ],
+            }
+            for name, versions in wanted.items()
+        ]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": f"apidiscovery.k8s.io/{version}",
+            "metadata": {},
+            "items": items,
+        }
+
+
+def _group(name: str, versions: list[str]) -> Json:
+    served = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": served, "preferredVersion": served[0]}
+
+
+def _resource(kind: Kind) -> Json:
+    entry: Json = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short:
+        entry["shortNames"] = list(kind.short)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    return entry
+
+
+def _discovered(kind: Kind) -> Json:
+    entry: Json = {
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short:
+        entry["shortNames"] = list(kind.short)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if kind.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "verbs": list(sub.verbs),
+            }
+            for sub in kind.subresources.values()
+        ]
+    return entry

@@ -1,0 +1,84 @@
+"""Which fields of a kind can be selected by, and their values on an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.embedded.kinds import Kind
+
+# Dotted paths; a field that Kubernetes prints as "true" or a number counts as that string.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "/pods": (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ),
+    "/nodes": ("spec.unschedulable",),
+    "/namespaces": ("status.phase",),
+    "/secrets": ("type",),
+    "/services": ("spec.clusterIP", "spec.type"),
+    "/replicationcontrollers": ("status.replicas",),
+    "/events": (
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
+    "apps/replicasets": ("status.replicas",),
+    "batch/jobs": ("status.successful",),
+    "resource.k8s.io/resourceslices": ("spec.nodeName", "spec.driver"),
+    "certificates.k8s.io/certificatesigningrequests": ("spec.signerName",),
+}
+_ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
+
+
+@lru_cache(maxsize=4096)
+def _paths(table: str, extra: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    names = (*_FIELDS.get(table, ()), *extra)
+    return tuple((name, tuple(_ALIASES.get(name, name).split("."))) for name in names)
+
+
+def _extra(kind: Kind) -> tuple[str, ...]:
+    return kind.custom.selectable if kind.custom is not None else ()
+
+
+def selectable(kind: Kind) -> frozenset[str]:
+    """The fields that a field selector may name."""
+    names = {name for name, _ in _paths(kind.table, _extra(kind))} | {"metadata.name"}
+    return frozenset(names | {"metadata.namespace"} if kind.namespaced else names)
+
+
+def values(kind: Kind, document: Json) -> Mapping[str, str]:
+    """The selectable fields of an object, name and namespace apart."""
+    found: dict[str, str] = {}
+    for name, path in _paths(kind.table, _extra(kind)):
+        node: Any = document
+        for part in path:
+            node = node.get(part) if isinstance(node, dict) else None
+        found[name] = _text(node)
+    if "spec.unschedulable" in found or "spec.hostNetwork" in found:
+        for name in ("spec.unschedulable", "spec.hostNetwork"):
+            if name in found and not found[name]:
+                found[name] = "false"
+    return found
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

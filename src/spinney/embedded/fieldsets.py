@@ -1,0 +1,194 @@
+"""Sets of field paths, kept in the form that `managedFields` has on the wire.
+
+A node maps `f:name`, `k:{keys}` and `v:value` to nodes. An empty node is a member; a node with children is a member if
+it also holds `.`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from spinney.api.meta import Json
+from spinney.embedded.shapes import Shape
+
+FieldSet = dict[str, Any]
+
+
+class _Missing:
+    """The value of a field that is not there, which is not the same as null."""
+
+
+MISSING: Any = _Missing()
+
+
+def difference(mine: FieldSet, other: FieldSet) -> FieldSet:
+    """Members of the first that are not members of the second."""
+    result: FieldSet = {}
+    for key, node in mine.items():
+        against = other.get(key)
+        if against is None:
+            result[key] = node
+        elif key == ".":
+            continue
+        elif not node:
+            if against and "." not in against:
+                result[key] = node
+        else:
+            rest = difference(node, against) if against else {k: v for k, v in node.items() if k != "."}
+            if rest:
+                result[key] = {} if rest.keys() == {"."} else rest
+    return result
+
+
+def union(mine: FieldSet, other: FieldSet) -> FieldSet:
+    """Members of either."""
+    if not mine:
+        return other
+    result = dict(mine)
+    for key, node in other.items():
+        known = result.get(key)
+        if known is None:
+            result[key] = node
+        elif known or node:
+            merged = union(known or {".": {}}, node or {".": {}})
+            result[key] = merged
+    return result
+
+
+def intersection(mine: FieldSet, other: FieldSet) -> FieldSet:
+    """Members of both."""
+    result: FieldSet = {}
+    for key, node in mine.items():
+        against = other.get(key)
+        if against is None:
+            continue
+        if not node or not against:
+            if (not node or "." in node) and (not against or "." in against):
+                result[key] = {}
+            continue
+        both = intersection(node, against)
+        if both:
+            result[key] = {} if both.keys() == {"."} else both
+    return result
+
+
+def item_key(item: Any, shape: Shape) -> str:
+    """How a list's element is named in a path."""
+    if shape.keys and isinstance(item, dict):
+        found = {}
+        for key in sorted(shape.keys):
+            value = item.get(key, shape.items.child(key).schema.get("default"))
+            if value is not None:
+                found[key] = value
+        return "k:" + msgspec.json.encode(found).decode()
+    return "v:" + msgspec.json.encode(item).decode()
+
+
+def members(value: Any, shape: Shape) -> FieldSet:
+    """Every field of a value that did not exist before, as the one who wrote it owns them."""
+    if isinstance(value, dict):
+        if not value or shape.atomic:
+            return {}
+        child = shape.child
+        found: FieldSet = {}
+        for key, item in value.items():
+            if isinstance(item, dict | list) and item:
+                found["f:" + key] = members(item, child(key))
+            else:
+                found["f:" + key] = {}
+        found["."] = {}
+        return found
+    if isinstance(value, list) and value and not shape.atomic and shape.type == "array":
+        items = shape.items
+        found = {item_key(item, shape): members(item, items) for item in value}
+        found["."] = {}
+        return found
+    return {}
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a write did: fields that were added or changed, and fields that were removed."""
+
+    changed: FieldSet = field(default_factory=dict)
+    removed: FieldSet = field(default_factory=dict)
+
+
+def compare(old: Json, new: Json, shape: Shape) -> Changes:
+    """What happened to the fields of an object."""
+    changes = Changes()
+    _compare_maps(old, new, shape, changes)
+    return changes
+
+
+def _compare_maps(old: Json, new: Json, shape: Shape, into: Changes) -> None:
+    for key, value in new.items():
+        before = old.get(key, MISSING)
+        if before is value:
+            continue
+        child = shape.child(key)
+        if before is MISSING and child.present:
+            before = {}
+        _compare(before, value, child, "f:" + key, into)
+    for key, before in old.items():
+        if key not in new:
+            child = shape.child(key)
+            _compare(before, {} if child.present else MISSING, child, "f:" + key, into)
+
+
+def _compare(old: Any, new: Any, shape: Shape, name: str, into: Changes) -> None:
+    if old is MISSING:
+        into.changed[name] = members(new, shape)
+        return
+    if new is MISSING:
+        into.removed[name] = members(old, shape)
+        return
+    if old == new and type(old) is type(new):
+        return
+    below = Changes()
+    if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
+        _compare_maps(old, new, shape, below)
+    elif isinstance(old, list) and isinstance(new, list) and shape.type == "array" and not shape.atomic:
+        _compare_lists(old, new, shape, below)
+    else:
+        into.changed[name] = {}
+        return
+    if below.changed:
+        into.changed[name] = below.changed
+    if below.removed:
+        into.removed[name] = below.removed
+
+
+def _compare_lists(old: list[Any], new: list[Any], shape: Shape, into: Changes) -> None:
+    before = {item_key(item, shape): item for item in old}
+    after = {item_key(item, shape): item for item in new}
+    for key, item in after.items():
+        _compare(before.get(key, MISSING), item, shape.items, key, into)
+    for key, item in before.items():
+        if key not in after:
+            into.removed[key] = members(item, shape.items)
+
+
+def paths(fields: FieldSet, prefix: str = "") -> list[str]:
+    """The members as dotted paths, as conflicts are told to people."""
+    found: list[str] = []
+    for key, node in fields.items():
+        if key == ".":
+            found.append(prefix)
+            continue
+        path = prefix + _element(key)
+        found += paths(node, path) if node else [path]
+    return found
+
+
+def _element(key: str) -> str:
+    if key.startswith("f:"):
+        return "." + key[2:]
+    value = msgspec.json.decode(key[2:])
+    if key.startswith("v:"):
+        return f"[={msgspec.json.encode(value).decode()}]"
+    inner = ",".join(f"{name}={msgspec.json.encode(item).decode()}" for name, item in value.items())
+    return f"[{inner}]"

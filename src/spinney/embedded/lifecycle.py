@@ -1,0 +1,182 @@
+"""What the server itself writes into objects: first statuses, priorities, addresses, selectors of Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded import podrules
+from spinney.embedded.calls import Call
+from spinney.embedded.errors import forbidden
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+# Built-in kinds with a status subresource whose status may be given at creation.
+_STATUS_AT_CREATION = frozenset(("/nodes",))
+
+
+def prepare_create(server: ApiServer, call: Call, document: Json) -> None:
+    """Set what only the server sets in a new object."""
+    kind = call.kind
+    if kind.custom is not None:
+        if kind.custom.has_status(kind.version):
+            document.pop("status", None)
+        return
+    if "status" in kind.subresources and kind.table not in _STATUS_AT_CREATION:
+        document["status"] = {}
+    special = _CREATED.get(kind.table)
+    if special is not None:
+        special(server, call, document)
+
+
+def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+    """Put back what the endpoint may not change."""
+    kind, sub = call.kind, call.subresource
+    if sub == "status":
+        return _status_update(call, new, old)
+    if sub == "finalize":
+        return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
+    if sub == "ephemeralcontainers":
+        spec = {**old["spec"], "ephemeralContainers": (new.get("spec") or {}).get("ephemeralContainers") or []}
+        return {**old, "spec": spec, "metadata": dict(old["metadata"])}
+    if sub == "approval":
+        return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
+    has_status = kind.custom.has_status(kind.version) if kind.custom is not None else "status" in kind.subresources
+    if has_status:
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+    if kind.table == "/services":
+        _keep_address(new, old)
+    if kind.table == "/namespaces":
+        new["spec"] = old.get("spec") or {}
+    return new
+
+
+def _status_update(call: Call, new: Json, old: Json) -> Json:
+    result = dict(old)
+    if call.kind.table in ("/pods", "/nodes"):
+        result["metadata"] = {**new["metadata"]}
+        if "ownerReferences" in old["metadata"]:
+            result["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+        else:
+            result["metadata"].pop("ownerReferences", None)
+    else:
+        result["metadata"] = dict(old["metadata"])
+        if "resourceVersion" in new["metadata"]:
+            result["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
+    if "status" in new:
+        result["status"] = new["status"]
+    else:
+        result.pop("status", None)
+    if call.kind.table == "/pods":
+        result["status"] = podrules.kept_status(result.get("status") or {}, old.get("status") or {})
+    return result
+
+
+def _keep_address(new: Json, old: Json) -> None:
+    mine, was = new["spec"], old["spec"]
+    if mine.get("type") == "ExternalName":
+        return
+    for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if key in was:
+            mine.setdefault(key, was[key])
+    ports = {port.get("port"): port for port in was.get("ports") or ()}
+    for port in mine.get("ports") or ():
+        known = ports.get(port.get("port")) or {}
+        if known.get("nodePort") and mine.get("type") in ("NodePort", "LoadBalancer"):
+            port.setdefault("nodePort", known["nodePort"])
+
+
+def _pod(server: ApiServer, call: Call, pod: Json) -> None:
+    podrules.admit(server, call, pod)
+
+
+def _namespace(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Active"}
+    spec = document["spec"]
+    if "kubernetes" not in spec.get("finalizers", ()):
+        spec["finalizers"] = [*(spec.get("finalizers") or ()), "kubernetes"]
+
+
+def _claim(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Pending"}
+    spec = document["spec"]
+    if "storageClassName" not in spec:
+        name = server.default_storage_class()
+        if name:
+            spec["storageClassName"] = name
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/pvc-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pvc-protection"]
+
+
+def _volume(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Pending"}
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/pv-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pv-protection"]
+
+
+def _service(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"loadBalancer": {}}
+    spec = document["spec"]
+    if spec.get("type") == "ExternalName":
+        return
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = server.next_address()
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        for port in spec.get("ports") or ():
+            if not port.get("nodePort"):
+                port["nodePort"] = server.next_node_port()
+
+
+def _job(server: ApiServer, call: Call, document: Json) -> None:
+    metadata, spec = document["metadata"], document["spec"]
+    if spec.get("manualSelector"):
+        return
+    name, uid = metadata.get("name", ""), metadata["uid"]
+    template = spec["template"]
+    labels = {
+        **((template.get("metadata") or {}).get("labels") or {}),
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+    }
+    template["metadata"] = {**(template.get("metadata") or {}), "labels": labels}
+    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    if not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
+
+
+def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
+    if not document.get("globalDefault"):
+        return
+    for item in server.store.table(call.kind.table).range(""):
+        if b'"globalDefault":true' in item.body:
+            why = f"PriorityClass {item.name} is already marked as default. Only one default can exist"
+            raise forbidden(call.kind, document["metadata"].get("name", ""), why)
+
+
+def _definition(server: ApiServer, call: Call, document: Json) -> None:
+    stored = [version["name"] for version in document["spec"].get("versions") or () if version.get("storage")]
+    document["status"] = {"storedVersions": stored}
+
+
+_CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
+    "/pods": _pod,
+    "/namespaces": _namespace,
+    "/persistentvolumeclaims": _claim,
+    "/persistentvolumes": _volume,
+    "/services": _service,
+    "batch/jobs": _job,
+    "scheduling.k8s.io/priorityclasses": _priority_class,
+    "apiextensions.k8s.io/customresourcedefinitions": _definition,
+}

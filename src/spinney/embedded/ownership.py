@@ -1,0 +1,120 @@
+"""`managedFields`: who last wrote which field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api.meta import Json
+from spinney.embedded import fieldsets
+from spinney.embedded.fieldsets import FieldSet
+from spinney.embedded.kinds import Kind
+from spinney.embedded.shapes import Shape, built_in_shape
+
+_SERVER_META = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
+MAX_UPDATERS = 10
+
+
+def shape_of(kind: Kind) -> Shape:
+    """The shape that fields of a kind are owned by."""
+    if kind.custom is not None:
+        return kind.custom.shape(kind.version)
+    return built_in_shape(kind.group, kind.version, kind.kind)
+
+
+def owned_part(document: Json) -> Json:
+    """The object without what only the server writes."""
+    metadata = {key: value for key, value in document["metadata"].items() if key not in _SERVER_META}
+    return {
+        **{key: value for key, value in document.items() if key not in ("kind", "apiVersion")},
+        "metadata": metadata,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, through which door, and when."""
+
+    manager: str
+    subresource: str
+    now: str
+
+
+def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> None:
+    """Note in the new object what this write changed, and by whom. A write that changes nothing leaves no trace."""
+    entries: list[Json] = (old["metadata"].get("managedFields") or []) if old is not None else []
+    before: Json = owned_part(old) if old is not None else {"metadata": {}}
+    changes = fieldsets.compare(before, owned_part(new), shape_of(kind))
+    changed, removed = changes.changed, changes.removed
+    if not changed and not removed:
+        set_entries(new, entries)
+        return
+    kept: list[Json] = []
+    mine: FieldSet = {}
+    for entry in entries:
+        if is_of(entry, writer, "Update", kind.api_version):
+            mine = fieldsets.difference(entry["fieldsV1"], removed)
+            if not changed and mine:
+                kept.append(entry if mine == entry["fieldsV1"] else {**entry, "fieldsV1": mine})
+            continue
+        rest = fieldsets.difference(fieldsets.difference(entry["fieldsV1"], changed), removed)
+        if rest:
+            kept.append(entry if rest == entry["fieldsV1"] else {**entry, "fieldsV1": rest})
+    if changed:
+        kept.append(make_entry(writer, "Update", kind.api_version, fieldsets.union(mine, changed)))
+    set_entries(new, _capped(kept))
+
+
+def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) -> Json:
+    """One manager's entry."""
+    entry: Json = {
+        "manager": writer.manager,
+        "operation": operation,
+        "apiVersion": version,
+        "time": writer.now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+    }
+    if writer.subresource:
+        entry["subresource"] = writer.subresource
+    return entry
+
+
+def is_of(entry: Json, writer: Writer, operation: str, version: str) -> bool:
+    """Whether an entry is the one this writer adds to."""
+    return (
+        entry.get("manager") == writer.manager
+        and entry.get("operation") == operation
+        and entry.get("apiVersion") == version
+        and entry.get("subresource", "") == writer.subresource
+    )
+
+
+def set_entries(document: Json, entries: list[Json]) -> None:
+    """Put the entries into an object, or leave the field out."""
+    if entries:
+        document["metadata"]["managedFields"] = entries
+    else:
+        document["metadata"].pop("managedFields", None)
+
+
+def _capped(entries: list[Json]) -> list[Json]:
+    """At most ten updaters are remembered apart; the oldest beyond that are one, `ancient-changes`."""
+    updaters = [entry for entry in entries if entry["operation"] == "Update"]
+    if len(updaters) <= MAX_UPDATERS:
+        return entries
+    oldest = sorted(updaters, key=lambda entry: str(entry["time"]))[: len(updaters) - MAX_UPDATERS + 1]
+    owned: FieldSet = {}
+    for entry in oldest:
+        owned = fieldsets.union(owned, entry["fieldsV1"])
+    last = oldest[-1]
+    merged = make_entry(Writer("ancient-changes", "", last["time"]), "Update", last["apiVersion"], owned)
+    return [entry for entry in entries if entry not in oldest] + [merged]

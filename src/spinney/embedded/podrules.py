@@ -1,0 +1,126 @@
+"""Pods at the server: priority, tolerations, quality of service, gates, and the status that updates must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spinney.api.meta import Json
+from spinney.embedded import quantities
+from spinney.embedded.calls import Call
+from spinney.embedded.errors import forbidden
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+_SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+GATED: Json = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+def admit(server: ApiServer, call: Call, pod: Json) -> None:
+    """What admission and the pod strategy put into a new pod."""
+    spec = pod["spec"]
+    _priority(server, call, spec)
+    _tolerations(spec)
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    status: Json = {"phase": "Pending", "qosClass": quality(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [dict(GATED)]
+    pod["status"] = status
+
+
+def _priority(server: ApiServer, call: Call, spec: Json) -> None:
+    name = spec.get("priorityClassName", "")
+    if not name:
+        name, value, policy = default_priority(server)
+        if name:
+            spec["priorityClassName"] = name
+    elif name in _SYSTEM:
+        value, policy = _SYSTEM[name], "PreemptLowerPriority"
+    else:
+        item = server.store.get("scheduling.k8s.io/priorityclasses", name)
+        if item is None:
+            raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
+        found = msgspec.json.decode(item.body)
+        value, policy = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+            f"computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(call.kind, call.name, why)
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def default_priority(server: ApiServer) -> tuple[str, int, str]:
+    """The global default class: its name, value and preemption policy."""
+    for item in server.store.table("scheduling.k8s.io/priorityclasses").range(""):
+        if b'"globalDefault":true' in item.body:
+            found = msgspec.json.decode(item.body)
+            return item.name, found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+    return "", 0, "PreemptLowerPriority"
+
+
+def _tolerations(spec: Json) -> None:
+    tolerations: list[Json] = list(spec.get("tolerations") or ())
+    for key in _NODE_TROUBLES:
+        if not any(_covers(toleration, key) for toleration in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+    spec["tolerations"] = tolerations
+
+
+def _covers(toleration: Json, key: str) -> bool:
+    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def quality(spec: Json) -> str:
+    """Guaranteed, Burstable or BestEffort."""
+    guaranteed, any_given = True, False
+    for container in _containers(spec):
+        resources = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name in ("cpu", "memory"):
+            limit, request = limits.get(name), requests.get(name)
+            any_given = any_given or _positive(limit) or _positive(request)
+            if not _positive(limit) or (request is not None and quantities.value(request) != quantities.value(limit)):
+                guaranteed = False
+    if not any_given:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _positive(text: str | None) -> bool:
+    if text is None:
+        return False
+    try:
+        return quantities.value(text) > 0
+    except ValueError:
+        return False
+
+
+def _containers(spec: Json) -> Iterable[Json]:
+    yield from spec.get("containers") or ()
+    yield from spec.get("initContainers") or ()
+
+
+def kept_status(status: Json, old: Json) -> Json:
+    """A new status with what a writer may not drop from it."""
+    kept = dict(status)
+    if not kept.get("qosClass") and old.get("qosClass"):
+        kept["qosClass"] = old["qosClass"]
+    if not kept.get("observedGeneration") and old.get("observedGeneration"):
+        kept["observedGeneration"] = old["observedGeneration"]
+    return kept

@@ -1,0 +1,199 @@
+"""Reads: get and list, with selectors, paging and old versions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spinney.embedded import selectors, table
+from spinney.embedded.calls import Call
+from spinney.embedded.conversion import present
+from spinney.embedded.errors import Refusal, bad_request, expired, not_found
+from spinney.embedded.fields import selectable
+from spinney.embedded.kinds import Kind
+from spinney.embedded.store import Item, TooOld
+from spinney.kube.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+JSON = {"content-type": "application/json"}
+TOO_OLD_PAGE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def get(server: ApiServer, call: Call) -> Response:
+    """One object by name."""
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    check_version(server, call.query.get("resourceVersion", ""))
+    return answer(call, [item], server)
+
+
+def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) -> Response:
+    """One object in the form that the caller accepts."""
+    wanted = table.representation(call.request.headers.get("accept", ""))
+    if wanted == "Table":
+        body = table.of_items(server, call, items, "", include_columns=True)
+    elif wanted == "PartialObjectMetadata":
+        body = table.partial(items[0])
+    else:
+        body = present(call.kind, items[0])
+    return Response(status, body, JSON)
+
+
+def matcher(call: Call) -> Callable[[Item], bool] | None:
+    """A test of items for the call's selectors and name; None where everything passes."""
+    labels = selectors.parse_labels(call.query.get("labelSelector", ""))
+    tests = field_tests(call.kind, call.query.get("fieldSelector", ""))
+    if call.name:
+        tests = (*tests, ("metadata.name", True, call.name))
+    if not labels and not tests:
+        return None
+    check_fields = selectors.field_matcher(tests)
+
+    def passes(item: Item) -> bool:
+        if labels and not selectors.matches(labels, item.labels):
+            return False
+        return not tests or check_fields(_named(item))
+
+    return passes
+
+
+def _named(item: Item) -> Mapping[str, str]:
+    return {**item.fields, "metadata.name": item.name, "metadata.namespace": item.namespace}
+
+
+def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
+    """The conditions of a field selector, on fields that the kind can be selected by."""
+    tests = selectors.parse_fields(text)
+    allowed = selectable(kind)
+    for name, _, _ in tests:
+        if name not in allowed:
+            raise bad_request(
+                f'Unable to find "{kind.group + "/" if kind.group else ""}{kind.version}, Resource={kind.plural}" '
+                f'that match label selector "", field selector "{text}": field label not supported: {name}'
+            )
+    return tests
+
+
+def list_(server: ApiServer, call: Call) -> Response:
+    """All objects that match, or a page of them."""
+    page, version = _select(server, call)
+    limit = int(call.query.get("limit") or 0)
+    shown, rest = (page[:limit], page[limit:]) if limit else (page, [])
+    metadata: dict[str, object] = {"resourceVersion": str(version)}
+    if rest:
+        metadata["continue"] = _token(version, shown[-1].key)
+        if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
+            metadata["remainingItemCount"] = len(rest)
+    wanted = table.representation(call.request.headers.get("accept", ""))
+    if wanted == "Table":
+        return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)
+    if wanted == "PartialObjectMetadata":
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
+    head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
+    return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
+
+
+def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
+    """The objects of a list; built-in ones do not repeat their kind, as in Go's typed lists."""
+    prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+    bodies = (present(kind, item) for item in items)
+    if kind.custom is not None:
+        return bodies
+    return (b"{" + body[len(prefix) :] if body.startswith(prefix) else body for body in bodies)
+
+
+def _join(head: Mapping[str, object], bodies: Iterable[bytes]) -> bytes:
+    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+
+
+def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
+    store = server.store
+    table_ = store.table(call.kind.table)
+    passes = matcher(call)
+    token = call.query.get("continue", "")
+    if token:
+        version, after = _read_token(token)
+        try:
+            past = table_.at(version) if version < table_.last else None
+        except TooOld:
+            refusal = expired(TOO_OLD_PAGE)
+            raise refusal from None
+    else:
+        after = ""
+        version, past = _wanted_version(server, call)
+    if past is None:
+        items: Iterable[Item] = table_.range(call.namespace, after)
+    else:
+        prefix = f"{call.namespace}/" if call.namespace else ""
+        items = (past[key] for key in sorted(past) if key > after and key.startswith(prefix))
+    return [item for item in items if passes is None or passes(item)], version
+
+
+def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item] | None]:
+    text, match = call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", "")
+    _check_match(text, match)
+    current = server.store.version
+    version = check_version(server, text)
+    if match != "Exact":
+        return current, None
+    try:
+        return version, server.store.table(call.kind.table).at(version)
+    except TooOld:
+        raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+
+
+def _check_match(version: str, match: str) -> None:
+    if not match:
+        return
+    where = 'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: '
+    if not version:
+        raise Refusal(
+            422, "Invalid", where + "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+        )
+    if match not in ("Exact", "NotOlderThan"):
+        supported = 'supported values: "Exact", "NotOlderThan"'
+        raise Refusal(422, "Invalid", f'{where}Unsupported value: "{match}": {supported}')
+    if match == "Exact" and version == "0":
+        raise Refusal(
+            422, "Invalid", f'{where}Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+        )
+
+
+def check_version(server: ApiServer, text: str) -> int:
+    """The version of a query as a number; one from the future is refused, as after a restore from a backup."""
+    if not text:
+        return 0
+    if not text.isdigit():
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise bad_request(f"resourceVersion: {message}")
+    version = int(text)
+    if version > server.store.version:
+        message = f"Too large resource version: {version}, current: {server.store.version}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        raise Refusal(504, "Timeout", f"Timeout: {message}", {"causes": [cause], "retryAfterSeconds": 1})
+    return version
+
+
+def _token(version: int, key: str) -> str:
+    token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": version, "start": key})
+    return base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, str]:
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return int(found["rv"]), str(found["start"])
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+        raise bad_request("continue key is not valid: illegal base64 data or unknown version") from None

@@ -1,0 +1,197 @@
+"""Label and field selectors, as strings of a query and as objects in a spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spinney.api.meta import Json
+from spinney.embedded.errors import bad_request
+
+_TOKEN = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
+_KEY = re.compile(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+
+KEY_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one key."""
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels meet it."""
+        found = labels.get(self.key)
+        match self.operator:
+            case "in":
+                return found is not None and found in self.values
+            case "notin":
+                return found is None or found not in self.values
+            case "exists":
+                return found is not None
+            case "!":
+                return found is None
+        return found is not None and _compare(found, self.operator, next(iter(self.values)))
+
+
+def _compare(found: str, operator: str, limit: str) -> bool:
+    try:
+        return int(found) > int(limit) if operator == "gt" else int(found) < int(limit)
+    except ValueError:
+        return False
+
+
+Selector = tuple[Requirement, ...]
+
+
+def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet every condition."""
+    return all(requirement.matches(labels) for requirement in selector)
+
+
+@lru_cache(maxsize=1024)
+def parse_labels(text: str) -> Selector:
+    """The conditions of a `labelSelector`."""
+    tokens = [match.group(1) for match in _TOKEN.finditer(text)]
+    found: list[Requirement] = []
+    position = 0
+    while position < len(tokens):
+        requirement, position = _requirement(tokens, position)
+        found.append(requirement)
+        if position < len(tokens):
+            if tokens[position] != ",":
+                raise _unparsable(f"found '{tokens[position]}', expected: ',' or 'end of string'")
+            position += 1
+            if position == len(tokens):
+                raise _unparsable("found '', expected: identifier after ','")
+    return tuple(found)
+
+
+def _unparsable(why: str) -> Exception:
+    return bad_request(f"unable to parse requirement: {why}")
+
+
+def _requirement(tokens: list[str], at: int) -> tuple[Requirement, int]:
+    if tokens[at] == "!":
+        key = _key(tokens, at + 1)
+        return Requirement(key, "!"), at + 2
+    key = _key(tokens, at)
+    at += 1
+    if at == len(tokens) or tokens[at] == ",":
+        return Requirement(key, "exists"), at
+    operator = tokens[at]
+    at += 1
+    if operator in ("in", "notin"):
+        values, at = _set(tokens, at)
+        return Requirement(key, operator, values), at
+    if operator not in ("=", "==", "!=", "<", ">"):
+        raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+    value = ""
+    if at < len(tokens) and tokens[at] != ",":
+        value = _value(key, tokens[at])
+        at += 1
+    if operator in ("<", ">"):
+        if not re.fullmatch(r"-?\d+", value):
+            raise _unparsable(f"for 'Gt', 'Lt' operators, the value must be an integer, found '{value}'")
+        return Requirement(key, "gt" if operator == ">" else "lt", frozenset((value,))), at
+    return Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,))), at
+
+
+def _key(tokens: list[str], at: int) -> str:
+    key = tokens[at] if at < len(tokens) else ""
+    if not key or key in ("=", "==", "!=", ",", "(", ")", "<", ">", "!"):
+        raise _unparsable(f"found '{key}', expected: !, identifier, or 'end of string'")
+    if not _KEY.match(key):
+        raise _unparsable(f'<nil>: Invalid value: "{key}": {KEY_RULE}')
+    return key
+
+
+def _value(key: str, value: str) -> str:
+    if value in ("=", "==", "!=", "(", ")", "<", ">", "!"):
+        raise _unparsable(f"found '{value}', expected: identifier")
+    if not _VALUE.match(value):
+        raise _unparsable(f'values[0][{key}]: Invalid value: "{value}": {VALUE_RULE}')
+    return value
+
+
+def _set(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
+    if at >= len(tokens) or tokens[at] != "(":
+        found = tokens[at] if at < len(tokens) else ""
+        raise _unparsable(f"found '{found}', expected: '('")
+    values: set[str] = set()
+    at += 1
+    while at < len(tokens) and tokens[at] != ")":
+        if tokens[at] != ",":
+            values.add(_value("", tokens[at]))
+        at += 1
+    if at >= len(tokens):
+        raise _unparsable("found '', expected: ',', or ')'")
+    return frozenset(values or {""}), at + 1
+
+
+FieldTest = tuple[str, bool, str]  # field, wanted equal, value
+
+
+@lru_cache(maxsize=1024)
+def parse_fields(text: str) -> tuple[FieldTest, ...]:
+    """The conditions of a `fieldSelector`."""
+    found: list[FieldTest] = []
+    for term in filter(None, text.split(",")):
+        match = re.fullmatch(r"([^=!]*)(==|!=|=)(.*)", term)
+        if match is None:
+            raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
+        found.append((match[1], match[2] != "!=", match[3]))
+    return tuple(found)
+
+
+def field_matcher(tests: tuple[FieldTest, ...]) -> Callable[[Mapping[str, str]], bool]:
+    """A function that says whether an object's selectable fields meet the conditions."""
+
+    def check(fields: Mapping[str, str]) -> bool:
+        return all((fields.get(name, "") == value) is equal for name, equal, value in tests)
+
+    return check
+
+
+def from_object(selector: Json | None) -> Selector:
+    """The conditions of a `metav1.LabelSelector`; an empty one matches everything."""
+    selector = selector or {}
+    found = [Requirement(key, "in", frozenset((value,))) for key, value in (selector.get("matchLabels") or {}).items()]
+    operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+    for term in selector.get("matchExpressions") or ():
+        values = frozenset(term.get("values") or ())
+        found.append(Requirement(term["key"], operators.get(term["operator"], "in"), values))
+    return tuple(found)
+
+
+def formatted(selector: Json | None) -> str:
+    """A `metav1.LabelSelector` as kubectl and `scale.status.selector` write it."""
+    selector = selector or {}
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for term in sorted(selector.get("matchExpressions") or (), key=lambda item: str(item["key"])):
+        key, listed = term["key"], ",".join(sorted(term.get("values") or ()))
+        match term["operator"]:
+            case "In":
+                parts.append(f"{key} in ({listed})")
+            case "NotIn":
+                parts.append(f"{key} notin ({listed})")
+            case "Exists":
+                parts.append(key)
+            case "DoesNotExist":
+                parts.append(f"!{key}")
+    return ",".join(parts)

@@ -1,0 +1,210 @@
+"""The API server: requests in, answers out. No sockets, threads or files; time and chance are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import custom, deletion, discovery, reads, subresources, writes
+from spinney.embedded.admission import Admission
+from spinney.embedded.calls import ANONYMOUS, Call, split_path, verb_of
+from spinney.embedded.conversion import load
+from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, too_large
+from spinney.embedded.gc import Collector
+from spinney.embedded.kinds import Kind, Kinds
+from spinney.embedded.namespaces import NamespaceKeeper
+from spinney.embedded.reads import JSON
+from spinney.embedded.store import Event, Store
+from spinney.embedded.watch import Watch, watch
+from spinney.kube.chance import Chance
+from spinney.kube.clock import Clock
+from spinney.kube.transport import Request, Response, User
+
+MAX_BODY = 3 * 1024 * 1024
+SYSTEM = User("system:apiserver", ("system:masters",))
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+NOT_FOUND = Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
+
+
+class ApiServer:
+    """A Kubernetes API in this process."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        chance: Chance,
+        *,
+        store: Store | None = None,
+        bookmark_seconds: float = 60.0,
+    ) -> None:
+        self.clock = clock
+        self.chance = chance
+        self.store = store or Store()
+        self.kinds = Kinds()
+        self.admission = Admission(self)
+        self.watches: set[Watch] = set()
+        self.bookmark_seconds = bookmark_seconds
+        self.discovery = discovery.Discovery(self.kinds)
+        self._collector = Collector(self)
+        self._namespaces = NamespaceKeeper(self)
+        self._tables: dict[str, Kind] = {}
+        self._tables_revision = -1
+        self._addresses = 0
+        self._node_ports = 0
+        self.store.listeners.append(self._follow)
+
+    async def start(self) -> None:
+        """Make what every cluster has from its first day."""
+        for name in _NAMESPACES:
+            if self.store.get("/namespaces", name) is None:
+                await self.create("v1", "Namespace", {"metadata": {"name": name}})
+
+    async def create(self, api_version: str, kind: str, document: Json, namespace: str = "") -> Json:
+        """Create an object as the server itself."""
+        found = self.kinds.by_kind(api_version, kind)
+        assert found is not None, f"{api_version} {kind} is not served"
+        call = Call("create", found, namespace, "", "", Request("POST", ""), {}, SYSTEM)
+        return load(await writes.create_from(self, call, document))
+
+    def _follow(self, table: str, event: Event) -> None:
+        if table == custom.TABLE:
+            custom.follow(self, event)
+        self._collector.follow(table, event)
+        self._namespaces.follow(table, event)
+
+    async def handle(self, request: Request) -> Response:
+        """The answer to one request."""
+        warnings: list[str] = []
+        try:
+            response = await self._route(request, warnings)
+        except Refusal as refusal:
+            response = Response(refusal.code, encode(refusal.body()), _headers(refusal))
+        except RecursionError:
+            response = Response(500, encode(internal("the object is nested too deeply").body()), JSON)
+        if request.method not in ("GET", "HEAD"):
+            await self.store.durable()
+        if not warnings:
+            return response
+        told = ", ".join(f'299 - "{_quoted(text)}"' for text in dict.fromkeys(warnings))
+        return Response(response.status, response.body, {**response.headers, "warning": told}, response.stream)
+
+    async def _route(self, request: Request, warnings: list[str]) -> Response:
+        parts = split_path(request.path)
+        if parts is None:
+            return self._other(request)
+        group, version, namespace, plural, name, sub = parts
+        kind = self.kinds.find(group, version, plural)
+        if kind is None or (sub and sub.partition("/")[0] not in kind.subresources):
+            return NOT_FOUND
+        if len(request.body) > MAX_BODY:
+            raise too_large(MAX_BODY)
+        query = dict(request.query)
+        verb = verb_of(request.method, name, query)
+        call = Call(verb, kind, namespace, name, sub, request, query, request.user or ANONYMOUS, warnings)
+        return await self._dispatch(call)
+
+    async def _dispatch(self, call: Call) -> Response:
+        verb, kind = call.verb, call.kind
+        if call.subresource:
+            return await self._subresource(call)
+        if verb not in kind.verbs or (kind.namespaced and not call.namespace and verb not in ("list", "watch")):
+            raise method_not_allowed(kind)
+        match verb:
+            case "get":
+                return reads.get(self, call)
+            case "list":
+                return reads.list_(self, call)
+            case "watch":
+                return watch(self, call)
+        return await _WRITES[verb](self, call)
+
+    async def _subresource(self, call: Call) -> Response:
+        sub = call.kind.subresources[call.subresource]
+        if call.verb not in sub.verbs:
+            raise method_not_allowed(call.kind)
+        if call.subresource in _ACTIONS:
+            return await _ACTIONS[call.subresource](self, call)
+        if call.verb == "get":
+            return reads.get(self, call)
+        return await _WRITES[call.verb](self, call)
+
+    def _other(self, request: Request) -> Response:
+        found = self.discovery.answer(request)
+        return found if found is not None else NOT_FOUND
+
+    def timestamp(self) -> str:
+        """Now, as `metav1.Time` writes it."""
+        return self.clock.now().strftime(deletion.FORMAT)
+
+    def check_namespace(self, call: Call, name: str) -> None:
+        """Refuse what would be made in a namespace that is not there, or not for long."""
+        if not call.kind.namespaced:
+            return
+        item = self.store.get("/namespaces", call.namespace)
+        if item is None:
+            namespaces = self.kind_of_table("/namespaces")
+            assert namespaces is not None
+            raise not_found(namespaces, call.namespace)
+        if b'"deletionTimestamp"' in item.body and load(item)["metadata"].get("deletionTimestamp"):
+            why = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+            refusal = forbidden(call.kind, name, why)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {call.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            refusal.details = {**(refusal.details or {}), "causes": [cause]}
+            raise refusal
+
+    def kind_of_table(self, table: str) -> Kind | None:
+        """A kind that is kept in a table."""
+        if self._tables_revision != self.kinds.revision:
+            self._tables = {}
+            for kind in self.kinds:
+                if kind.stored == kind.api_version or kind.table not in self._tables:
+                    self._tables[kind.table] = kind
+            self._tables_revision = self.kinds.revision
+        return self._tables.get(table)
+
+    def add_default_account(self, namespace: str) -> None:
+        """Give a namespace its default service account and its copy of the cluster's certificate."""
+
+    def default_storage_class(self) -> str:
+        """The class that claims without one get."""
+        for item in self.store.table("storage.k8s.io/storageclasses").range(""):
+            if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
+                return item.name
+        return ""
+
+    def next_address(self) -> str:
+        """A free address for a service."""
+        self._addresses += 1
+        high, low = divmod(self._addresses, 254)
+        return f"10.96.{high % 256}.{low + 1}"
+
+    def next_node_port(self) -> int:
+        """A free port on every node."""
+        self._node_ports += 1
+        return 30000 + self._node_ports % 2768
+
+
+_WRITES: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
+    "create": writes.create,
+    "update": writes.update,
+    "patch": writes.patch,
+    "delete": deletion.delete,
+    "deletecollection": deletion.delete_collection,
+}
+_ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
+    "binding": subresources.bind,
+    "eviction": subresources.evict,
+}
+
+
+def _headers(refusal: Refusal) -> dict[str, str]:
+    retry = (refusal.details or {}).get("retryAfterSeconds")
+    return {**JSON, "retry-after": str(retry)} if retry else JSON
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,196 @@
+"""The store: objects as encoded bytes, one version counter, and the recent past for watches that resume."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from spinney.api.meta import Json, encode
+
+Fields = Mapping[str, str]
+NO_LABELS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object at one version: its bytes, and what lists, watches and collectors ask about without decoding."""
+
+    key: str  # namespace/name, or the name alone
+    version: int
+    body: bytes
+    uid: str
+    labels: Mapping[str, str]
+    fields: Fields
+    owners: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, empty for cluster-scoped kinds."""
+        return self.key.partition("/")[0] if "/" in self.key else ""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.key.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One write: `old` is None for a new object, `deleted` says that `new` is the last state of one that went."""
+
+    version: int
+    new: Item
+    old: Item | None
+    deleted: bool = False
+
+
+class TooOld(Exception):
+    """The version is out of the window of remembered events."""
+
+
+class Journal(Protocol):
+    """Where writes go to be kept; the store in memory is complete without one."""
+
+    def append(self, table: str, item: Item, deleted: bool) -> None:
+        """Take a write into the batch that `durable` waits for."""
+
+    async def durable(self) -> None:
+        """Wait until everything appended so far is safe."""
+
+
+class Table:
+    """All objects of one resource, in key order, with the last few thousand writes to them."""
+
+    def __init__(self, window: int) -> None:
+        self.items: dict[str, Item] = {}
+        self.keys: list[str] = []
+        self.events: deque[Event] = deque(maxlen=window)
+        # Every event after this version is remembered.
+        self.floor = 0
+        self.last = 0
+        self.listeners: list[Callable[[Event], None]] = []
+
+    def add(self, event: Event) -> None:
+        """Apply one write and tell the listeners."""
+        key = event.new.key
+        if event.deleted:
+            del self.items[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if event.old is None:
+                insort(self.keys, key)
+            self.items[key] = event.new
+        if len(self.events) == self.events.maxlen:
+            self.floor = self.events[0].version
+        self.events.append(event)
+        self.last = event.version
+        for listener in tuple(self.listeners):
+            listener(event)
+
+    def range(self, namespace: str, after: str = "") -> Iterator[Item]:
+        """Objects in key order, of one namespace or all, from behind a key on."""
+        prefix = f"{namespace}/" if namespace else ""
+        start = bisect_left(self.keys, max(prefix, after))
+        for position in range(start, len(self.keys)):
+            key = self.keys[position]
+            if not key.startswith(prefix):
+                return
+            if key != after:
+                yield self.items[key]
+
+    def at(self, version: int) -> dict[str, Item]:
+        """All objects as they were at an earlier version."""
+        past = dict(self.items)
+        for event in reversed(self.since(version)):
+            if event.old is None:
+                past.pop(event.new.key, None)
+            else:
+                past[event.new.key] = event.old
+        return past
+
+    def since(self, version: int) -> list[Event]:
+        """The writes after a version, oldest first."""
+        if version < self.floor:
+            raise TooOld
+        found: list[Event] = []
+        for event in reversed(self.events):
+            if event.version <= version:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+
+class Store:
+    """Every table, under one version counter."""
+
+    def __init__(self, window: int = 4096, journal: Journal | None = None) -> None:
+        self.version = 1
+        self.tables: dict[str, Table] = {}
+        self.journal = journal
+        self.listeners: list[Callable[[str, Event], None]] = []
+        self._window = window
+
+    def table(self, name: str) -> Table:
+        """The table of a resource, by `group/plural`."""
+        found = self.tables.get(name)
+        if found is None:
+            found = self.tables[name] = Table(self._window)
+        return found
+
+    def get(self, table: str, key: str) -> Item | None:
+        """One object."""
+        return self.table(table).items.get(key)
+
+    def put(self, table: str, key: str, document: Json, fields: Fields) -> Item:
+        """Write an object under the next version; the version is set in the document."""
+        old = self.table(table).items.get(key)
+        item = self._stamp(key, document, fields)
+        self._commit(table, Event(item.version, item, old))
+        return item
+
+    def delete(self, table: str, key: str, document: Json, fields: Fields) -> Item:
+        """Remove an object; the document is its last state, as the watchers see it go."""
+        old = self.table(table).items[key]
+        item = self._stamp(key, document, fields)
+        self._commit(table, Event(item.version, item, old, deleted=True))
+        return item
+
+    def restore(self, table: str, item: Item) -> None:
+        """Put back an object that a journal kept."""
+        found = self.table(table)
+        found.items[item.key] = item
+        insort(found.keys, item.key)
+        self.version = max(self.version, item.version)
+        found.floor = found.last = max(found.last, item.version)
+
+    def _stamp(self, key: str, document: Json, fields: Fields) -> Item:
+        version = self.version + 1
+        metadata = document["metadata"]
+        metadata["resourceVersion"] = str(version)
+        owners = metadata.get("ownerReferences")
+        return Item(
+            key,
+            version,
+            encode(document),
+            metadata["uid"],
+            metadata.get("labels") or NO_LABELS,
+            fields,
+            tuple(owner.get("uid", "") for owner in owners) if owners else (),
+        )
+
+    def _commit(self, table: str, event: Event) -> None:
+        self.version = event.version
+        if self.journal is not None:
+            self.journal.append(table, event.new, event.deleted)
+        self.table(table).add(event)
+        for listener in self.listeners:
+            listener(table, event)
+
+    async def durable(self) -> None:
+        """Wait until every write so far is safe."""
+        if self.journal is not None:
+            await self.journal.durable()

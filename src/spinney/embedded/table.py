@@ -1,0 +1,87 @@
+"""Other forms of an object: a Table for people, only the metadata for collectors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import columns
+from spinney.embedded.calls import Call
+from spinney.embedded.conversion import load, shown
+from spinney.embedded.store import Item
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+JSON_FORM = ""
+
+
+@lru_cache(maxsize=256)
+def representation(accept: str) -> str:
+    """The form that an Accept header asks for first: Table, PartialObjectMetadata or the object itself."""
+    for wanted in accept.split(","):
+        media, *parameters = (part.strip() for part in wanted.split(";"))
+        if media not in ("application/json", "application/*", "*/*", ""):
+            continue
+        form = dict(parameter.partition("=")[::2] for parameter in parameters).get("as", "")
+        if form == "Table":
+            return "Table"
+        if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+            return "PartialObjectMetadata"
+        return JSON_FORM
+    return JSON_FORM
+
+
+class _MetadataOnly(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
+_PARTIAL = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def partial(item: Item) -> bytes:
+    """Only the metadata."""
+    return _PARTIAL + bytes(_decode_metadata(item.body).metadata) + b"}"
+
+
+def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
+    """A Table with one row per object."""
+    kind = call.kind
+    definition = columns.for_kind(kind)
+    include = call.query.get("includeObject", "Metadata")
+    now = server.clock.now()
+    rows: list[Json] = []
+    for item in items:
+        document = shown(kind, load(item))
+        row: Json = {"cells": definition.cells(document, now)}
+        if include == "Object":
+            row["object"] = document
+        elif include == "Metadata":
+            row["object"] = {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": document["metadata"],
+            }
+        rows.append(row)
+    if not metadata:
+        metadata = {"resourceVersion": str(items[0].version)} if items else {}
+    result: dict[str, Any] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    result["columnDefinitions"] = list(definition.headers) if include_columns else None
+    result["rows"] = rows
+    return encode(result)
+
+
+def bookmark(metadata: Json) -> Json:
+    """A bookmark in the form of a Table: no rows, a row object that carries the version."""
+    partial_object = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "columnDefinitions": None,
+        "rows": [{"cells": [], "object": partial_object}],
+    }

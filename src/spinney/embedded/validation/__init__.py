@@ -1,0 +1,26 @@
+"""The checks of built-in kinds, with the words of Kubernetes; one module per family of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api.meta import Json
+from spinney.embedded.errors import FieldError
+
+Check = Callable[[Json], list[FieldError]]
+CheckUpdate = Callable[[Json, Json], list[FieldError]]
+
+
+def _fine(document: Json) -> list[FieldError]:
+    return []
+
+
+def _fine_update(new: Json, old: Json) -> list[FieldError]:
+    return []
+
+
+def checks_for(table: str) -> tuple[Check, CheckUpdate]:
+    """The checks on creation (and on the whole object at any write), and those that compare with the old object."""
+    from spinney.embedded.validation import table as rows  # noqa: PLC0415  # the modules import the types above
+
+    return rows.CHECKS.get(table, _fine), rows.UPDATE_CHECKS.get(table, _fine_update)

@@ -1,0 +1,371 @@
+"""The small built-in kinds: config maps, secrets, services, nodes, claims, classes, roles, leases, Workloads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from spinney.api.meta import Json
+from spinney.embedded import quantities
+from spinney.embedded.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    required,
+    too_long,
+    too_many,
+    unsupported,
+)
+from spinney.embedded.validation import names
+
+_PORTS = "must be between 1 and 65535, inclusive"
+_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_SIZE = 1024 * 1024
+
+
+def _keys(data: Json | None, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in data or {}:
+        if len(key) > 253:
+            found.append(invalid(f"{path}[{key}]", key, "must be no more than 253 bytes"))
+        if not names.CONFIG_KEY.match(key):
+            found.append(invalid(f"{path}[{key}]", key, _KEY_RULE))
+    return found
+
+
+def check_config_map(document: Json) -> list[FieldError]:
+    """A ConfigMap."""
+    data, binary = document.get("data") or {}, document.get("binaryData") or {}
+    found = _keys(data, "data") + _keys(binary, "binaryData")
+    found += [
+        invalid("data" + f"[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary
+    ]
+    size = sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values())
+    return [*found, too_long("", _SIZE)] if size > _SIZE else found
+
+
+def _frozen(new: Json, old: Json, parts: Sequence[str]) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    found: list[FieldError] = []
+    if not new.get("immutable"):
+        found.append(forbidden_field("immutable", "field is immutable when `immutable` is set"))
+    for part in parts:
+        if new.get(part) != old.get(part):
+            found.append(forbidden_field(part, "field is immutable when `immutable` is set"))
+    return found
+
+
+def check_config_map_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a ConfigMap."""
+    return _frozen(new, old, ("data", "binaryData"))
+
+
+def check_secret(document: Json) -> list[FieldError]:
+    """A Secret."""
+    data = document.get("data") or {}
+    found = _keys(data, "data")
+    size = 0
+    for key, value in data.items():
+        try:
+            size += len(base64.b64decode(value, validate=True))
+        except binascii.Error:
+            found.append(invalid(f"data[{key}]", value, "must be base64"))
+    if size > _SIZE:
+        found.append(too_long("data", _SIZE))
+    needed = {
+        "kubernetes.io/tls": ("tls.crt", "tls.key"),
+        "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+        "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    }.get(document.get("type", ""), ())
+    return found + [required(f"data[{key}]") for key in needed if key not in data]
+
+
+def check_secret_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a Secret."""
+    found = _frozen(new, old, ("data",))
+    if new.get("type") != old.get("type"):
+        found.append(invalid("type", new.get("type"), "field is immutable"))
+    return found
+
+
+def check_namespace(document: Json) -> list[FieldError]:
+    """A Namespace."""
+    return []
+
+
+def check_node(document: Json) -> list[FieldError]:
+    """A Node."""
+    found: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for at, taint in enumerate((document.get("spec") or {}).get("taints") or ()):
+        where = f"metadata.taints[{at}]"
+        found += [
+            invalid(f"{where}.key", taint.get("key"), why) for why in names.qualified_problems(taint.get("key", ""))
+        ]
+        effect = taint.get("effect", "")
+        if not effect:
+            found.append(required(f"{where}.effect"))
+        elif effect not in ("NoExecute", "NoSchedule", "PreferNoSchedule"):
+            found.append(unsupported(f"{where}.effect", effect, ("NoExecute", "NoSchedule", "PreferNoSchedule")))
+        mark = (taint.get("key", ""), effect)
+        if mark in seen:
+            found.append(duplicate(where, taint))
+        seen.add(mark)
+    return found
+
+
+def check_service(document: Json) -> list[FieldError]:
+    """A Service."""
+    spec = document.get("spec") or {}
+    kind = spec.get("type", "ClusterIP")
+    found: list[FieldError] = []
+    if kind not in ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"):
+        allowed = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+        found.append(unsupported("spec.type", kind, allowed))
+    ports = spec.get("ports") or ()
+    if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
+        found.append(required("spec.ports"))
+    if kind == "ExternalName" and not spec.get("externalName"):
+        found.append(required("spec.externalName"))
+    seen: set[str] = set()
+    for at, port in enumerate(ports):
+        where = f"spec.ports[{at}]"
+        name = port.get("name", "")
+        if len(ports) > 1 and not name:
+            found.append(required(f"{where}.name"))
+        elif name:
+            found += [invalid(f"{where}.name", name, problem) for problem in names.label_problems(name)]
+            if name in seen:
+                found.append(duplicate(f"{where}.name", name))
+            seen.add(name)
+        if not 1 <= port.get("port", 0) <= 65535:
+            found.append(invalid(f"{where}.port", port.get("port", 0), _PORTS))
+        protocol = port.get("protocol", "TCP")
+        if protocol not in ("SCTP", "TCP", "UDP"):
+            found.append(unsupported(f"{where}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+    found += names.check_labels(spec.get("selector"), "spec.selector")
+    affinity = spec.get("sessionAffinity", "None")
+    if affinity not in ("ClientIP", "None"):
+        found.append(unsupported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
+    return found
+
+
+def check_service_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a Service."""
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    if "ExternalName" in (mine.get("type"), was.get("type")) or not was.get("clusterIP"):
+        return []
+    if mine.get("clusterIPs") != was.get("clusterIPs"):
+        detail = "may not change once set"
+        return [invalid("spec.clusterIPs[0]", mine.get("clusterIPs"), detail)]
+    return []
+
+
+def check_claim(document: Json) -> list[FieldError]:
+    """A PersistentVolumeClaim."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    if not spec.get("accessModes"):
+        found.append(required("spec.accessModes", "at least 1 access mode is required"))
+    modes = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+    found += [
+        unsupported("spec.accessModes", mode, modes) for mode in spec.get("accessModes") or () if mode not in modes
+    ]
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is None:
+        found.append(required("spec.resources[storage]"))
+    elif quantities.value(storage) <= 0:
+        found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
+    return found
+
+
+def check_claim_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a PersistentVolumeClaim."""
+    mine, was = dict(new.get("spec") or {}), dict(old.get("spec") or {})
+    for key in ("resources", "volumeAttributesClassName"):
+        mine.pop(key, None)
+        was.pop(key, None)
+    if not was.get("volumeName"):
+        mine.pop("volumeName", None)
+        was.pop("volumeName", None)
+    if not was.get("storageClassName"):
+        mine.pop("storageClassName", None)
+    if mine == was:
+        return []
+    detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    return [forbidden_field("spec", detail)]
+
+
+def check_quota(document: Json) -> list[FieldError]:
+    """A ResourceQuota."""
+    found: list[FieldError] = []
+    for name, amount in ((document.get("spec") or {}).get("hard") or {}).items():
+        if quantities.value(amount) < 0:
+            found.append(invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0"))
+    return found
+
+
+def check_priority_class(document: Json) -> list[FieldError]:
+    """A PriorityClass."""
+    name, value = document["metadata"].get("name", ""), document.get("value", 0)
+    system = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+    if name.startswith("system-"):
+        if system.get(name) != value:
+            detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
+            detail += f"{name} is not a known system priority class" if name not in system else "value mismatch"
+            return [forbidden_field("metadata.name", detail)]
+        return []
+    if value > 1_000_000_000:
+        detail = "maximum allowed value of a user defined priority is 1000000000"
+        return [forbidden_field("value", detail)]
+    policy = document.get("preemptionPolicy", "PreemptLowerPriority")
+    if policy not in ("Never", "PreemptLowerPriority"):
+        return [unsupported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))]
+    return []
+
+
+def check_priority_class_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a PriorityClass."""
+    found: list[FieldError] = []
+    if new.get("value", 0) != old.get("value", 0):
+        found.append(forbidden_field("value", "may not be changed in an update."))
+    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
+        found.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
+    return found
+
+
+def check_workload(document: Json) -> list[FieldError]:
+    """A Workload of scheduling.k8s.io."""
+    spec = document.get("spec") or {}
+    groups = spec.get("podGroups") or ()
+    found: list[FieldError] = []
+    reference = spec.get("controllerRef")
+    if reference is not None:
+        found += [required(f"spec.controllerRef.{key}") for key in ("kind", "name") if not reference.get(key)]
+    if not groups:
+        return [*found, required("spec.podGroups", "must have at least one item")]
+    if len(groups) > 8:
+        return [*found, too_many("spec.podGroups", len(groups), 8)]
+    seen: set[str] = set()
+    for at, group in enumerate(groups):
+        where = f"spec.podGroups[{at}]"
+        name = group.get("name", "")
+        found += [invalid(f"{where}.name", name, problem) for problem in names.label_problems(name)]
+        if name in seen:
+            found.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        found += _policy(group.get("policy") or {}, f"{where}.policy")
+    return found
+
+
+def _policy(policy: Json, path: str) -> list[FieldError]:
+    given = [key for key in ("basic", "gang") if policy.get(key) is not None]
+    if not given:
+        return [required(path, "must specify one of: `basic`, `gang`")]
+    if len(given) > 1:
+        return [
+            invalid(path, "{basic, gang}", "exactly one of `basic`, `gang` is required, but multiple fields are set")
+        ]
+    least = (policy.get("gang") or {}).get("minCount", 1)
+    if least <= 0:
+        return [invalid(f"{path}.gang.minCount", least, "must be greater than zero")]
+    return []
+
+
+def check_workload_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a Workload."""
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    found: list[FieldError] = []
+    if was.get("controllerRef") is not None and mine.get("controllerRef") != was.get("controllerRef"):
+        found.append(invalid("controllerRef", mine.get("controllerRef"), "field is immutable"))
+    if mine.get("podGroups") != was.get("podGroups"):
+        found.append(invalid("podGroups", mine.get("podGroups"), "field is immutable"))
+    return found
+
+
+def check_role(document: Json) -> list[FieldError]:
+    """A Role or ClusterRole."""
+    found: list[FieldError] = []
+    for at, rule in enumerate(document.get("rules") or ()):
+        where = f"rules[{at}]"
+        if not rule.get("verbs"):
+            found.append(required(f"{where}.verbs", "verbs must contain at least one value"))
+        if rule.get("nonResourceURLs"):
+            continue
+        if not rule.get("apiGroups"):
+            found.append(required(f"{where}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            found.append(required(f"{where}.resources", "resource rules must supply at least one resource"))
+    return found
+
+
+def check_role_binding(document: Json) -> list[FieldError]:
+    """A RoleBinding or ClusterRoleBinding."""
+    found: list[FieldError] = []
+    reference = document.get("roleRef") or {}
+    group = "rbac.authorization.k8s.io"
+    if reference.get("apiGroup") != group:
+        found.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
+    allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("ClusterRole", "Role")
+    if reference.get("kind") not in allowed:
+        found.append(unsupported("roleRef.kind", reference.get("kind", ""), allowed))
+    if not reference.get("name"):
+        found.append(required("roleRef.name"))
+    for at, subject in enumerate(document.get("subjects") or ()):
+        where = f"subjects[{at}]"
+        if not subject.get("name"):
+            found.append(required(f"{where}.name"))
+        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+            found.append(required(f"{where}.namespace"))
+        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
+            found.append(unsupported(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
+    return found
+
+
+def check_role_binding_update(new: Json, old: Json) -> list[FieldError]:
+    """A binding keeps its role."""
+    if new.get("roleRef") == old.get("roleRef"):
+        return []
+    return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
+
+
+def check_lease(document: Json) -> list[FieldError]:
+    """A Lease."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    if spec.get("leaseDurationSeconds") is not None and spec["leaseDurationSeconds"] <= 0:
+        found.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
+    if spec.get("leaseTransitions") is not None and spec["leaseTransitions"] < 0:
+        found.append(invalid("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
+    if spec.get("holderIdentity") == "":
+        found.append(invalid("spec.holderIdentity", "", "must not be empty"))
+    return found
+
+
+def check_storage_class(document: Json) -> list[FieldError]:
+    """A StorageClass."""
+    found: list[FieldError] = []
+    if not document.get("provisioner"):
+        found.append(required("provisioner", ""))
+    mode = document.get("volumeBindingMode", "Immediate")
+    if mode not in ("Immediate", "WaitForFirstConsumer"):
+        found.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+    return found
+
+
+def check_storage_class_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a StorageClass."""
+    found: list[FieldError] = []
+    if new.get("parameters") != old.get("parameters"):
+        found.append(forbidden_field("parameters", "updates to parameters are forbidden."))
+    if new.get("provisioner") != old.get("provisioner"):
+        found.append(forbidden_field("provisioner", "updates to provisioner are forbidden."))
+    if new.get("reclaimPolicy") != old.get("reclaimPolicy"):
+        found.append(forbidden_field("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
+    return found

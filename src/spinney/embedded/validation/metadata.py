@@ -1,0 +1,90 @@
+"""`metadata` of every kind: names, labels, annotations, owners, finalizers, and what may not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api.meta import Json
+from spinney.embedded.errors import FieldError, forbidden_field, invalid, required
+from spinney.embedded.kinds import Kind
+from spinney.embedded.validation import names
+
+_NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "/services": names.dns_1035_problems,
+    "/namespaces": names.label_problems,
+    "rbac.authorization.k8s.io/roles": names.path_problems,
+    "rbac.authorization.k8s.io/clusterroles": names.path_problems,
+    "rbac.authorization.k8s.io/rolebindings": names.path_problems,
+    "rbac.authorization.k8s.io/clusterrolebindings": names.path_problems,
+}
+_STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
+
+
+def check(kind: Kind, metadata: Json) -> list[FieldError]:
+    """The metadata of an object that is about to be kept."""
+    found: list[FieldError] = []
+    name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+    if not name:
+        found.append(required("metadata.name", "name or generateName is required"))
+    else:
+        rule = _NAME_RULES.get(kind.table, names.subdomain_problems)
+        if prefix and rule(prefix.rstrip("-.")) and not names.DNS_SUBDOMAIN.match(name):
+            found += [invalid("metadata.generateName", prefix, problem) for problem in rule(prefix)]
+        found += [invalid("metadata.name", name, problem) for problem in rule(name)]
+    if metadata.get("labels"):
+        found += names.check_labels(metadata["labels"], "metadata.labels")
+    if metadata.get("annotations"):
+        found += names.check_annotations(metadata["annotations"], "metadata.annotations")
+    if metadata.get("ownerReferences"):
+        found += _owners(metadata["ownerReferences"])
+    for finalizer in metadata.get("finalizers") or ():
+        found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and kind.custom is None:
+            found.append(
+                invalid(
+                    "metadata.finalizers",
+                    finalizer,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
+    return found
+
+
+def _owners(owners: list[Json]) -> list[FieldError]:
+    found: list[FieldError] = []
+    controllers: list[str] = []
+    for at, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{at}]"
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                detail = "must not be empty"
+                found.append(invalid(f"{path}.{key}", "", detail))
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
+    if len(controllers) > 1:
+        shown = ", ".join(controllers)
+        found.append(
+            invalid(
+                "metadata.ownerReferences",
+                owners,
+                f'Only one reference can have Controller set to true. Found "true" in references for {shown}',
+            )
+        )
+    return found
+
+
+def check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to metadata."""
+    found: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if added:
+            shown = ", ".join(f'"{name}"' for name in added)
+            found.append(
+                forbidden_field(
+                    "metadata.finalizers",
+                    "no new finalizers can be added if the object is being deleted, found new finalizers "
+                    f"[]string{{{shown}}}",
+                )
+            )
+    return found

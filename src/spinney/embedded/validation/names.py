@@ -1,0 +1,135 @@
+"""Names, labels and annotations: the character rules that every object lives under."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from spinney.embedded.errors import FieldError, invalid, required, too_long
+
+DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+DNS_SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+DNS_1035 = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+QUALIFIED = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+LABEL_VALUE = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]+$")
+ENV_NAME = re.compile(r"^[ -<>-~]+$")
+PORT_NAME = re.compile(r"^[-a-z0-9]+$")
+
+LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+DNS_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+NAME_PART_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+ANNOTATIONS_LIMIT = 256 * 1024
+
+
+@lru_cache(maxsize=8192)
+def subdomain_problems(name: str) -> tuple[str, ...]:
+    """Why a name is no DNS subdomain."""
+    found = ["must be no more than 253 bytes"] if len(name) > 253 else []
+    return tuple(found if DNS_SUBDOMAIN.match(name) else [*found, SUBDOMAIN_RULE])
+
+
+@lru_cache(maxsize=8192)
+def label_problems(name: str) -> tuple[str, ...]:
+    """Why a name is no DNS label."""
+    found = ["must be no more than 63 bytes"] if len(name) > 63 else []
+    return tuple(found if DNS_LABEL.match(name) else [*found, LABEL_RULE])
+
+
+@lru_cache(maxsize=8192)
+def dns_1035_problems(name: str) -> tuple[str, ...]:
+    """Why a name is no service name."""
+    found = ["must be no more than 63 bytes"] if len(name) > 63 else []
+    return tuple(found if DNS_1035.match(name) else [*found, DNS_1035_RULE])
+
+
+def path_problems(name: str) -> tuple[str, ...]:
+    """Why a name cannot stand in a path (all that RBAC objects ask for)."""
+    if name in (".", ".."):
+        return (f"may not be '{name}'",)
+    return tuple(f"may not contain '{part}'" for part in ("/", "%") if part in name)
+
+
+@lru_cache(maxsize=8192)
+def qualified_problems(name: str) -> tuple[str, ...]:
+    """Why a name is no `prefix/name` of a label, annotation, gate or resource."""
+    parts = name.split("/")
+    if len(parts) > 2:
+        return (
+            "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
+            "an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+            "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "
+            "'example.com/MyName')",
+        )
+    found: list[str] = []
+    if len(parts) == 2:
+        if not parts[0]:
+            found.append("prefix part must be non-empty")
+        else:
+            found += [f"prefix part {problem}" for problem in subdomain_problems(parts[0])]
+    if not parts[-1]:
+        found.append("name part must be non-empty")
+    elif len(parts[-1]) > 63:
+        found.append("name part must be no more than 63 bytes")
+    if not QUALIFIED.match(parts[-1]):
+        found.append(NAME_PART_RULE)
+    return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def value_problems(value: str) -> tuple[str, ...]:
+    """Why a text is no label value."""
+    found = ["must be no more than 63 bytes"] if len(value) > 63 else []
+    return tuple(found if LABEL_VALUE.match(value) else [*found, VALUE_RULE])
+
+
+def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:
+    """Label keys and values."""
+    found: list[FieldError] = []
+    for key, value in (labels or {}).items():
+        found += [invalid(field, key, problem) for problem in qualified_problems(key)]
+        found += [invalid(field, value, problem) for problem in value_problems(value)]
+    return found
+
+
+def check_annotations(annotations: Mapping[str, str] | None, field: str) -> list[FieldError]:
+    """Annotation keys, and the size of all of them together."""
+    found: list[FieldError] = []
+    size = 0
+    for key, value in (annotations or {}).items():
+        found += [invalid(field, key, problem) for problem in qualified_problems(key.lower())]
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_LIMIT:
+        found.append(too_long(field, ANNOTATIONS_LIMIT))
+    return found
+
+
+def check_label_name(name: Any, field: str) -> list[FieldError]:
+    """A name that must be given and be a DNS label."""
+    if not name:
+        return [required(field)]
+    return [invalid(field, name, problem) for problem in label_problems(name)]

@@ -1,0 +1,213 @@
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, budgets and autoscalers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.embedded import selectors
+from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
+from spinney.embedded.validation import names, pods
+from spinney.embedded.validation.selectors import check_selector
+
+_NOT_NEGATIVE = "must be greater than or equal to 0"
+
+
+def _count(spec: Json, key: str, path: str = "spec") -> list[FieldError]:
+    value = spec.get(key)
+    if value is not None and value < 0:
+        return [invalid(f"{path}.{key}", value, _NOT_NEGATIVE)]
+    return []
+
+
+def _selector_and_template(spec: Json, restart: tuple[str, ...] = ("Always",)) -> list[FieldError]:
+    found: list[FieldError] = []
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if selector is None:
+        found.append(required("spec.selector"))
+    else:
+        found += check_selector(selector, "spec.selector")
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector and not selectors.matches(selectors.from_object(selector), labels):
+        found.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+    found += pods.check_template(template, "spec.template")
+    policy = (template.get("spec") or {}).get("restartPolicy", "Always")
+    if policy not in restart and policy in ("Always", "OnFailure", "Never"):
+        found.append(unsupported("spec.template.spec.restartPolicy", policy, restart))
+    return found
+
+
+def check_deployment(document: Json) -> list[FieldError]:
+    """A Deployment."""
+    spec = document.get("spec") or {}
+    found = _count(spec, "replicas") + _selector_and_template(spec)
+    strategy = spec.get("strategy") or {}
+    kind = strategy.get("type", "RollingUpdate")
+    if kind not in ("Recreate", "RollingUpdate"):
+        found.append(unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate")))
+    if kind == "Recreate" and strategy.get("rollingUpdate"):
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        found.append(forbidden_field("spec.strategy.rollingUpdate", detail))
+    found += _count(spec, "minReadySeconds") + _count(spec, "revisionHistoryLimit")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        detail = "must be greater than minReadySeconds"
+        found.append(invalid("spec.progressDeadlineSeconds", deadline, detail))
+    return found
+
+
+def check_replica_set(document: Json) -> list[FieldError]:
+    """A ReplicaSet."""
+    spec = document.get("spec") or {}
+    return _count(spec, "replicas") + _count(spec, "minReadySeconds") + _selector_and_template(spec)
+
+
+def check_daemon_set(document: Json) -> list[FieldError]:
+    """A DaemonSet."""
+    return _selector_and_template(document.get("spec") or {})
+
+
+def check_stateful_set(document: Json) -> list[FieldError]:
+    """A StatefulSet."""
+    spec = document.get("spec") or {}
+    found = _count(spec, "replicas") + _selector_and_template(spec)
+    policy = spec.get("podManagementPolicy", "OrderedReady")
+    if policy not in ("OrderedReady", "Parallel"):
+        detail = "must be '{}' or '{}'".format("OrderedReady", "Parallel")
+        found.append(invalid("spec.podManagementPolicy", policy, detail))
+    return found
+
+
+def check_stateful_set_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a StatefulSet."""
+    changeable = (
+        "replicas",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+        "ordinals",
+    )
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    if all(mine.get(key) == was.get(key) for key in {**mine, **was} if key not in changeable):
+        return []
+    detail = (
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+    )
+    return [forbidden_field("spec", detail)]
+
+
+def _immutable(path: str, value: Any) -> FieldError:
+    return invalid(path, value, "field is immutable")
+
+
+def check_selector_update(new: Json, old: Json) -> list[FieldError]:
+    """The selector of a workload never changes."""
+    mine, was = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
+    return [] if mine == was else [_immutable("spec.selector", mine)]
+
+
+def check_job(document: Json) -> list[FieldError]:
+    """A Job."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
+        found += _count(spec, key)
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        found.append(required("spec.completions", "when completion mode is Indexed"))
+    template = spec.get("template") or {}
+    found += pods.check_template(template, "spec.template")
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        detail = "Required value: valid values: " + shown("OnFailure") + ", " + shown("Never")
+        found.append(FieldError("FieldValueRequired", "spec.template.spec.restartPolicy", detail))
+    return found
+
+
+def check_job_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a Job."""
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    found: list[FieldError] = []
+    indexed = mine.get("completionMode") == "Indexed"
+    if mine.get("completions") != was.get("completions") and not indexed:
+        found.append(_immutable("spec.completions", mine.get("completions")))
+    if mine.get("selector") != was.get("selector"):
+        found.append(_immutable("spec.selector", mine.get("selector")))
+    suspended = was.get("suspend") and not (old.get("status") or {}).get("startTime")
+    if mine.get("template") != was.get("template") and not suspended:
+        found.append(_immutable("spec.template", mine.get("template")))
+    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        if mine.get(key) != was.get(key):
+            found.append(_immutable(f"spec.{key}", mine.get(key)))
+    return found
+
+
+def check_cron_job(document: Json) -> list[FieldError]:
+    """A CronJob."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    schedule = spec.get("schedule", "")
+    if not schedule:
+        found.append(required("spec.schedule"))
+    elif not schedule.startswith("@") and len(schedule.split()) != 5:
+        count = len(schedule.split())
+        detail = f"expected exactly 5 fields, found {count}: {list_of(schedule.split())}"
+        found.append(invalid("spec.schedule", schedule, detail))
+    policy = spec.get("concurrencyPolicy", "Allow")
+    if policy not in ("Allow", "Forbid", "Replace"):
+        found.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
+    found += _count(spec, "startingDeadlineSeconds")
+    if len(document["metadata"].get("name", "")) > 52:
+        found.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
+    return found
+
+
+def list_of(words: list[str]) -> str:
+    """Words as Go prints a list of strings."""
+    return "[" + " ".join(words) + "]"
+
+
+def check_budget(document: Json) -> list[FieldError]:
+    """A PodDisruptionBudget."""
+    spec = document.get("spec") or {}
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    found: list[FieldError] = []
+    if least is not None and most is not None:
+        found.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+    for key, value in (("minAvailable", least), ("maxUnavailable", most)):
+        if isinstance(value, int) and value < 0:
+            found.append(invalid(f"spec.{key}", value, _NOT_NEGATIVE))
+        if isinstance(value, str) and not value.removesuffix("%").isdigit():
+            detail = "a valid percent string must be a numeric string followed by an ending '%'"
+            found.append(
+                invalid(
+                    f"spec.{key}", value, detail + " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+                )
+            )
+    return found + check_selector(spec.get("selector"), "spec.selector")
+
+
+def check_autoscaler(document: Json) -> list[FieldError]:
+    """A HorizontalPodAutoscaler."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if least < 1:
+        found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most < 1:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    elif most < least:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    target = spec.get("scaleTargetRef") or {}
+    for key in ("kind", "name"):
+        if not target.get(key):
+            found.append(required(f"spec.scaleTargetRef.{key}"))
+        else:
+            found += [
+                invalid(f"spec.scaleTargetRef.{key}", target[key], why) for why in names.path_problems(target[key])
+            ]
+    return found

@@ -1,0 +1,212 @@
+"""Watches: a stream of what happened after a version, and of what happens from now on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import table
+from spinney.embedded.calls import Call
+from spinney.embedded.conversion import load, present
+from spinney.embedded.errors import Refusal, bad_request, expired
+from spinney.embedded.reads import matcher
+from spinney.embedded.store import Event, Item, TooOld
+from spinney.kube.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+# A reader this far behind is let go, as Kubernetes does; it can resume from where it was.
+BACKLOG = 20_000
+
+
+class Watch:
+    """One watcher's stream. It listens from the moment it is made until it is closed."""
+
+    def __init__(self, server: ApiServer, call: Call) -> None:
+        self._server = server
+        self._call = call
+        self._passes = matcher(call)
+        self._prefix = f"{call.namespace}/" if call.namespace else ""
+        self._table = server.store.table(call.kind.table)
+        self._form = table.representation(call.request.headers.get("accept", ""))
+        self._lines: list[bytes] = []
+        self._waiting: asyncio.Future[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._open = True
+        self._columns_sent = False
+
+    def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
+        """Queue what the watcher has to know first, and listen."""
+        for item in initial or ():
+            if self._concerns(item) and (self._passes is None or self._passes(item)):
+                self._send("ADDED", item)
+        for event in missed:
+            self._tell(event)
+        self._table.listeners.append(self._tell)
+        self._server.watches.add(self)
+
+    def _concerns(self, item: Item) -> bool:
+        return item.key.startswith(self._prefix)
+
+    def _tell(self, event: Event) -> None:
+        if self._prefix and not event.new.key.startswith(self._prefix):
+            return
+        passes, old, new = self._passes, event.old, event.new
+        if passes is None:
+            self._send("DELETED" if event.deleted else "MODIFIED" if old else "ADDED", new)
+            return
+        before = old is not None and passes(old)
+        after = not event.deleted and passes(new)
+        if before and after:
+            self._send("MODIFIED", new)
+        elif after:
+            self._send("ADDED", new)
+        elif before:
+            self._send("DELETED", new if event.deleted else _at_version(old, event.version))
+
+    def _send(self, kind: str, item: Item) -> None:
+        self._push(b'{"type":"' + kind.encode() + b'","object":' + self._body(item) + b"}\n")
+
+    def _body(self, item: Item) -> bytes:
+        if self._form == "Table":
+            first, self._columns_sent = not self._columns_sent, True
+            return table.of_items(self._server, self._call, [item], "", include_columns=first)
+        if self._form == "PartialObjectMetadata":
+            return table.partial(item)
+        return present(self._call.kind, item)
+
+    def bookmark(self, initial_events_end: bool = False) -> None:
+        """Say how far the watcher has seen."""
+        metadata: Json = {"resourceVersion": str(self._server.store.version), "creationTimestamp": None}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        kind = self._call.kind
+        note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        if self._form == "Table":
+            note = table.bookmark(metadata)
+        elif self._form == "PartialObjectMetadata":
+            note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
+        self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")
+
+    def fail(self, refusal: Refusal) -> None:
+        """End with an error."""
+        self._push(b'{"type":"ERROR","object":' + encode(refusal.body()) + b"}\n")
+        self.end()
+
+    def every(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something again and again while the watch lives."""
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            if self._open:
+                action()
+                self._timers[:] = [loop.call_later(seconds, again)]
+
+        self._timers.append(loop.call_later(seconds, again))
+
+    def end_after(self, seconds: float) -> None:
+        """End the stream when its time is up."""
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, self.end))
+
+    def _push(self, line: bytes) -> None:
+        if not self._open:
+            return
+        self._lines.append(line)
+        if len(self._lines) > BACKLOG:
+            self.end()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def end(self) -> None:
+        """Stop listening; what is queued can still be read."""
+        if not self._open:
+            return
+        self._open = False
+        if self._tell in self._table.listeners:
+            self._table.listeners.remove(self._tell)
+        self._server.watches.discard(self)
+        for timer in self._timers:
+            timer.cancel()
+        self._wake()
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._lines:
+            if not self._open:
+                raise StopAsyncIteration
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            except BaseException:
+                self.end()
+                raise
+        chunk = b"".join(self._lines)
+        self._lines.clear()
+        return chunk
+
+    async def aclose(self) -> None:
+        """End the watch from the reader's side."""
+        self.end()
+
+
+def _at_version(item: Item | None, version: int) -> Item:
+    """The last state a selector saw, under the version at which the object left it."""
+    assert item is not None
+    document = load(item)
+    document["metadata"]["resourceVersion"] = str(version)
+    return Item(item.key, version, encode(document), item.uid, item.labels, item.fields, item.owners)
+
+
+def watch(server: ApiServer, call: Call) -> Response:
+    """Open a watch."""
+    query = call.query
+    stream = Watch(server, call)
+    text = query.get("resourceVersion", "")
+    streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
+    if text and not text.isdigit():
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+    if text in ("", "0") or streaming_list:
+        wanted = streaming_list is not False
+        stream.start(list(server.store.table(call.kind.table).range(call.namespace)) if wanted else None, [])
+    else:
+        _resume(server, call, stream, int(text))
+    if streaming_list:
+        stream.bookmark(initial_events_end=True)
+    if query.get("allowWatchBookmarks") in ("true", "1") and server.bookmark_seconds:
+        stream.every(server.bookmark_seconds, stream.bookmark)
+    if query.get("timeoutSeconds"):
+        stream.end_after(float(query["timeoutSeconds"]))
+    return Response(200, b"", {"content-type": "application/json"}, stream)
+
+
+def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:
+    table_ = server.store.table(call.kind.table)
+    try:
+        stream.start(None, table_.since(version))
+    except TooOld:
+        stream.fail(expired(f"too old resource version: {version} ({table_.floor})"))
+
+
+def _wants_initial(value: str | None, query: object) -> bool | None:
+    if value in (None, ""):
+        return None
+    assert isinstance(query, dict)
+    where = 'ListOptions.meta.k8s.io "" is invalid: '
+    if query.get("resourceVersionMatch") != "NotOlderThan":
+        raise Refusal(
+            422,
+            "Invalid",
+            f"{where}resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
+            "NotOlderThan",
+        )
+    return value in ("true", "1")

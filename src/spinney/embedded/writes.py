@@ -1,0 +1,345 @@
+"""Writes: create, update and patch, from the body of a request to the store.
+
+An update is a function from the old object to the new one. It shares what it does not change with the old object, so
+nothing here changes nested data in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import fields, ownership, patches, strategic
+from spinney.embedded.admission import Operation
+from spinney.embedded.calls import Call, media_type, parse, read_body
+from spinney.embedded.conform import conform
+from spinney.embedded.conversion import kept, load, shown
+from spinney.embedded.deletion import finished, remove
+from spinney.embedded.errors import (
+    Refusal,
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_object,
+    not_found,
+    unsupported_media_type,
+)
+from spinney.embedded.kinds import Kind
+from spinney.embedded.lifecycle import prepare_create, prepare_update
+from spinney.embedded.ownership import Writer
+from spinney.embedded.reads import answer
+from spinney.embedded.shapes import built_in_shape
+from spinney.embedded.store import Item
+from spinney.embedded.strategy import strategy
+from spinney.embedded.validation import metadata as metadata_checks
+from spinney.kube.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+_RETRIES = 5
+Change = Callable[[Json], Json]
+Record = Callable[[Json, Json], None]
+
+
+async def create(server: ApiServer, call: Call) -> Response:
+    """A new object from the body."""
+    item = await create_from(server, call, read_body(call))
+    return answer(call, [item], server, 201)
+
+
+async def create_from(
+    server: ApiServer, call: Call, document: Json, record: Callable[[Json], None] | None = None
+) -> Item:
+    """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
+    kind = call.kind
+    rules = strategy(kind)
+    document = checked(call, document)
+    metadata = document["metadata"]
+    _place(call, metadata)
+    server.check_namespace(call, metadata.get("name", ""))
+    if metadata.get("generateName") and not metadata.get("name"):
+        prefix = metadata["generateName"][: 63 - 5]
+        metadata["name"] = prefix + server.chance.suffix()
+    call.name = metadata.get("name", "")
+    now = server.timestamp()
+    for key in ("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(key, None)
+    metadata["uid"] = server.chance.uid()
+    metadata["creationTimestamp"] = now
+    metadata.pop("generation", None)
+    if rules.counts_generations:
+        metadata["generation"] = 1
+    rules.default(document)
+    if record is not None:
+        record(document)
+    else:
+        ownership.record_update(kind, None, document, Writer(call.manager, "", now))
+    prepare_create(server, call, document)
+    if server.admission.concerns(kind):
+        document = await server.admission.mutate(call, Operation.CREATE, document, None)
+        rules.default(document)
+    errors = metadata_checks.check(kind, document["metadata"]) + _check(call, document, None)
+    if errors:
+        raise invalid_object(kind, call.name, errors)
+    await server.admission.validate(call, Operation.CREATE, document, None)
+    if server.store.get(kind.table, call.key) is not None:
+        raise already_exists(kind, call.name)
+    return commit(server, call, document)
+
+
+def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
+    if call.kind.custom is not None:
+        return call.kind.custom.check(call.kind.version, document, old)
+    rules = strategy(call.kind)
+    return rules.check(document) + (rules.check_update(document, old) if old is not None else [])
+
+
+def commit(server: ApiServer, call: Call, document: Json) -> Item:
+    """Keep an object, or for a dry run only say how it would be kept."""
+    kind = call.kind
+    document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
+    document = kept(kind, document)
+    found = fields.values(kind, document)
+    if call.dry_run:
+        metadata = document["metadata"]
+        labels = metadata.get("labels") or {}
+        return Item(call.key, server.store.version, encode(document), metadata["uid"], labels, found)
+    return server.store.put(kind.table, call.key, document, found)
+
+
+def checked(call: Call, document: Json) -> Json:
+    """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone."""
+    kind = call.kind
+    version, name = document.get("apiVersion"), document.get("kind")
+    if kind.custom is not None and not name:
+        raise bad_request(f"Object 'Kind' is missing in '{encode(document).decode()[:400]}'")
+    if name and name != kind.kind:
+        raise bad_request(
+            f'{name} in version "{(version or "").rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
+            f'no kind "{name}" is registered for version "{version}" in scheme'
+        )
+    if version and version != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        )
+    if not isinstance(document.get("metadata", {}), dict | None):
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
+            f"into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+        )
+    document = {"kind": kind.kind, "apiVersion": kind.api_version, **_no_type(document)}
+    document["metadata"] = dict(document.get("metadata") or {})
+    if kind.custom is not None:
+        document, unknown = kind.custom.conform(kind.version, document)
+    else:
+        document, unknown = conform(document, kind.group, kind.version, kind.kind)
+        document["metadata"] = dict(document.get("metadata") or {})
+    if unknown:
+        _unknown_fields(call, unknown)
+    return document
+
+
+def _no_type(document: Json) -> Json:
+    return {key: value for key, value in document.items() if key not in ("kind", "apiVersion")}
+
+
+def _unknown_fields(call: Call, unknown: list[str]) -> None:
+    told = [f'unknown field "{path}"' for path in unknown]
+    if call.field_validation == "Strict":
+        kind = call.kind
+        where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: '
+        raise bad_request(where + ", ".join(told))
+    if call.field_validation == "Warn":
+        call.warnings.extend(told)
+
+
+def _place(call: Call, metadata: Json) -> None:
+    namespace = metadata.get("namespace", "")
+    if call.kind.namespaced:
+        if namespace and namespace != call.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = call.namespace
+    elif namespace:
+        raise bad_request("namespace is not allowed on this type" if not call.namespace else "namespace mismatch")
+
+
+async def update(server: ApiServer, call: Call) -> Response:
+    """Replace an object, or one of its subresources, by the body."""
+    document = checked(call, read_body(call))
+    metadata = document["metadata"]
+    name = metadata.get("name", "")
+    if name and name != call.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if not name:
+        raise bad_request("the name of the object ( based on URL) was undeterminable: name must be provided")
+    _place(call, metadata)
+    rules = strategy(call.kind)
+    if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
+        return answer(call, [await create_from(server, call, document)], server, 201)
+    if not metadata.get("resourceVersion") and not rules.overwrites:
+        error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        error = type(error)(error.reason, error.field, error.message.replace("value: 0:", "value: 0x0:"))
+        raise invalid_object(call.kind, call.name, [error])
+    item = await modify(server, call, lambda old: document)
+    return answer(call, [item], server)
+
+
+async def patch(server: ApiServer, call: Call) -> Response:
+    """Change an object by one of the four kinds of patch."""
+    kind = media_type(call.request)
+    if kind in APPLY_PATCH:
+        from spinney.embedded.apply import apply  # noqa: PLC0415  # apply builds on this module
+
+        return await apply(server, call)
+    item = await modify(server, call, patcher(call, kind))
+    return answer(call, [item], server)
+
+
+def patcher(call: Call, kind: str) -> Change:
+    """The change that a patch in the body describes."""
+    body = call.request.body
+    if kind == JSON_PATCH:
+        operations = _patch_body(body)
+        return lambda old: patches.apply_json_patch(msgspec.json.decode(encode(old)), operations)
+    if kind == MERGE_PATCH:
+        changes = _patch_body(body)
+        _must_be_object(changes)
+        return lambda old: patches.merge(old, changes)
+    if kind == STRATEGIC_PATCH:
+        if call.kind.custom is not None:
+            raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml"))
+        changes = _patch_body(body)
+        _must_be_object(changes)
+        shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
+        return lambda old: strategic.merge(old, changes, shape)
+    raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, "application/apply-patch+yaml"))
+
+
+def _patch_body(body: bytes) -> Any:
+    try:
+        return parse(body, "application/json")
+    except Refusal as refusal:
+        message = refusal.message.removeprefix("couldn't get version/kind; json parse error: ")
+        raise bad_request(f"error decoding patch: {message}") from None
+
+
+def _must_be_object(changes: Any) -> None:
+    if not isinstance(changes, dict):
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+
+
+async def modify(server: ApiServer, call: Call, change: Change, record: Record | None = None) -> Item:
+    """Apply a change to an object as it is now; where admission took time and the object moved on, once more."""
+    for _ in range(_RETRIES):
+        item = server.store.get(call.kind.table, call.key)
+        if item is None:
+            raise not_found(call.kind, call.name)
+        done = await _modify_once(server, call, item, change, record)
+        if done is not None:
+            return done
+    raise conflict(call.kind, call.name)
+
+
+async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change, record: Record | None) -> Item | None:
+    kind = call.kind
+    old = shown(kind, load(item))
+    proposed = change(old)
+    if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
+        raise bad_request("the patched object has no metadata")
+    new = checked(call, proposed)
+    _preconditions(kind, old, new)
+    given_version = new["metadata"].get("resourceVersion")
+    new = settle(server, call, new, old)
+    if record is not None:
+        record(old, new)
+    else:
+        ownership.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
+    rules = strategy(kind)
+    if server.admission.concerns(kind):
+        new = await server.admission.mutate(call, Operation.UPDATE, new, old)
+        rules.default(new)
+    errors = metadata_checks.check(kind, new["metadata"]) + metadata_checks.check_update(
+        new["metadata"], old["metadata"]
+    )
+    if not call.subresource or kind.custom is not None:
+        errors += _check(call, new, old)
+    if errors:
+        raise invalid_object(kind, call.name, errors)
+    await server.admission.validate(call, Operation.UPDATE, new, old)
+    return _finish(server, call, item, new, given_version)
+
+
+def _finish(server: ApiServer, call: Call, item: Item, new: Json, given_version: str | None) -> Item | None:
+    kind = call.kind
+    current = server.store.get(kind.table, call.key)
+    if current is not item:
+        if given_version or current is None:
+            raise conflict(kind, call.name)
+        return None
+    old = shown(kind, load(item))
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if new == old:
+        return item
+    if finished(new) and not call.dry_run:
+        return remove(server, kind, item, new)
+    return commit(server, call, new)
+
+
+def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+    """The proposed object with everything restored that this endpoint may not change, and its generation."""
+    metadata, before = new["metadata"], old["metadata"]
+    for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "name"):
+        if key in before:
+            metadata[key] = before[key]
+        else:
+            metadata.pop(key, None)
+    if "namespace" in before:
+        metadata["namespace"] = before["namespace"]
+    if not metadata.get("generateName") and before.get("generateName"):
+        metadata["generateName"] = before["generateName"]
+    rules = strategy(call.kind)
+    if not call.subresource:
+        rules.default(new)
+    new = prepare_update(server, call, new, old)
+    if rules.counts_generations and _spec_changed(call.kind, new, old):
+        new["metadata"]["generation"] = before.get("generation", 0) + 1
+    return new
+
+
+def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
+    if kind.custom is not None and not kind.custom.has_status(kind.version):
+        return any(new.get(key) != old.get(key) for key in {**new, **old} if key != "metadata")
+    return any(new.get(key) != old.get(key) for key in {**new, **old} if key not in ("metadata", "status"))
+
+
+def _preconditions(kind: Kind, old: Json, new: Json) -> None:
+    metadata, before = new["metadata"], old["metadata"]
+    name = before["name"]
+    version = metadata.get("resourceVersion")
+    if version and version != before["resourceVersion"]:
+        if not str(version).isdigit():
+            error = invalid(
+                "metadata.resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax'
+            )
+            raise invalid_object(kind, name, [error])
+        raise conflict(kind, name)
+    uid = metadata.get("uid")
+    if uid and uid != before["uid"]:
+        raise conflict(
+            kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+        )
+    if metadata.get("name") not in (None, name):
+        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    if kind.namespaced and metadata.get("namespace") not in (None, before.get("namespace")):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
