@@ -18,8 +18,14 @@ class Stored(Object, frozen=True):
 
     def plain(self) -> Json:
         """The object as plain data; fields outside metadata, spec and status are not kept."""
-        plain: Json = msgspec.to_builtins(self)
-        return {**plain, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        metadata = msgspec.json.decode(msgspec.json.encode(self.metadata))
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": metadata,
+            "spec": self.spec,
+            "status": self.status,
+        }
 
 
 @cache

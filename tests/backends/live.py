@@ -1,0 +1,105 @@
+"""A cluster with the schedulers' CRDs and running backends, for tests that look at what really is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import yaml
+
+from spinney.api.apiextensions import CustomResourceDefinition
+from spinney.api.meta import Json, Object
+from spinney.api.podgang import PodGang
+from spinney.backends.component import COMPONENT, BackendsConfig
+from spinney.backends.stored import stored
+from spinney.kube.client import Client, T
+from spinney.kube.clock import SystemClock
+from spinney.kube.errors import AlreadyExists
+from spinney.kube.host import Host
+from tests import data
+
+SCHEDULERS = ("kai", "koordinator", "volcano/v1.15.1")
+
+
+def definitions(*folders: str) -> list[Json]:
+    """The CustomResourceDefinitions of some folders of the shared data."""
+    found: list[Path] = []
+    for folder in folders:
+        found += sorted(path for path in data.path(f"crds/{folder}").glob("*.yaml") if "upcoming" not in path.name)
+    documents = [document for path in found for document in yaml.safe_load_all(path.read_text())]
+    return [document for document in documents if document]
+
+
+async def install(client: Client, documents: Iterable[Json]) -> None:
+    """Define kinds and wait until they are served; those that are there already are left alone."""
+    documents = list(documents)
+    for document in documents:
+        with suppress(AlreadyExists):
+            await client.create(CustomResourceDefinition, document)
+    for document in documents:
+        await until(client, CustomResourceDefinition, document["metadata"]["name"], "", _established)
+
+
+def _established(found: CustomResourceDefinition | None) -> bool:
+    conditions = found.status.conditions if found else ()
+    return any(condition.type == "Established" and condition.status == "True" for condition in conditions)
+
+
+async def until(
+    client: Client, kind: type[T], name: str, namespace: str, holds: Callable[[T | None], bool]
+) -> T | None:
+    """The object once something holds for it (None: once it is gone), by watching and not by asking again."""
+    async with asyncio.timeout(60):
+        while True:
+            listing = await client.list(kind, namespace, fields=f"metadata.name={name}")
+            found = listing.items[0] if listing.items else None
+            if holds(found):
+                return found
+            events = client.watch(
+                kind, namespace, resource_version=listing.resource_version, fields=f"metadata.name={name}"
+            )
+            async for event in events:
+                if event.object is not None and holds(None if event.type == "DELETED" else event.object):
+                    return None if event.type == "DELETED" else event.object
+
+
+async def told(client: Client, name: str, namespace: str, reason: str, generation: int = 0) -> PodGang:
+    """The gang once its backend gives a reason for it, for a generation at least."""
+
+    def holds(gang: PodGang | None) -> bool:
+        return any(
+            condition.type == "BackendReady"
+            and condition.reason == reason
+            and condition.observed_generation >= generation
+            for condition in (gang.status.conditions if gang else ())
+        )
+
+    gang = await until(client, PodGang, name, namespace, holds)
+    assert gang is not None
+    return gang
+
+
+async def owned(client: Client, kind: type[Object], gang: PodGang) -> list[Json]:
+    """The objects of a kind that belong to a gang, as plain data."""
+    listing = await client.list(stored(kind.resource), gang.namespace)
+    mine = [item for item in listing.items if any(owner.uid == gang.uid for owner in item.metadata.owner_references)]
+    return [item.plain() for item in mine]
+
+
+@asynccontextmanager
+async def running(client: Client, *only: str) -> AsyncIterator[Host]:
+    """Backends at work, all of them or some."""
+    host = Host(client, SystemClock(), [(COMPONENT, BackendsConfig(only=only))])
+    task = asyncio.create_task(host.run())
+    waiting = asyncio.create_task(host.ready.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        yield host
+    finally:
+        for each in (task, waiting):
+            each.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)

@@ -1,0 +1,166 @@
+"""Backends on an API server: what they write is accepted, kept, told and taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api import kai, koordinator, scheduling, volcano
+from spinney.api.meta import Object
+from spinney.api.podgang import PodGang
+from spinney.backends.stored import stored
+from spinney.kube.conditions import find
+from tests import make, worlds
+from tests.backends import live
+
+GROUPS: dict[str, type[Object]] = {
+    "kai": kai.PodGroup,
+    "default": scheduling.WorkloadV1alpha1,
+    "koordinator": koordinator.PodGroup,
+    "volcano": volcano.PodGroup,
+}
+
+
+@pytest.fixture
+async def ready(cluster: worlds.Cluster) -> worlds.Cluster:
+    """A cluster that has the CRDs of Grove and of every scheduler."""
+    await live.install(cluster.client(), live.definitions("grove", *live.SCHEDULERS))
+    return cluster
+
+
+def training(backend: str, namespace: str, name: str = "train-0") -> make.GangBuilder:
+    """The gang of the contract's example, for a backend."""
+    gang = make.gang(name, namespace).backend(backend).group("master", 1).group("workers", 3, pods=4)
+    for assigned in ("uid", "generation"):
+        del gang.object["metadata"][assigned]
+    return gang
+
+
+@pytest.mark.parametrize("backend", GROUPS)
+async def test_a_gang_gets_its_schedulers_objects_and_is_told_so(ready: worlds.Cluster, backend: str) -> None:
+    """Objects owned by the gang, BackendReady for its generation, and a phase, which the CRD requires."""
+    client, namespace = ready.client(), await ready.namespace()
+    async with live.running(client, backend):
+        await client.create(PodGang, training(backend, namespace).build(), namespace)
+        gang = await live.told(client, "train-0", namespace, "Synced", 1)
+    objects = await live.owned(client, GROUPS[backend], gang)
+    assert len(objects) == (2 if backend == "koordinator" else 1)
+    assert all(found["metadata"]["labels"]["grove.io/scheduler-backend"] == backend for found in objects)
+    assert gang.status.phase == "Pending"
+
+
+async def test_yunikorn_is_ready_at_once(ready: worlds.Cluster) -> None:
+    """It has no objects: the gang is in its pods."""
+    client, namespace = ready.client(), await ready.namespace()
+    async with live.running(client, "yunikorn"):
+        await client.create(PodGang, training("yunikorn", namespace).build(), namespace)
+        await live.told(client, "train-0", namespace, "Synced", 1)
+
+
+@pytest.mark.parametrize("backend", GROUPS)
+async def test_a_change_is_followed_and_a_restart_writes_nothing(ready: worlds.Cluster, backend: str) -> None:
+    """Switched off and on again, a backend catches up; once all is as it should be it makes no write at all."""
+    client, namespace = ready.client(), await ready.namespace()
+    async with live.running(client, backend):
+        await client.create(PodGang, training(backend, namespace).build(), namespace)
+        await live.told(client, "train-0", namespace, "Synced", 1)
+    patch = {"spec": {"podgroups": training(backend, namespace).group("extra", 2).object["spec"]["podgroups"]}}
+    await client.patch(PodGang, "train-0", namespace, patch)
+    async with live.running(client, backend):
+        gang = await live.told(client, "train-0", namespace, "Synced", 2)
+    total = sum(_minimum(found) for found in await live.owned(client, GROUPS[backend], gang))
+    assert total == 6
+    async with live.running(client, backend) as host:
+        # Another gang shows that the restarted backend has been through all that was there.
+        await client.create(PodGang, training(backend, namespace, "later-0").build(), namespace)
+        await live.told(client, "later-0", namespace, "Synced", 1)
+        written = host.runtimes["backends"].client.writes
+        assert [name for _, _, name in written.by_object if "train" in name] == []
+
+
+def _minimum(found: dict[str, dict[str, object]]) -> int:
+    spec = found["spec"]
+    if "podGroups" in spec:
+        return int(spec["podGroups"][0]["policy"]["gang"]["minCount"])  # type: ignore[index]  # plain data
+    return int(str(spec["minMember"]))
+
+
+async def test_fields_of_others_survive(ready: worlds.Cluster) -> None:
+    """Volcano's status lies on the object itself, KAI's marks in its spec: our patches leave both alone."""
+    client, namespace = ready.client(), await ready.namespace()
+    async with live.running(client, "volcano"):
+        await client.create(PodGang, training("volcano", namespace).build(), namespace)
+        await live.told(client, "train-0", namespace, "Synced", 1)
+        condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/4 fit"}
+        status = {"phase": "Inqueue", "conditions": [{**condition, "transitionID": "1"}]}
+        await client.patch(volcano.PodGroup.resource, "train-0", namespace, {"status": status})
+        patch = {"spec": {"priorityClassName": "high"}}
+        await client.patch(PodGang, "train-0", namespace, patch)
+        gang = await live.told(client, "train-0", namespace, "Synced", 2)
+        told = find(gang.status.conditions, "BackendReady")
+        assert told is not None
+        assert told.message == "NotEnoughResources: 3/4 fit"
+    (group,) = await live.owned(client, volcano.PodGroup, gang)
+    assert (group["status"]["phase"], group["spec"]["priorityClassName"]) == ("Inqueue", "high")
+
+
+async def test_a_name_that_is_taken_is_not_fought_over(ready: worlds.Cluster) -> None:
+    """An object of the wanted name that is not ours is left alone, and the gang says whose it is."""
+    client, namespace = ready.client(), await ready.namespace()
+    foreign = {"metadata": {"name": "train-0"}, "spec": {"minMember": 1}}
+    await client.create(volcano.PodGroup.resource, foreign, namespace)
+    async with live.running(client, "volcano"):
+        await client.create(PodGang, training("volcano", namespace).build(), namespace)
+        gang = await live.told(client, "train-0", namespace, "NameTaken", 1)
+    told = find(gang.status.conditions, "BackendReady")
+    assert told is not None
+    assert "PodGroup train-0 exists and belongs to nobody" in told.message
+
+
+async def test_what_a_scheduler_cannot_express_holds_the_gang_unless_it_opted_in(ready: worlds.Cluster) -> None:
+    """Fail closed: nothing is written; with the annotation the loss is recorded instead."""
+    client, namespace = ready.client(), await ready.namespace()
+    strict = training("default", namespace).packed(required="rack")
+    relaxed = (
+        training("default", namespace).packed(required="rack").annotate("grove.io/allow-scheduler-downgrade", "true")
+    )
+    relaxed.object["metadata"]["name"] = "relaxed-0"
+    async with live.running(client, "default"):
+        await client.create(PodGang, strict.build(), namespace)
+        await client.create(PodGang, relaxed.build(), namespace)
+        held = await live.told(client, "train-0", namespace, "NotExpressible", 1)
+        gang = await live.told(client, "relaxed-0", namespace, "Synced", 1)
+    assert await live.owned(client, scheduling.WorkloadV1alpha1, held) == []
+    downgraded = find(gang.status.conditions, "Downgraded")
+    assert downgraded is not None
+    assert "'rack' asks for required topology for the gang" in downgraded.message
+
+
+async def test_conditions_of_others_are_kept(ready: worlds.Cluster) -> None:
+    """The list is atomic, so it is written whole and on the version it was read from."""
+    client, namespace = ready.client(), await ready.namespace()
+    created = await client.create(PodGang, training("kai", namespace).build(), namespace)
+    initialized = {
+        "type": "Initialized",
+        "status": "True",
+        "reason": "PodGangPodsCreated",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = {"phase": "Starting", "conditions": [initialized]}
+    await client.patch(PodGang, created.name, namespace, {"status": status}, subresource="status")
+    async with live.running(client, "kai"):
+        gang = await live.told(client, "train-0", namespace, "Synced", 1)
+    assert [condition.type for condition in gang.status.conditions] == ["Initialized", "BackendReady"]
+    assert gang.status.phase == "Starting"
+
+
+async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster) -> None:
+    """They are owned by the gang, so the garbage collector follows."""
+    client, namespace = ready.client(), await ready.namespace()
+    async with live.running(client, "kai"):
+        await client.create(PodGang, training("kai", namespace).build(), namespace)
+        gang = await live.told(client, "train-0", namespace, "Synced", 1)
+        (group,) = await live.owned(client, kai.PodGroup, gang)
+        await client.delete(PodGang, "train-0", namespace)
+        kind = stored(kai.PodGroup.resource)
+        await live.until(client, kind, group["metadata"]["name"], namespace, lambda found: found is None)
