@@ -40,6 +40,7 @@ COMPONENT = Component(
     name="backends",
     summary="Turns every PodGang into the objects of the scheduler that places it.",
     run=run,
+    settings=BackendsConfig,
     rules=(
         Rule(("scheduler.grove.io",), ("podgangs",), _READ),
         Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),

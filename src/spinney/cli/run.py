@@ -41,6 +41,7 @@ Examples:
 @click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
 @click.option("--namespace", "-n", default="", help="For leases and certificates. Default: that of the context.")
 @click.option("--config", "configs", multiple=True, metavar="[COMPONENT=]FILE", help="A component's configuration.")
+@click.option("--only", default="", metavar="NAMES", help="Of backends, only these: --only kai,volcano.")
 @click.option("--webhook-url", default="", help="Register webhooks by this https URL instead of by a Service.")
 @click.option("--webhook-listen", default="", metavar="HOST:PORT", help="Where to serve webhooks.")
 @click.option("--webhook-cert", default="", metavar="FILE", help="Serve with this certificate instead of our own.")
@@ -65,6 +66,7 @@ def run(  # one name per option
     context: str,
     namespace: str,
     configs: tuple[str, ...],
+    only: str,
     webhook_url: str,
     webhook_listen: str,
     webhook_cert: str,
@@ -80,6 +82,8 @@ def run(  # one name per option
     """Run components until Ctrl-C."""
     loaded = [load(name) for name in dict.fromkeys(components)]
     configured = list(zip(loaded, _configurations(loaded, configs), strict=True))
+    if only:
+        configured = [(component, _narrowed(config, only)) for component, config in configured]
     webhooks = WebhookOptions(
         url=_https(webhook_url),
         listen=parse_address(webhook_listen, "--webhook-listen") if webhook_listen else None,
@@ -171,6 +175,13 @@ def _configurations(components: list[Component], configs: tuple[str, ...]) -> li
     if unknown:
         raise click.BadParameter(f"{', '.join(sorted(unknown))}: not among the components", param_hint="--config")
     return [_configuration(component, files.get(component.name, "")) for component in components]
+
+
+def _narrowed(config: Any, only: str) -> Any:
+    """The configuration with only some parts of its component switched on, where it has parts."""
+    if config is None or "only" not in type(config).__struct_fields__:
+        return config
+    return msgspec.structs.replace(config, only=tuple(filter(None, only.split(","))))
 
 
 def _configuration(component: Component, file: str) -> Any:
