@@ -68,12 +68,19 @@ class EnvVar(Struct, frozen=True):
     value_from: EnvSource | None = None
 
 
+class OptionalReference(Struct, frozen=True):
+    """A ConfigMap or a Secret that the pod may be able to do without."""
+
+    name: str = ""
+    optional: bool = False
+
+
 class EnvFrom(Struct, frozen=True):
     """A ConfigMap or Secret whose keys all become variables."""
 
     prefix: str = ""
-    config_map_ref: KeyRef | None = None
-    secret_ref: KeyRef | None = None
+    config_map_ref: OptionalReference | None = None
+    secret_ref: OptionalReference | None = None
 
 
 class VolumeMount(Struct, frozen=True):
@@ -109,13 +116,6 @@ class ClaimVolume(Struct, frozen=True):
     read_only: bool = False
 
 
-class ConfigMapVolume(Struct, frozen=True):
-    """A ConfigMap as a volume."""
-
-    name: str = ""
-    optional: bool = False
-
-
 class SecretVolume(Struct, frozen=True):
     """A Secret as a volume."""
 
@@ -147,7 +147,7 @@ class Volume(Struct, frozen=True):
 
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
-    config_map: ConfigMapVolume | None = None
+    config_map: OptionalReference | None = None
     secret: SecretVolume | None = None
     ephemeral: EphemeralVolume | None = None
     csi: CsiVolume | None = None
