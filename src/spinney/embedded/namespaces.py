@@ -36,7 +36,7 @@ class NamespaceKeeper:
             self._terminating.add(event.new.name)
             self._later()
         elif event.old is None:
-            asyncio.get_running_loop().call_soon(self._server.add_default_account, event.new.name)
+            self._server.add_default_account(event.new.name)
 
     def _later(self) -> None:
         if not self._scheduled:

@@ -9,6 +9,7 @@ from spinney.embedded import custom, deletion, discovery, reads, subresources, w
 from spinney.embedded.admission import Admission
 from spinney.embedded.calls import ANONYMOUS, Call, split_path, verb_of
 from spinney.embedded.conversion import load
+from spinney.embedded.credentials import Tokens, account_user
 from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, too_large
 from spinney.embedded.gc import Collector
 from spinney.embedded.kinds import Kind, Kinds
@@ -49,7 +50,8 @@ class ApiServer:
         self._namespaces = NamespaceKeeper(self)
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
-        self._addresses = 0
+        self.tokens = Tokens(bytes.fromhex(chance.uid().replace("-", "")) * 2)
+        self._addresses = 1
         self._node_ports = 0
         self.store.listeners.append(self._follow)
 
@@ -132,6 +134,21 @@ class ApiServer:
         found = self.discovery.answer(request)
         return found if found is not None else NOT_FOUND
 
+    def end_watches(self) -> None:
+        """End every watch, as a server that goes away does."""
+        for each in tuple(self.watches):
+            each.end()
+
+    def user_of_token(self, token: str) -> User:
+        """The service account that a token speaks for; a bad token is refused."""
+        claims = self.tokens.claims(token, self.clock.now())
+        if claims is not None:
+            _, _, namespace, name = claims["sub"].split(":")
+            account = self.store.get("/serviceaccounts", f"{namespace}/{name}")
+            if account is not None and account.uid == claims["kubernetes.io"]["serviceaccount"]["uid"]:
+                return account_user(namespace, name, account.uid)
+        raise Refusal(401, "Unauthorized", "Unauthorized")
+
     def timestamp(self) -> str:
         """Now, as `metav1.Time` writes it."""
         return self.clock.now().strftime(deletion.FORMAT)
@@ -167,7 +184,19 @@ class ApiServer:
         return self._tables.get(table)
 
     def add_default_account(self, namespace: str) -> None:
-        """Give a namespace its default service account and its copy of the cluster's certificate."""
+        """Give a namespace its default service account."""
+        if self.store.get("/serviceaccounts", f"{namespace}/default") is not None:
+            return
+        kind = self.kind_of_table("/serviceaccounts")
+        assert kind is not None
+        metadata = {
+            "name": "default",
+            "namespace": namespace,
+            "uid": self.chance.uid(),
+            "creationTimestamp": self.timestamp(),
+        }
+        document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        self.store.put(kind.table, f"{namespace}/default", document, {})
 
     def default_storage_class(self) -> str:
         """The class that claims without one get."""
