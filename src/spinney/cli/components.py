@@ -16,6 +16,7 @@ COMPONENTS: dict[str, str] = {
     "queue-controller": "spinney.services.queues:COMPONENT",
     "admission": "spinney.services.admission.component:COMPONENT",
     "node-scale-adjuster": "spinney.services.nodescale:COMPONENT",
+    "scheduler": "spinney.scheduler.service.component:COMPONENT",
     "binder": "spinney.services.binder.component:COMPONENT",
 }
 

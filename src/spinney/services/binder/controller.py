@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import structlog
 
 from spinney.api import labels
+from spinney.api.bindrequests import decision_of, is_final, is_for, retries
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
@@ -17,7 +18,6 @@ from spinney.kube.errors import ApiError, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.services.binder.bind import Bind, BindError, Step, carry_out
-from spinney.services.binder.requests import decision_of, is_final, is_for, retries
 
 _log = structlog.get_logger("spinney.binder")
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from spinney.api import labels
+from spinney.api.bindrequests import is_final
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
@@ -17,7 +18,6 @@ from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.kube.waiting import Waiting
 from spinney.services.binder.bind import Bind, BindError
-from spinney.services.binder.requests import is_final
 from spinney.services.reservation import ReservationSettings, groups_of, reservation_name, reservation_pod
 
 _BY_GPU_GROUP = "binder/gpu-group"

@@ -21,9 +21,12 @@ def retries(request: BindRequest) -> int:
 
 def is_final(request: BindRequest) -> bool:
     """Whether a request needs no more work: done, or failed as often as it may."""
-    if request.status.phase == "Failed":
-        return request.status.failed_attempts >= max(retries(request), 1)
-    return request.status.phase == "Succeeded"
+    return has_failed(request) or request.status.phase == "Succeeded"
+
+
+def has_failed(request: BindRequest) -> bool:
+    """Whether the binder has given a request up."""
+    return request.status.phase == "Failed" and request.status.failed_attempts >= max(retries(request), 1)
 
 
 def is_for(request: BindRequest, pod: Pod) -> bool:

@@ -1,0 +1,37 @@
+"""`spinney run scheduler`."""
+
+from __future__ import annotations
+
+from spinney.kube.clock import LoopClock
+from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.scheduler.config import Config
+from spinney.scheduler.service.feed import Shard
+from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
+
+_READ = ("get", "list", "watch")
+
+
+async def run(runtime: Runtime, config: object = None) -> None:
+    """Schedule until cancelled."""
+    # Virtual time knows no threads: its clock follows the loop, and so does the plan.
+    think = think_inline if isinstance(runtime.clock, LoopClock) else think_in_thread
+    await Scheduler(runtime, Shard(), Config(), think).run()
+
+
+COMPONENT = Component(
+    name="scheduler",
+    summary="Decides which gangs run where, and which have to make room.",
+    run=run,
+    rules=(
+        Rule(("",), ("pods", "nodes"), _READ),
+        Rule(("",), ("pods/status",), ("patch",)),
+        Rule(("",), ("pods/eviction",), ("create",)),
+        Rule(("",), ("events",), ("create", "patch")),
+        Rule(("scheduling.k8s.io",), ("priorityclasses",), _READ),
+        Rule(("kai.scheduler",), ("topologies",), _READ),
+        Rule(("scheduling.run.ai",), ("podgroups",), (*_READ, "patch")),
+        Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
+        Rule(("scheduling.run.ai",), ("queues",), _READ),
+        Rule(("scheduling.run.ai",), ("bindrequests",), (*_READ, "create", "delete")),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Keeps the state current: watch events mark what changed, and between cycles just that is described anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinney.api import labels
+from spinney.api.bindrequests import has_failed, is_for
+from spinney.api.core import Node, Pod
+from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
+from spinney.api.meta import Object
+from spinney.api.scheduling import PriorityClass
+from spinney.kube.cache import Cache, Change, Key
+from spinney.kube.clock import Clock
+from spinney.kube.runtime import Runtime
+from spinney.scheduler import intake
+from spinney.scheduler import status as st
+from spinney.scheduler.state import State
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which nodes, queues and groups are ours: those with the pool's label, or for an empty pool those without one."""
+
+    scheduler_name: str = labels.KAI_SCHEDULER
+    pool_label: str = labels.NODE_POOL
+    pool: str = ""
+
+    def holds(self, found: Object) -> bool:
+        """Whether an object belongs to the shard."""
+        return found.metadata.labels.get(self.pool_label, "") == self.pool
+
+
+@dataclass
+class Intentions:
+    """What has been decided but cannot be seen yet: it counts until a watch event tells, or the write failed."""
+
+    # By pod; the request that was written, or is being written.
+    binds: dict[Key, BindRequest] = field(default_factory=dict)
+    # UIDs of evicted pods.
+    evictions: set[str] = field(default_factory=set)
+
+
+class Feed:
+    """Watches everything the state is made of; `changed` is called on every event that may matter."""
+
+    def __init__(self, runtime: Runtime, state: State, shard: Shard, changed: Callable[[], None]) -> None:
+        self.state = state
+        self.shard = shard
+        self.intentions = Intentions()
+        self._clock: Clock = runtime.clock
+        self._changed = changed
+        caches = runtime.caches
+        self.topologies = caches.of(Topology)
+        self.classes = caches.of(PriorityClass)
+        self.queues = caches.of(Queue)
+        self.nodes = caches.of(Node)
+        self.groups = caches.of(PodGroup)
+        self.requests = caches.of(BindRequest)
+        self.pods = caches.of(Pod)
+        self._uids: dict[Key, str] = {}
+        self._dirty: dict[str, dict[Key, None]] = {}
+        self._watch("topology", self.topologies)
+        self._watch("class", self.classes)
+        self._watch("queue", self.queues)
+        self._watch("node", self.nodes)
+        self._watch("group", self.groups)
+        self._watch("pod", self.pods)
+        self.requests.on_change(self._request_changed)
+
+    def _watch(self, kind: str, cache: Cache[Any]) -> None:
+        self._dirty[kind] = {}
+
+        def changed(change: Change[Any]) -> None:
+            self.mark(kind, (change.object.namespace, change.object.name))
+
+        cache.on_change(changed)
+
+    def _request_changed(self, change: Change[BindRequest]) -> None:
+        request = change.object
+        self.mark("pod", (request.namespace, request.spec.pod_name))
+
+    def mark(self, kind: str, key: Key) -> None:
+        """Describe an object anew before the next cycle."""
+        self._dirty[kind][key] = None
+        self._changed()
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        for cache in (self.topologies, self.classes, self.queues, self.nodes, self.groups, self.requests, self.pods):
+            await cache.synced()
+
+    def apply(self) -> None:
+        """Bring the state up to date with every event so far."""
+        if self._take("class") or self._dirty["topology"]:
+            # Priorities and level names are worked into the descriptions of groups.
+            self._dirty["group"].update(((group.namespace, group.name), None) for group in self.groups)
+        for key in self._take("topology"):
+            self._topology(key[1])
+        for key in self._take("queue"):
+            self._queue(key[1])
+        for key in self._take("node"):
+            self._node(key[1])
+        for key in self._take("group"):
+            self._group(key)
+        for key in self._take("pod"):
+            self._pod(key)
+
+    def _take(self, kind: str) -> list[Key]:
+        found = list(self._dirty[kind])
+        self._dirty[kind].clear()
+        return found
+
+    def _topology(self, name: str) -> None:
+        topology = self.topologies.get(name)
+        if topology is None:
+            self.state.drop_topology(name)
+        else:
+            self.state.set_topology(intake.topology_spec(topology))
+
+    def _queue(self, name: str) -> None:
+        queue = self.queues.get(name)
+        if queue is None or not self.shard.holds(queue):
+            self.state.drop_queue(name)
+        else:
+            self.state.set_queue(intake.queue_spec(queue))
+
+    def _node(self, name: str) -> None:
+        node = self.nodes.get(name)
+        if node is None or not self.shard.holds(node):
+            self.state.drop_node(name)
+        else:
+            self.state.set_node(intake.node_spec(node))
+
+    def _group(self, key: Key) -> None:
+        group = self.groups.get(key[1], key[0])
+        if group is None or not self.shard.holds(group):
+            self.state.drop_job(intake.job_key(*key))
+        else:
+            self.state.set_job(intake.job_spec(group, self.classes, self.state.topologies))
+
+    def _pod(self, key: Key) -> None:
+        pod = self.pods.get(key[1], key[0])
+        known = self._uids.get(key)
+        if known is not None and (pod is None or pod.uid != known):
+            self.state.drop_task(known)
+            self._forget(key, known)
+        if pod is None:
+            return
+        ours = pod.spec.scheduler_name == self.shard.scheduler_name
+        if not ours and not pod.spec.node_name:
+            return
+        self._uids[key] = pod.uid
+        request = self._request_for(key, pod)
+        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else "")
+        if pod.uid in self.intentions.evictions:
+            spec = intake.leaving(spec)
+        if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
+            self.state.drop_task(pod.uid)
+            return
+        self.state.set_task(spec)
+
+    def _request_for(self, key: Key, pod: Pod) -> BindRequest | None:
+        """The bind that is under way for a pod: the one that can be seen, else the one we are about to write."""
+        if pod.metadata.deletion_timestamp is not None:
+            self._forget(key, pod.uid)
+            return None
+        if pod.spec.node_name:
+            self.intentions.binds.pop(key, None)
+            return None
+        seen = self.requests.get(key[1], key[0])
+        if seen is not None and is_for(seen, pod):
+            self.intentions.binds.pop(key, None)
+            return None if has_failed(seen) else seen
+        return self.intentions.binds.get(key)
+
+    def _forget(self, key: Key, uid: str) -> None:
+        self.intentions.binds.pop(key, None)
+        self.intentions.evictions.discard(uid)

@@ -1,0 +1,186 @@
+"""Carries a plan out: bind requests for whole gangs, evictions through the eviction API."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest, PodGroup
+from spinney.api.meta import Json, convert
+from spinney.api.owners import reference
+from spinney.kube.cache import Key
+from spinney.kube.client import Client
+from spinney.kube.errors import AlreadyExists, ApiError, ConnectionLost, NotFound, TooManyRequests
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Runtime
+from spinney.scheduler.service.feed import Feed
+
+_log = structlog.get_logger("spinney.scheduler")
+
+# How often the binder tries a bind again before it gives up.
+_BACKOFF_LIMIT = 3
+_MOST_AT_ONCE = 128
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One pod of a decision: where it goes and what it gets."""
+
+    pod: Key
+    node: str
+    gpu_groups: tuple[str, ...] = ()
+    gpu_count: int = 0
+    gpu_portion: float = 0.0
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """One pod that has to go, and for whom."""
+
+    pod: Key
+    action: str
+    message: str
+    for_group: Key | None = None
+
+
+class Writes:
+    """Everything the scheduler writes. A write that fails is taken back in the state by describing the pod anew."""
+
+    def __init__(self, runtime: Runtime, feed: Feed) -> None:
+        self._client: Client = runtime.client
+        self._feed = feed
+        self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._events = Recorder(runtime.client, runtime.clock, feed.shard.scheduler_name)
+
+    def intend(self, placements: list[Placement]) -> list[Json]:
+        """The requests of one decision; from now on the state counts them as placed."""
+        decision = self._client.chance.uid()
+        bodies = []
+        for placement in placements:
+            pod = self._feed.pods.get(placement.pod[1], placement.pod[0])
+            if pod is None:
+                return []
+            bodies.append(_bind_request(pod, placement, decision, len(placements), self._feed))
+        for placement, body in zip(placements, bodies, strict=True):
+            self._feed.intentions.binds[placement.pod] = convert(BindRequest, body)
+            self._feed.mark("pod", placement.pod)
+        return bodies
+
+    async def bind(self, bodies: list[Json]) -> None:
+        """Write all requests of a decision, or none: where one cannot be written the others are taken back."""
+        written = await asyncio.gather(*(self._create(body) for body in bodies))
+        if all(written):
+            return
+        await asyncio.gather(*(self._withdraw(body) for body, done in zip(bodies, written, strict=True) if done))
+        for body in bodies:
+            key = (body["metadata"]["namespace"], body["metadata"]["name"])
+            self._feed.intentions.binds.pop(key, None)
+            self._feed.mark("pod", key)
+
+    async def _create(self, body: Json) -> bool:
+        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+        async with self._slots:
+            try:
+                await self._remove_leftover(namespace, name, body)
+                await self._client.create(BindRequest, body, namespace)
+            except AlreadyExists:
+                _log.info("bindrequest.exists", namespace=namespace, name=name)
+                return False
+            except (ApiError, ConnectionLost) as error:
+                _log.warning("bindrequest.failed", namespace=namespace, name=name, error=str(error))
+                return False
+        return True
+
+    async def _remove_leftover(self, namespace: str, name: str, body: Json) -> None:
+        """A request for an older pod of the same name, or one that was given up, makes room for the new one."""
+        old = self._feed.requests.get(name, namespace)
+        if old is None:
+            return
+        try:
+            await self._client.delete(BindRequest, name, namespace, uid=old.uid)
+        except NotFound:
+            return
+
+    async def _withdraw(self, body: Json) -> None:
+        try:
+            await self._client.delete(BindRequest, body["metadata"]["name"], body["metadata"]["namespace"])
+        except (NotFound, ConnectionLost):
+            return
+
+    async def evict(self, evictions: list[Eviction]) -> bool:
+        """Evict pods one after the other; the first refusal stops the rest, which keep running."""
+        for number, eviction in enumerate(evictions):
+            if await self._evict(eviction):
+                continue
+            for spared in evictions[number:]:
+                self._spare(spared)
+            return False
+        return True
+
+    async def _evict(self, eviction: Eviction) -> bool:
+        namespace, name = eviction.pod
+        pod = self._feed.pods.get(name, namespace)
+        if pod is None:
+            return True
+        body: Json = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        try:
+            await self._client.post(Pod, name, namespace, "eviction", body)
+        except NotFound:
+            return True
+        except TooManyRequests as error:
+            self._events.event(pod, "Normal", "EvictionRefused", f"a disruption budget keeps the pod: {error}")
+            return False
+        except (ApiError, ConnectionLost) as error:
+            _log.warning("eviction.failed", namespace=namespace, name=name, error=str(error))
+            return False
+        group = self._feed.groups.get(pod.metadata.annotations.get(labels.POD_GROUP, ""), namespace)
+        if group is not None:
+            self._events.event(group, "Normal", "Evict", eviction.message)
+        return True
+
+    def _spare(self, eviction: Eviction) -> None:
+        pod = self._feed.pods.get(eviction.pod[1], eviction.pod[0])
+        if pod is not None:
+            self._feed.intentions.evictions.discard(pod.uid)
+            self._feed.mark("pod", eviction.pod)
+
+    async def annotate(self, group: PodGroup, annotations: dict[str, str | None]) -> None:
+        """Write down when a group started, was evicted or fell below its minimum."""
+        try:
+            await self._client.patch(PodGroup, group.name, group.namespace, {"metadata": {"annotations": annotations}})
+        except (NotFound, ConnectionLost) as error:
+            _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
+
+
+def _bind_request(pod: Pod, placement: Placement, decision: str, members: int, feed: Feed) -> Json:
+    found = {labels.BIND_SELECTED_NODE: placement.node}
+    if feed.shard.pool:
+        found[feed.shard.pool_label] = feed.shard.pool
+    spec: Json = {
+        "podName": pod.name,
+        "selectedNode": placement.node,
+        "receivedResourceType": "Fraction" if placement.gpu_groups else "Regular",
+        "receivedGPU": {"count": placement.gpu_count, "portion": f"{placement.gpu_portion:.2f}"},
+        "backoffLimit": _BACKOFF_LIMIT,
+    }
+    if placement.gpu_groups:
+        spec["selectedGPUGroups"] = list(placement.gpu_groups)
+    return {
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "labels": found,
+            "annotations": {labels.DECISION: decision, labels.DECISION_MEMBERS: str(members)},
+            "ownerReferences": [reference(pod)],
+        },
+        "spec": spec,
+    }
