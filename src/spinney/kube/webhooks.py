@@ -97,10 +97,10 @@ class WebhookServer:
     async def serve(self, host: str, port: int, started: Callable[[int], None] = lambda _: None) -> None:
         """Serve until cancelled; `started` is told the port."""
         # No router: one dictionary is enough, and faster.
-        runner = web.ServerRunner(web.Server(self._answer, access_log=None))
+        runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=5)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, host, port, ssl_context=self._tls, shutdown_timeout=5)
+            site = web.TCPSite(runner, host, port, ssl_context=self._tls)
             await site.start()
             started(runner.addresses[0][1])
             await asyncio.Event().wait()
