@@ -78,15 +78,20 @@ async def serve_webhooks(host: Host, components: list[Component], options: Webho
     )
     address = webhook_address(options)
     async with asyncio.TaskGroup() as tasks:
+        started = asyncio.Event()
         if options.supplied is None:
+            await registration.certify()
+            tasks.create_task(server.serve(address.host, address.port, lambda _: started.set()))
+            await started.wait()
             await registration.refresh()
             tasks.create_task(registration.run())
         else:
             used = options.supplied.read()
             server.use(used[0], used[1])
+            tasks.create_task(server.serve(address.host, address.port, lambda _: started.set()))
+            await started.wait()
             await registration.register(used[2])
             tasks.create_task(_follow(options.supplied, used, server, registration))
-        tasks.create_task(server.serve(address.host, address.port))
 
 
 async def _follow(

@@ -95,7 +95,7 @@ class WebhookServer:
         load_certificate(self._tls, certificate, key)
 
     async def serve(self, host: str, port: int, started: Callable[[int], None] = lambda _: None) -> None:
-        """Serve until cancelled; `started` is told the port."""
+        """Serve until cancelled; `started` is told the port once connections are taken."""
         # No router: one dictionary is enough, and faster.
         runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=5)
         await runner.setup()
@@ -158,11 +158,16 @@ class Registration:
 
     async def refresh(self) -> None:
         """Bring certificate, server and registrations up to date; writes only what is not."""
+        bundle = await self.certify()
+        await self.register(bundle.trusted)
+
+    async def certify(self) -> Bundle:
+        """Give the server a certificate; it must serve before it is registered, or requests fail in between."""
         bundle = await self._bundle()
         if bundle != self._served:
             self._server.use(bundle.certificate, bundle.key)
             self._served = bundle
-        await self.register(bundle.trusted)
+        return bundle
 
     async def register(self, trusted: str) -> None:
         """Write the webhook configurations, unless they are as they should be."""

@@ -1,0 +1,408 @@
+"""The runtime's promises, on the embedded cluster and on the real control plane alike."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from spinney.api.core import ConfigMap
+from spinney.api.meta import Json
+from spinney.kube.cache import Cache, Caches, Change
+from spinney.kube.client import Client, Patch
+from spinney.kube.clock import SystemClock
+from spinney.kube.config import find_server
+from spinney.kube.controller import Controller, Key, run_controllers
+from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from spinney.kube.events import Recorder
+from spinney.kube.host import Host
+from spinney.kube.https import connect
+from spinney.kube.leader import Election, LeaseLost, NotLeader, Timing
+from spinney.kube.manifests import manifests
+from spinney.kube.retry import Backoff
+from spinney.kube.runtime import Component, Rule, Runtime, Webhook
+from spinney.kube.webhooks import Registration, WebhookServer, allow, deny
+from tests.kube.unreliable import Unreliable
+from tests.worlds import Cluster
+
+QUICK = Timing(duration=1.5, renew_deadline=1.0, retry_period=0.1)
+
+
+def config(name: str, **data: str) -> Json:
+    return {"metadata": {"name": name}, "data": data}
+
+
+def wired(cluster: Cluster) -> tuple[Unreliable, Client]:
+    """A client over a wire that can misbehave."""
+    wire = Unreliable(cluster.transport())
+    return wire, Client(wire, backoff=Backoff(first=0.01, longest=0.1))
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that other tasks bring about."""
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110  # the world outside sets no event of ours
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(*work: Awaitable[None]) -> AsyncIterator[None]:
+    """Tasks for as long as the block lasts."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in reversed(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def watching(client: Client, namespace: str) -> AsyncIterator[tuple[Cache[ConfigMap], list[str]]]:
+    """A cache of a namespace's config maps that we made, and what it tells."""
+    caches = Caches(client)
+    cache = caches.of(ConfigMap, namespace=namespace)
+    told: list[str] = []
+
+    def tell(change: Change[ConfigMap]) -> None:
+        # A controller of the real control plane puts one of its own into every namespace.
+        if not change.object.name.startswith("kube-"):
+            told.append(f"-{change.object.name}" if change.new is None else f"{change.new.name}={change.new.data['x']}")
+
+    cache.on_change(tell)
+    async with running(caches.run()):
+        async with asyncio.timeout(30):
+            await cache.synced()
+        yield cache, told
+
+
+async def test_the_verbs(cluster: Cluster) -> None:
+    """Create, read, list in pages, patch, delete; what is not there or already there is said so."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    made = await client.create(ConfigMap, config("a", x="1"), namespace)
+    assert (made.name, made.data) == ("a", {"x": "1"})
+    with pytest.raises(AlreadyExists):
+        await client.create(ConfigMap, config("a"), namespace)
+    for name in "bcd":
+        await client.create(ConfigMap, config(name, x="1"), namespace, dry_run=name == "d")
+    listing = await client.list(ConfigMap, namespace, page=1)
+    assert [found.name for found in listing.items if len(found.name) == 1] == ["a", "b", "c"]
+    patched = await client.patch(ConfigMap, "a", namespace, {"data": {"y": "2"}})
+    assert patched.data == {"x": "1", "y": "2"}
+    await client.patch(ConfigMap, "e", namespace, config("e", x="1"), kind=Patch.APPLY)
+    await client.delete(ConfigMap, "a", namespace, uid=made.uid)
+    with pytest.raises(NotFound):
+        await client.get(ConfigMap, "a", namespace)
+    with pytest.raises(Conflict):
+        await client.delete(ConfigMap, "b", namespace, uid=made.uid)
+
+
+async def test_a_conflict(cluster: Cluster) -> None:
+    """A patch with the version of an older state is refused."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    made = await client.create(ConfigMap, config("a", x="1"), namespace)
+    await client.patch(ConfigMap, "a", namespace, {"data": {"x": "2"}})
+    stale = {"metadata": {"resourceVersion": made.metadata.resource_version}, "data": {"x": "3"}}
+    with pytest.raises(Conflict):
+        await client.patch(ConfigMap, "a", namespace, stale)
+
+
+async def test_a_watch_that_is_cut(cluster: Cluster) -> None:
+    """Nothing is missed and nothing told twice, however often the watch breaks."""
+    wire, client = wired(cluster)
+    namespace = await cluster.namespace()
+    await client.create(ConfigMap, config("a", x="0"), namespace)
+    async with watching(client, namespace) as (_, told):
+        for x in range(1, 6):
+            wire.cut()
+            await client.patch(ConfigMap, "a", namespace, {"data": {"x": str(x)}})
+        await client.delete(ConfigMap, "a", namespace)
+        await until(lambda: "-a" in told)
+        assert told == [*(f"a={x}" for x in range(6)), "-a"]
+
+
+async def test_a_410(cluster: Cluster) -> None:
+    """After the server forgot where we were, the cache tells what changed in between, once."""
+    wire, client = wired(cluster)
+    namespace = await cluster.namespace()
+    for name in ("same", "changed", "gone"):
+        await client.create(ConfigMap, config(name, x="0"), namespace)
+    async with watching(client, namespace) as (_, told):
+        await until(lambda: len(told) == 3)
+        told.clear()
+        released = wire.hold()
+        wire.forget()
+        wire.cut()
+        other = cluster.client()
+        await other.patch(ConfigMap, "changed", namespace, {"data": {"x": "1"}})
+        await other.delete(ConfigMap, "gone", namespace)
+        await other.create(ConfigMap, config("new", x="1"), namespace)
+        released.set()
+        await until(lambda: len(told) == 3)
+        assert sorted(told) == ["-gone", "changed=1", "new=1"]
+        await other.patch(ConfigMap, "same", namespace, {"data": {"x": "2"}})
+        await until(lambda: told[-1] == "same=2")
+
+
+@pytest.mark.parametrize("generated", [False, True])
+async def test_an_answer_that_is_lost(cluster: Cluster, generated: bool) -> None:
+    """A create whose answer is lost happens once; we get the object that it made."""
+    wire, client = wired(cluster)
+    namespace = await cluster.namespace()
+    wire.lose_answer("POST", "/configmaps")
+    body = config("a", x="1")
+    if generated:
+        body["metadata"] = {"generateName": "a-"}
+    made = await client.create(ConfigMap, body, namespace)
+    listing = await client.list(ConfigMap, namespace)
+    assert [found.uid for found in listing.items if "x" in found.data] == [made.uid]
+
+
+def children(life: Runtime, cache: Cache[ConfigMap], namespace: str) -> Controller:
+    """A controller that gives every parent one child with a generated name: a second one would be a mistake."""
+
+    async def reconcile(key: Key) -> None:
+        parent = cache.get(key[1], key[0])
+        if parent is None or "x" not in parent.data or any(f.data.get("parent") == key[1] for f in cache):
+            return
+        body = {"metadata": {"generateName": f"{key[1]}-"}, "data": {"parent": key[1]}}
+        await life.client.create(ConfigMap, body, namespace)
+
+    def keys(change: Change[ConfigMap]) -> list[Key]:
+        return [(namespace, change.object.data.get("parent", change.object.name))]
+
+    return Controller("children", life, reconcile).watch(cache, keys)
+
+
+async def test_a_reconcile_reads_its_own_writes(cluster: Cluster) -> None:
+    """However often a key is asked for, and whatever the wire does, each parent gets exactly one child."""
+    wire, client = wired(cluster)
+    namespace = await cluster.namespace()
+    life = Runtime(client.named("tester"), Caches(client), SystemClock())
+    cache = life.caches.of(ConfigMap, namespace=namespace)
+    controller = children(life, cache, namespace)
+    async with running(life.caches.run(), run_controllers(life, controller)):
+        for index in range(20):
+            await client.create(ConfigMap, config(f"p{index}", x="1"), namespace)
+            controller.enqueue(namespace, f"p{index}")
+            if index % 5 == 0:
+                wire.lose_answer("POST", "/configmaps")
+                wire.cut()
+        for _ in range(5):
+            for index in range(20):
+                controller.enqueue(namespace, f"p{index}")
+            await until(lambda: controller.idle)
+        await until(lambda: sum("parent" in found.data for found in cache) >= 20)
+        await until(lambda: controller.idle)
+    found = await client.list(ConfigMap, namespace)
+    parents = sorted(each.data["parent"] for each in found.items if "parent" in each.data)
+    assert parents == sorted(f"p{index}" for index in range(20))
+
+
+async def test_no_writes_at_rest(cluster: Cluster) -> None:
+    """Once all is as it should be, reconciling again writes nothing."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    life = Runtime(client.named("tester"), Caches(client), SystemClock())
+    cache = life.caches.of(ConfigMap, namespace=namespace)
+    controller = children(life, cache, namespace)
+    await client.create(ConfigMap, config("p", x="1"), namespace)
+    async with running(life.caches.run(), run_controllers(life, controller)):
+        await until(lambda: any("parent" in found.data for found in cache) and controller.idle)
+        assert life.client.writes.total() == 1
+        for _ in range(10):
+            controller.enqueue(namespace, "p")
+            await until(lambda: controller.idle)
+        assert life.client.writes.total() == 1
+
+
+async def test_a_slow_server_costs_no_lease(cluster: Cluster) -> None:
+    """While a server is slow to answer everything else, the lease is renewed."""
+    wire, client = wired(cluster)
+    namespace = await cluster.namespace()
+    election = Election(client, SystemClock(), "lease", namespace, identity="a", timing=QUICK)
+    held = asyncio.Event()
+
+    async def work() -> None:
+        released = wire.hold()
+        slow = asyncio.create_task(client.create(ConfigMap, config("a", x="1"), namespace))
+        await asyncio.sleep(2 * QUICK.renew_deadline)
+        election.may_write()
+        released.set()
+        await slow
+        held.set()
+
+    await election.lead(work)
+    assert held.is_set()
+
+
+async def test_a_lost_lease_and_two_leaders(cluster: Cluster) -> None:
+    """A leader that is cut off stops before the next one starts; never may both write."""
+    namespace = await cluster.namespace()
+    first = cluster.client()
+    old = Election(first, SystemClock(), "lease", namespace, identity="a", timing=QUICK)
+    new = Election(cluster.client(), SystemClock(), "lease", namespace, identity="b", timing=QUICK)
+    leading = asyncio.ensure_future(old.lead(_forever))
+    await until(lambda: old.leading)
+    following = asyncio.ensure_future(new.lead(_forever))
+    both = 0
+    old._client = Client(_Dead(), backoff=Backoff(first=0.01, longest=0.1))
+    async with asyncio.timeout(30):
+        while not new.leading:
+            both += _may(old) and _may(new)
+            await asyncio.sleep(0.01)
+    assert both == 0
+    with pytest.raises(LeaseLost):
+        await leading
+    guarded = first.named("old", old.may_write)
+    with pytest.raises(NotLeader):
+        await guarded.create(ConfigMap, config("late", x="1"), namespace)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+class _Dead:
+    """A wire that leads nowhere."""
+
+    async def send(self, _: object) -> object:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def close(self) -> None:
+        pass
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+def _may(election: Election) -> bool:
+    try:
+        election.may_write()
+    except NotLeader:
+        return False
+    return True
+
+
+async def test_events_are_taken(cluster: Cluster) -> None:
+    """The server takes our events, and kubectl would show them."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    about = await client.create(ConfigMap, config("a", x="1"), namespace)
+    recorder = Recorder(client, SystemClock(), "tester")
+    recorder.event(about, "Warning", "Looked", "at it")
+    await recorder.flush()
+    response = await client.call("GET", f"/api/v1/namespaces/{namespace}/events")
+    assert b'"reason":"Looked"' in response.body
+
+
+def component(namespace: str, *hooks: Webhook) -> Component:
+    """A component that may read and patch config maps, and nothing else."""
+
+    async def run(runtime: Runtime, _: object) -> None:
+        cache = runtime.caches.of(ConfigMap)
+        await cache.synced()
+        runtime.ready()
+        await asyncio.Event().wait()
+
+    rules = (Rule(("",), ("configmaps",), ("get", "list", "watch", "patch")),)
+    return Component(f"tester-{namespace}", "Tests.", run, rules, webhooks=hooks)
+
+
+async def apply(client: Client, documents: list[Json]) -> None:
+    from spinney.kube.discovery import Discovery
+
+    discovery = Discovery(client)
+    for document in documents:
+        resource = await discovery.resource(document["apiVersion"], document["kind"])
+        assert resource is not None
+        metadata = document["metadata"]
+        await client.patch(resource, metadata["name"], metadata.get("namespace", ""), document, kind=Patch.APPLY)
+
+
+async def test_manifests_give_exactly_the_rights(cluster: Cluster) -> None:
+    """With what `spinney manifests` prints, a component can run with its lease, and do nothing it did not declare."""
+    admin, namespace = cluster.client(), await cluster.namespace()
+    tester = component(namespace)
+    await apply(admin, manifests(tester, namespace))
+    account = f"system:serviceaccount:{namespace}:spinney-{tester.name}"
+    client = cluster.client(account)
+    host = Host(client, SystemClock(), [(tester, None)], namespace=namespace, identity="me")
+    async with running(host.run()), asyncio.timeout(30):
+        await host.ready.wait()
+    with pytest.raises(Forbidden):
+        await client.create(ConfigMap, config("a", x="1"), namespace)
+    with pytest.raises(Forbidden):
+        await client.call("GET", "/api/v1/secrets")
+
+
+def no_x(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
+    async def review(request: Json) -> Json:
+        return deny("data.x: found, not allowed") if "x" in request["object"].get("data", {}) else allow(["be nice"])
+
+    return review
+
+
+async def test_webhooks_are_called(cluster: Cluster) -> None:
+    """A webhook that we serve and register by URL, with a certificate of our own, decides."""
+    admin, namespace = cluster.client(), await cluster.namespace()
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = Webhook(
+        f"x.{namespace}.example.com",
+        "/x",
+        mutating=False,
+        review=no_x,
+        rules=(rule,),
+        namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    )
+    tester = component(namespace, hook)
+    host = Host(admin, SystemClock(), [(tester, None)], namespace=namespace)
+    server = WebhookServer(host.reviewers())
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    url = f"https://127.0.0.1:{port}"
+    registration = Registration(
+        admin, SystemClock(), [tester], server, namespace=namespace, url=url, names=["127.0.0.1"]
+    )
+    await registration.certify()
+    started = asyncio.Event()
+    async with running(server.serve("127.0.0.1", port, lambda _: started.set())):
+        await started.wait()
+        await registration.refresh()
+        try:
+            # The server learns of a registration by a watch of its own.
+            async with asyncio.timeout(30):
+                refusal = ""
+                while not refusal:
+                    refusal = await _refusal(admin, config(cluster.unique("a"), x="1"), namespace)
+            assert "data.x: found, not allowed" in refusal
+            await admin.create(ConfigMap, config("good", y="1"), namespace)
+            admin.writes.clear()
+            await registration.refresh()
+            assert admin.writes.total() == 0
+        finally:
+            path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+            await admin.call("DELETE", f"{path}/spinney-{tester.name}")
+
+
+async def _refusal(client: Client, body: Json, namespace: str) -> str:
+    try:
+        await client.create(ConfigMap, body, namespace)
+    except Forbidden as error:
+        return str(error)
+    return ""
+
+
+async def test_by_kubeconfig(cluster: Cluster) -> None:
+    """The same over HTTPS, with what a kubeconfig says: requests, watches, flow control."""
+    server = find_server(str(await cluster.kubeconfig()))
+    client = connect(server, at_once=4)
+    namespace = await cluster.namespace()
+    try:
+        async with watching(client, namespace) as (_, told):
+            made = [client.create(ConfigMap, config(f"a{index}", x="1"), namespace) for index in range(20)]
+            await asyncio.gather(*made)
+            await until(lambda: len(told) == 20)
+    finally:
+        await client.close()
