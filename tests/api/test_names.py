@@ -86,6 +86,9 @@ ELSEWHERE = (
     ".updatedReplicas",
     ".unavailableReplicas",
     "DaemonSet.spec.replicas",
+    "CompositePodGroup.spec.resourceClaims",
+    "CompositePodGroup.status.resourceClaimStatuses",
+    ".compositePodGroupTemplates.resourceClaims",
     "ValidatingWebhookConfiguration.webhooks.reinvocationPolicy",
 )
 

@@ -12,6 +12,10 @@ from spinney.api.meta import Condition, Json, Object, ObjectMeta, Resource, Stru
 from spinney.api.quantity import ResourceList
 
 
+class Present(Struct, frozen=True):
+    """Something of which only its being there is read; its parts would cost memory in every cached pod."""
+
+
 class ClaimName(Struct, frozen=True):
     """One of the pod's resource claims, or one request in it, that a container uses."""
 
@@ -57,7 +61,7 @@ class EnvSource(Struct, frozen=True):
     field_ref: FieldRef | None = None
     config_map_key_ref: KeyRef | None = None
     secret_key_ref: KeyRef | None = None
-    resource_field_ref: Json | None = None
+    resource_field_ref: Present | None = None
 
 
 class EnvVar(Struct, frozen=True):
@@ -84,12 +88,9 @@ class EnvFrom(Struct, frozen=True):
 
 
 class VolumeMount(Struct, frozen=True):
-    """A volume at a path of the container."""
+    """A volume that the container uses."""
 
     name: str = ""
-    mount_path: str = ""
-    sub_path: str = ""
-    read_only: bool = False
 
 
 class Container(Struct, frozen=True):
@@ -151,10 +152,10 @@ class Volume(Struct, frozen=True):
     secret: SecretVolume | None = None
     ephemeral: EphemeralVolume | None = None
     csi: CsiVolume | None = None
-    empty_dir: Json | None = None
-    projected: Json | None = None
-    downward_api: Json | None = msgspec.field(default=None, name="downwardAPI")
-    host_path: Json | None = None
+    empty_dir: Present | None = None
+    projected: Present | None = None
+    downward_api: Present | None = msgspec.field(default=None, name="downwardAPI")
+    host_path: Present | None = None
 
 
 class SchedulingGate(Struct, frozen=True):

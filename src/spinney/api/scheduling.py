@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from spinney.api.meta import Condition, Json, Object, Resource, Struct
+from spinney.api.pod import PodResourceClaim, ResourceClaimStatus
 
 
 class PriorityClass(Object, frozen=True):
@@ -71,6 +72,7 @@ class PodGroupTemplate(Struct, frozen=True):
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str = ""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
     composite_pod_group_templates: tuple[PodGroupTemplate, ...] = ()
 
@@ -148,12 +150,14 @@ class PodGroupSpec(Struct, frozen=True):
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str = ""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class PodGroupStatus(Struct, frozen=True):
     """What kube-scheduler says about a gang; latches True."""
 
     conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
 
 
 class PodGroupV1alpha2(Object, frozen=True):
