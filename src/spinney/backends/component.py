@@ -42,12 +42,13 @@ COMPONENT = Component(
     run=run,
     settings=BackendsConfig,
     rules=(
-        Rule(("scheduler.grove.io",), ("podgangs",), _READ),
+        Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
         Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
-        Rule(("",), ("pods", "nodes"), _READ),
+        Rule(("",), ("nodes",), _READ),
+        Rule(("",), ("pods",), (*_READ, "delete")),
         Rule(("",), ("events",), ("list", "create", "patch")),
         Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
         Rule(("scheduling.k8s.io",), ("workloads", "podgroups", "compositepodgroups"), _ALL),
-        Rule(("scheduling.run.ai",), ("podgroups",), _ALL),
+        Rule(("scheduling.run.ai", "scheduling.volcano.sh", "scheduling.sigs.k8s.io"), ("podgroups",), _ALL),
     ),
 )

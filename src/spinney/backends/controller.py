@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 
 from spinney.api import reasons
-from spinney.api.labels import ALLOW_DOWNGRADE, PODGANG, SCHEDULER_BACKEND
+from spinney.api.core import Node
+from spinney.api.labels import ALLOW_DOWNGRADE, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
 from spinney.backends.gangpods import BY_GANG, gang_names, pods_of, sign
+from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY
 from spinney.backends.served import Served, discover
@@ -23,7 +26,7 @@ from spinney.backends.sync import Blocked, Targets
 from spinney.kube.cache import Change, Key
 from spinney.kube.conditions import is_true
 from spinney.kube.controller import After, Controller, owner_key
-from spinney.kube.errors import ApiError, Conflict
+from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 
@@ -57,6 +60,7 @@ class BackendController:
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs)
         self.controller.watch(self._pods, self._gang_of, when=_matters)
+        self._gatekeeper: Gatekeeper | None = None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -72,6 +76,10 @@ class BackendController:
         for cache in self._targets.serve(served):
             await cache.synced()
             self.controller.watch(cache, owner_key(PodGang.resource.kind))
+        if self._gatekeeper is None and self.backend.capabilities(served).one_at_a_time:
+            nodes = self._runtime.caches.of(Node)
+            await nodes.synced()
+            self._gatekeeper = Gatekeeper(self._gangs, self._pods, nodes, self.controller.enqueue)
         if changed:
             for gang in self._gangs:
                 self.controller.enqueue(gang.namespace, gang.name)
@@ -95,11 +103,41 @@ class BackendController:
         started = perf_counter()
         outcome = await self._sync(gang)
         LATENCY.labels(self.backend.name).observe(perf_counter() - started)
-        readiness, again = outcome.readiness, outcome.again
-        if readiness.ready:
-            readiness, again = await self._silence.heard(gang, pods_of(self._pods, gang), readiness)
-        await self._tell(gang, readiness, outcome.losses)
-        return After(again) if again is not None else None
+        verdict = Verdict(outcome.readiness, outcome.again)
+        if verdict.readiness.ready:
+            verdict = await self._admitted(gang, verdict.readiness)
+        await self._tell(gang, verdict.readiness, outcome.losses)
+        if verdict.recreate:
+            await self._recreate(gang, verdict.readiness)
+        elif RELEASE_ATTEMPTS in gang.metadata.annotations and is_true(gang.status.conditions, reasons.SCHEDULED):
+            await self._count_attempts(gang, None)
+        return After(verdict.again) if verdict.again is not None else None
+
+    async def _admitted(self, gang: PodGang, readiness: Readiness) -> Verdict:
+        """A gang whose objects are ready may still have to wait for others, or for its scheduler to show itself."""
+        if self._gatekeeper is not None and self.backend.capabilities(self.served).one_at_a_time:
+            verdict = self._gatekeeper.admit(gang, readiness, self._runtime.clock.now())
+            if not verdict.readiness.ready:
+                return verdict
+            readiness, again = verdict.readiness, verdict.again
+        else:
+            again = None
+        heard, later = await self._silence.heard(gang, pods_of(self._pods, gang), readiness)
+        waits = [seconds for seconds in (again, later) if seconds is not None]
+        return Verdict(heard, min(waits, default=None))
+
+    async def _recreate(self, gang: PodGang, readiness: Readiness) -> None:
+        """Delete all pods of a gang that could not be bound; the operator makes them again, gated."""
+        pods = loose(pods_of(self._pods, gang))
+        if turned(gang, readiness):
+            await self._count_attempts(gang, int(gang.metadata.annotations.get(RELEASE_ATTEMPTS, "0")) + 1)
+        for pod in pods:
+            with suppress(NotFound):
+                await self._runtime.client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+
+    async def _count_attempts(self, gang: PodGang, attempts: int | None) -> None:
+        patch = {"metadata": {"annotations": {RELEASE_ATTEMPTS: None if attempts is None else str(attempts)}}}
+        await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
 
     async def _sync(self, gang: PodGang) -> Outcome:
         backend, allowed = self.backend, allows_downgrade(gang.metadata.annotations)

@@ -1,0 +1,183 @@
+"""Keeps the order of release among the gangs of one backend: who is being placed, who waits, who waited too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from spinney.api import reasons
+from spinney.api.core import Node
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.backends.fit import Room, rooms
+from spinney.backends.gangpods import alive, bound, gated, pods_of
+from spinney.backends.interface import Readiness
+from spinney.backends.release import (
+    PATIENCE,
+    TURN,
+    Candidate,
+    overdue,
+    placed,
+    plan_release,
+    released_since,
+    resting_until,
+    untouched,
+    whole,
+)
+from spinney.kube.cache import Cache, Change, Key
+from spinney.kube.conditions import find
+
+_PATIENT = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gang is told, when to look again, and whether its pods must be made anew."""
+
+    readiness: Readiness
+    again: float | None = None
+    recreate: bool = False
+
+
+class Gatekeeper:
+    """One for each backend whose capabilities say `one_at_a_time`."""
+
+    def __init__(
+        self, gangs: Cache[PodGang], pods: Cache[Pod], nodes: Cache[Node], enqueue: Callable[[str, str], None]
+    ) -> None:
+        self._gangs = gangs
+        self._pods = pods
+        self._nodes = nodes
+        self._enqueue = enqueue
+        self._waiting: set[Key] = set()
+        # Told in a condition, or about to be.
+        self._released: set[Key] = set()
+        self._verdicts: dict[Key, Readiness] | None = None
+        gangs.on_change(self._gang_changed)
+        pods.on_change(self._pod_changed)
+        nodes.on_change(self._node_changed)
+
+    def admit(self, gang: PodGang, readiness: Readiness, now: datetime) -> Verdict:
+        """Whether a gang whose objects are ready may be let go."""
+        candidate = Candidate(gang, tuple(pods_of(self._pods, gang)))
+        key = candidate.key
+        self._waiting.discard(key)
+        if not candidate.pods and not any(group.pod_references for group in gang.spec.podgroups):
+            return Verdict(readiness)
+        if untouched(candidate) and not whole(candidate):
+            return Verdict(Readiness(False, reasons.WAITS_FOR_PODS, "not all pods of its minimum are known yet"))
+        if not untouched(candidate) and candidate.pods:
+            return self._under_way(candidate, readiness, now)
+        self._waiting.add(key)
+        holder = self._holder(key)
+        verdict = self._patience(gang) if holder else self._decided(key, now)
+        if verdict.ready:
+            self._waiting.discard(key)
+            self._released.add(key)
+            self._verdicts = None
+            return Verdict(verdict, PATIENCE.total_seconds())
+        until = resting_until(candidate)
+        return Verdict(verdict, (until - now).total_seconds() if until and until > now else None)
+
+    def _under_way(self, candidate: Candidate, readiness: Readiness, now: datetime) -> Verdict:
+        """A gang some of whose pods are free or bound already."""
+        key = candidate.key
+        told = find(candidate.gang.status.conditions, reasons.BACKEND_READY)
+        if placed(candidate) or (told is not None and told.status == "True" and told.reason == reasons.SYNCED):
+            self._settled(key)
+            return Verdict(readiness)
+        if told is not None and told.reason == reasons.RECREATED:
+            return Verdict(Readiness(False, told.reason, told.message), recreate=True)
+        if overdue(candidate, now):
+            self._settled(key)
+            message = f"not bound within {PATIENCE} (attempt {candidate.attempts + 1}); its pods are made anew"
+            return Verdict(Readiness(False, reasons.RECREATED, message), recreate=True)
+        self._released.add(key)
+        since = released_since(candidate.gang)
+        left = PATIENCE - (now - since) if since else PATIENCE
+        return Verdict(Readiness(True, reasons.RELEASED, "let go; waits to be bound"), max(left.total_seconds(), 1.0))
+
+    def _patience(self, gang: PodGang) -> Readiness:
+        """While another gang is being placed, what a gang was told last still holds."""
+        told = find(gang.status.conditions, reasons.BACKEND_READY)
+        if told is not None and told.status == "False" and told.reason in _PATIENT:
+            return Readiness(False, told.reason, told.message)
+        return TURN
+
+    def _decided(self, key: Key, now: datetime) -> Readiness:
+        if self._verdicts is None or key not in self._verdicts:
+            self._verdicts = plan_release(self._candidates(), self._rooms(), now)
+        for winner, verdict in self._verdicts.items():
+            if verdict.ready and winner != key:
+                self._enqueue(*winner)
+        return self._verdicts[key]
+
+    def _candidates(self) -> list[Candidate]:
+        gangs = [self._gangs.get(name, namespace) for namespace, name in self._waiting]
+        return [Candidate(gang, tuple(pods_of(self._pods, gang))) for gang in gangs if gang is not None]
+
+    def _rooms(self) -> Callable[[int | None], Sequence[Room]]:
+        known: dict[int | None, Sequence[Room]] = {}
+        held = [pod for pod in self._pods if bound(pod) and alive(pod)]
+
+        def rooms_for(above: int | None) -> Sequence[Room]:
+            if above not in known:
+                known[above] = rooms(self._nodes, held, above)
+            return known[above]
+
+        return rooms_for
+
+    def _holder(self, key: Key) -> Key | None:
+        """Another gang that was let go and is not bound yet."""
+        for other in sorted(self._released - {key}):
+            gang = self._gangs.get(other[1], other[0])
+            if gang is not None and not placed(Candidate(gang, tuple(pods_of(self._pods, gang)))):
+                return other
+            self._released.discard(other)
+        return None
+
+    def _settled(self, key: Key) -> None:
+        if key in self._released:
+            self._released.discard(key)
+            self._stir()
+
+    def _stir(self) -> None:
+        """Something that may let a waiting gang go has happened."""
+        self._verdicts = None
+        for key in self._waiting:
+            self._enqueue(*key)
+
+    def _gang_changed(self, change: Change[PodGang]) -> None:
+        key = (change.object.namespace, change.object.name)
+        if change.new is None or change.new.metadata.deletion_timestamp is not None:
+            self._waiting.discard(key)
+            self._settled(key)
+            return
+        if released_since(change.new) is not None:
+            self._released.add(key)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        """Room appears where a pod that had a node is gone or done; it vanishes where one gets a node."""
+        before = change.old is not None and bound(change.old) and alive(change.old)
+        after = change.new is not None and bound(change.new) and alive(change.new)
+        if before and not after:
+            self._stir()
+        elif after and not before:
+            self._verdicts = None
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _offers(old) == _offers(new):
+            return
+        self._stir()
+
+
+def _offers(node: Node) -> tuple[object, ...]:
+    conditions = tuple((condition.type, condition.status) for condition in node.status.conditions)
+    return node.status.allocatable, node.spec, conditions, node.metadata.labels
+
+
+def loose(pods: Sequence[Pod]) -> list[Pod]:
+    """The pods of a gang that were let go: all of them are made anew, never single ones."""
+    return list(pods) if any(not gated(pod) for pod in pods) else []

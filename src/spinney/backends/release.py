@@ -1,0 +1,167 @@
+"""Lets gangs go one after the other, where half-placed gangs would block each other for good (kube-scheduler 1.35).
+
+The state lives in the gang's own BackendReady condition: False while it waits, True with reason Released until it is
+bound for the first time, then True with reason Synced. Tries in vain are counted in an annotation.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from spinney.api import reasons
+from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.backends.fit import Room, misfit
+from spinney.backends.gangpods import bound, gated
+from spinney.backends.interface import Readiness
+from spinney.kube.conditions import find
+
+PATIENCE = timedelta(minutes=5)
+BACK_OFF = timedelta(minutes=1)
+MOST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A gang and its living pods."""
+
+    gang: PodGang
+    pods: tuple[Pod, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.gang.namespace, self.gang.name
+
+    @property
+    def attempts(self) -> int:
+        """How often it was let go in vain."""
+        return int(self.gang.metadata.annotations.get(RELEASE_ATTEMPTS, "0"))
+
+    @property
+    def rank(self) -> tuple[int, datetime | None, tuple[str, str]]:
+        """The order in which gangs are tried: by priority, then age."""
+        priority = max((pod.spec.priority or 0 for pod in self.pods), default=0)
+        return -priority, self.gang.metadata.creation_timestamp, self.key
+
+
+def whole(candidate: Candidate) -> bool:
+    """Whether every pod that the gang refers to is known, and every role has its minimum of them."""
+    groups = candidate.gang.spec.podgroups
+    names = {pod.name for pod in candidate.pods}
+    if not all(ref.name in names for group in groups for ref in group.pod_references):
+        return False
+    return len(minimum(candidate)) == sum(group.min_replicas for group in groups)
+
+
+def minimum(candidate: Candidate) -> list[Pod]:
+    """The pods that the gang cannot do without: of each role the first ones, those that have a node before others."""
+    by_role: dict[str, list[Pod]] = defaultdict(list)
+    for pod in candidate.pods:
+        by_role[pod.metadata.labels.get(PODCLIQUE, "")].append(pod)
+    chosen: list[Pod] = []
+    for group in candidate.gang.spec.podgroups:
+        chosen += sorted(by_role[group.name], key=_first)[: group.min_replicas]
+    return chosen
+
+
+def placed(candidate: Candidate) -> bool:
+    """Whether every role has its minimum on nodes."""
+    needed = sum(group.min_replicas for group in candidate.gang.spec.podgroups)
+    return sum(map(bound, minimum(candidate))) >= needed
+
+
+def untouched(candidate: Candidate) -> bool:
+    """Whether the gang stands at its gate as a whole: it has pods, none of them has a node and all are gated."""
+    return bool(candidate.pods) and all(gated(pod) and not bound(pod) for pod in candidate.pods)
+
+
+def released_since(gang: PodGang) -> datetime | None:
+    """Since when a gang is let go without having been bound; None where it is not."""
+    found = find(gang.status.conditions, reasons.BACKEND_READY)
+    if found is None or found.status != "True" or found.reason != reasons.RELEASED:
+        return None
+    return found.last_transition_time
+
+
+def overdue(candidate: Candidate, now: datetime) -> bool:
+    """Whether a gang was let go and is not bound after all that time."""
+    since = released_since(candidate.gang)
+    return since is not None and not placed(candidate) and now - since >= PATIENCE
+
+
+def resting_until(candidate: Candidate) -> datetime | None:
+    """When a gang that was let go in vain may be tried again: each time it waits twice as long."""
+    found = find(candidate.gang.status.conditions, reasons.BACKEND_READY)
+    if not candidate.attempts or found is None or found.status == "True" or found.last_transition_time is None:
+        return None
+    resting: timedelta = BACK_OFF * 2 ** (candidate.attempts - 1)
+    return found.last_transition_time + resting
+
+
+def plan_release(
+    waiting: Iterable[Candidate], rooms_for: Callable[[int | None], Sequence[Room]], now: datetime
+) -> dict[tuple[str, str], Readiness]:
+    """What every waiting gang is told: the first one that fits is let go, the others wait, each with its reason.
+
+    `rooms_for` tells what is free, and what would be if all pods below a priority went.
+    """
+    verdicts: dict[tuple[str, str], Readiness] = {}
+    taken = False
+    for candidate in sorted(waiting, key=lambda each: each.rank):
+        verdict = _held(candidate, now)
+        if verdict is None:
+            verdict = TURN if taken else _tried(candidate, rooms_for)
+            taken = taken or verdict.ready
+        verdicts[candidate.key] = verdict
+    return verdicts
+
+
+# The same words for all that wait, whoever is being placed: else every release would rewrite every waiting gang.
+TURN = Readiness(
+    False,
+    reasons.WAITS_FOR_OTHER_GANG,
+    "waits for its turn: kube-scheduler 1.35 is given one gang at a time, and another is being placed",
+)
+
+
+def _held(candidate: Candidate, now: datetime) -> Readiness | None:
+    if candidate.attempts >= MOST_ATTEMPTS:
+        message = (
+            f"was let go {candidate.attempts} times and never bound within {PATIENCE}; it now waits. Look at the "
+            f"events of its pods, then remove its annotation {RELEASE_ATTEMPTS} to have it tried again"
+        )
+        return Readiness(False, reasons.NEVER_BOUND, message)
+    until = resting_until(candidate)
+    if until is None or until <= now:
+        return None
+    message = (
+        f"was let go and not bound within {PATIENCE} (attempt {candidate.attempts}); tried again after {until:%H:%M:%S}"
+    )
+    return Readiness(False, reasons.RECREATED, message)
+
+
+def _tried(candidate: Candidate, rooms_for: Callable[[int | None], Sequence[Room]]) -> Readiness:
+    needed = minimum(candidate)
+    missing = [pod for pod in needed if not bound(pod)]
+    without = misfit(missing, rooms_for(None))
+    if without is None:
+        return Readiness(True, reasons.RELEASED, "let go; waits to be bound")
+    priority = -candidate.rank[0]
+    if priority > 0 and misfit(missing, rooms_for(priority)) is None:
+        return Readiness(True, reasons.RELEASED, "let go; waits to be bound in the place of pods of lower priority")
+    role = without.metadata.labels.get(PODCLIQUE, "")
+    message = (
+        f"the {len(needed)} pods it cannot do without do not fit on what is free now: no node was found for a pod of "
+        f"{role} beside the others"
+    )
+    return Readiness(False, reasons.DOES_NOT_FIT_YET, message)
+
+
+def _first(pod: Pod) -> tuple[bool, bool, int]:
+    index = pod.metadata.labels.get(POD_INDEX, "0")
+    return not bound(pod), gated(pod), int(index) if index.isdecimal() else 0
