@@ -8,6 +8,7 @@ from spinney.scheduler.cycle import Cycle, Group
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.placement import place
+from spinney.scheduler.refusals import no_room
 from spinney.scheduler.tasks import Task
 
 
@@ -61,10 +62,19 @@ class _Placing:
         podset = self.gang.tree.podsets[leaf]
         for subset in self._subsets(Group(self.gang, podset.name, podset.constraint, [leaf], tasks), rows):
             point = self.cycle.moves.checkpoint()
-            if all(place(self.cycle, task, subset, self.trial) for task in tasks):
+            if self._place_tasks(tasks, subset):
                 return True
             self.cycle.moves.rollback(point)
         return False
+
+    def _place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
+        for number, task in enumerate(tasks):
+            if not place(self.cycle, task, rows, self.trial):
+                if not self.trial:
+                    problem = no_room(self.cycle, self.gang, task, number, rows)
+                    self.cycle.problems.setdefault(self.gang.job.key, []).append(problem)
+                return False
+        return True
 
     def _subsets(self, group: Group, rows: Rows) -> list[Rows]:
         """The node sets to try for a group, in order."""

@@ -14,6 +14,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.gangs import Gang, Job, next_chunk
 from spinney.scheduler.moves import Checkpoint, Move, Moves
 from spinney.scheduler.nodes import Mask, Rows
+from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
 from spinney.scheduler.specs import Constraint
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Task, TaskClass, Triple
@@ -60,8 +61,11 @@ class Hooks:
 
     def __init__(self) -> None:
         # Masks that hold for a class all cycle long, and masks that change with every placement.
-        self.class_masks: list[Callable[[TaskClass], tuple[Mask, str]]] = []
+        self.class_masks: list[Callable[[TaskClass], Mask]] = []
         self.task_masks: list[Callable[[Task, Rows], tuple[Mask, str] | None]] = []
+        # Why a node refuses a class, or a task, in words; only asked when a gang could not be placed.
+        self.class_refusals: list[Callable[[TaskClass, int], str]] = []
+        self.task_refusals: list[Callable[[Task, int], str]] = []
         # Scores over a set of nodes; summed. A node scored -inf is left out.
         self.scores: list[Callable[[Task, Rows], Scores | None]] = []
         # Score of a shared GPU by the part of it in use; the first argument is None for a GPU not shared yet.
@@ -97,13 +101,15 @@ class Cycle:
         self.all_rows: Rows = state.nodes.all_rows()
         self.decided: list[tuple[str, Move, Job | None]] = []
         # Why a job could not be placed, by job; plain data that texts are rendered from.
-        self.problems: dict[str, list[Any]] = {}
+        self.problems: dict[str, list[Problem]] = {}
         self.staleness: dict[str, float | None] = {}
         # Fair share of each queue and the cluster's total; empty without the plugin that works them out.
         self.fair: list[list[float]] = []
         self.total: list[float] = [0.0, 0.0, 0.0]
-        # Whether a job's queue refuses an amount; None without queues.
-        self.limits: Callable[[Job, Triple], bool] | None = None
+        # Why a job's queue refuses an amount, or None; None without queues.
+        self.limits: Callable[[Job, Triple], OverLimit | OverQuota | None] | None = None
+        # Chooses a task's NUMA zones before it is moved to a node; None without the plugin.
+        self.assign: Callable[[Task, int], None] | None = None
         self._masks: dict[int, Mask] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]
@@ -132,7 +138,7 @@ class Cycle:
         if mask is None:
             mask = self.nodes.live.copy()
             for hook in self.hooks.class_masks:
-                mask &= hook(cls)[0]
+                mask &= hook(cls)
             self._masks[cls.id] = mask
         return mask
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import setitem
 
@@ -24,6 +25,16 @@ class Move:
     groups: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a task was before a trial evicted it."""
+
+    status: int
+    node: int
+    groups: tuple[str, ...]
+    zones: dict[int, dict[str, float]]
+
+
 class Moves:
     """Moves tasks in the state and remembers how to take that back."""
 
@@ -32,9 +43,11 @@ class Moves:
         self.log: Log = []
         self.done: list[Move] = []
         # Where tasks were before the trial evicted them: status, node and GPU groups.
-        self.evicted: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        self.evicted: dict[str, Before] = {}
         # Grows with every change, also with those taken back: what was worked out for an older version is stale.
         self.version = 0
+        # Told when a task takes room on a node (1) or gives it up (-1).
+        self.observers: list[Callable[[Task, int, int], None]] = []
 
     def checkpoint(self) -> Checkpoint:
         """A point to come back to."""
@@ -60,7 +73,7 @@ class Moves:
         """Place a task on room that is free or being released; one that this trial evicted from there just stays."""
         before = self.evicted.get(task.key)
         here = before is not None and task.status == st.RELEASING and task.node == row
-        if before is not None and here and (not task.cls.shared or groups == task.groups):
+        if before is not None and here and self._unmoved(task, before, groups):
             self._keep(task, before)
             return
         self._place(task, row, groups, st.PIPELINED)
@@ -71,7 +84,7 @@ class Moves:
         if task.status == st.RELEASING:
             return
         self.log.append((self._forget, task, self.evicted.get(task.key), None))
-        self.evicted[task.key] = (task.status, task.node, task.groups)
+        self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         row = task.node
         self.state.track(task, row, task.status, -1, self.log)
         self._set_status(task, st.RELEASING, True)
@@ -111,8 +124,14 @@ class Moves:
                 self.log.append((setitem, self.evicted, key, self.evicted.pop(key)))
         return held
 
-    def _keep(self, task: Task, before: tuple[int, int, tuple[str, ...]]) -> None:
-        status, row, groups = before
+    def _unmoved(self, task: Task, before: Before, groups: tuple[str, ...]) -> bool:
+        same_gpus = not task.cls.shared or groups == task.groups
+        return same_gpus and (not task.zones or task.zones == before.zones)
+
+    def _keep(self, task: Task, before: Before) -> None:
+        status, row, groups = before.status, before.node, before.groups
+        self.log.append((setattr, task, "zones", task.zones))
+        task.zones = before.zones
         self.state.track(task, row, st.RELEASING, -1, self.log)
         self.log.append((setattr, task, "groups", task.groups))
         task.groups = groups
@@ -137,6 +156,8 @@ class Moves:
         _restore_status(task, status, virtual)
 
     def _charge(self, task: Task, row: int, sign: int) -> None:
+        for observer in self.observers:
+            observer(task, row, sign)
         job, state = task.job, self.state
         if job is None or job.queue < 0:
             return
@@ -151,7 +172,7 @@ class Moves:
             self.log.append((setitem, table, number, old))
             table[number] = [old[0] + sign * charge[0], old[1] + sign * charge[1], old[2] + sign * charge[2]]
 
-    def _forget(self, task: Task, before: tuple[int, int, tuple[str, ...]] | None, _: None) -> None:
+    def _forget(self, task: Task, before: Before | None, _: None) -> None:
         if before is None:
             self.evicted.pop(task.key, None)
         else:

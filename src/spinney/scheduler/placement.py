@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spinney.scheduler import status as st
 from spinney.scheduler.cycle import Cycle, Scores
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.tasks import GPU, Task, TaskClass, Vector
@@ -14,6 +15,9 @@ NOWHERE = -np.inf
 def has_room(cycle: Cycle, cls: TaskClass, rows: Rows, amounts: Vector) -> Mask:
     """Nodes whose amounts hold one task of a class."""
     if not cls.shared:
+        if cls.claims:
+            amounts = amounts.copy()
+            amounts[:, GPU] += _claimed(cycle, cls, rows)
         return np.asarray((cls.request <= amounts).all(axis=1))
     short = cls.request > amounts
     short[:, GPU] = False
@@ -23,6 +27,17 @@ def has_room(cycle: Cycle, cls: TaskClass, rows: Rows, amounts: Vector) -> Mask:
         part = np.ceil(cls.memory / cycle.nodes.gpu_memory[rows] * 100) / 100
         room &= (part <= 1) | (part == np.floor(part))
     return room
+
+
+def _claimed(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
+    """Devices of shared claims that nodes already hold for others."""
+    held = np.zeros(len(rows))
+    for claim in cls.claims:
+        if claim.shared:
+            holders = cycle.state.holders.get(claim.claim, {}).values()
+            homes = {holder.node for holder in holders if holder.node >= 0 and holder.status & st.ACTIVE}
+            held += np.where(np.isin(rows, list(homes)), float(claim.count), 0.0)
+    return held
 
 
 def _fitting_groups(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
@@ -81,6 +96,8 @@ def place(cycle: Cycle, task: Task, rows: Rows, trial: bool) -> bool:
 def put(cycle: Cycle, task: Task, row: int, trial: bool) -> bool:
     """Put a task on a node: at once if its room is free, else to wait for it."""
     now = not trial and fits_now(cycle, task.cls, row)
+    if cycle.assign is not None:
+        cycle.assign(task, row)
     if not task.cls.shared:
         (cycle.moves.bind if now else cycle.moves.wait)(task, row)
         return True

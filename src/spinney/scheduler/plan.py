@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import allocate, evicting, stale
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plugins import registry
+from spinney.scheduler.reasons import Problem
 from spinney.scheduler.state import State
 
 RUN: dict[str, Callable[[Cycle], None]] = {
@@ -43,7 +43,7 @@ class Plan:
     decisions: tuple[Decision, ...]
     # Status, node and GPU groups of every task that changed, as the cycle leaves them.
     outcome: dict[str, tuple[int, str, tuple[str, ...]]] = field(default_factory=dict)
-    problems: dict[str, list[Any]] = field(default_factory=dict)
+    problems: dict[str, list[Problem]] = field(default_factory=dict)
     # Jobs that became stale (since when) or recovered (None).
     staleness: dict[str, float | None] = field(default_factory=dict)
     last_start: dict[str, float] = field(default_factory=dict)

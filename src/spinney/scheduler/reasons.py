@@ -1,4 +1,4 @@
-"""Why a gang waits, as data: what blocks it, by how much, and what would be enough."""
+"""Why a gang waits, as data: what blocks it, by how much, and what would be enough. `texts` puts it into words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.scheduler.tasks import Triple
 
 @dataclass(frozen=True, slots=True)
 class OverLimit:
-    """A queue would hold more than its limit."""
+    """A queue would hold more than its limit; raising the limit by `short` would be enough."""
 
     queue: str
     resource: int
@@ -18,16 +18,26 @@ class OverLimit:
     held: float
     wanted: Triple
 
+    @property
+    def short(self) -> float:
+        """How much the limit is too low."""
+        return self.held + self.wanted[self.resource] - self.limit
+
 
 @dataclass(frozen=True, slots=True)
 class OverQuota:
-    """What may not be evicted would go beyond a queue's quota."""
+    """What may not be evicted would go beyond a queue's quota; raising the quota by `short` would be enough."""
 
     queue: str
     resource: int
     quota: float
     held: float
     wanted: Triple
+
+    @property
+    def short(self) -> float:
+        """How much the quota is too low."""
+        return self.held + self.wanted[self.resource] - self.quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,63 @@ class UnknownTopology:
 class NoDomain:
     """No domain of the required level holds the group."""
 
+    job: str
     constraint: Constraint
     group: str
     tasks: int
+    # How many tasks the best domain holds, and where; -1 where tasks are too unlike to be counted.
+    best: int = -1
+    domain: str = ""
+    # True when even all domains together are too small.
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """A task found no node: how many nodes refused it and why, and how far the gang got."""
+
+    task: str
+    group: str
+    found: int
+    required: int
+    gang: bool
+    subgroups: bool
+    refusals: tuple[tuple[str, int], ...]
+    # What one more task needs on a single node.
+    needed: Triple = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """The gang may not have others evicted before a moment."""
+
+    delay: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoQueue:
+    """The gang's queue, or one above it, does not exist, or holds other queues."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """The gang waits for tasks of its own: so many exist and are not gated, of so many needed."""
+
+    ready: int
+    required: int
+    gated: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """The search for victims ended without a solution after so many scenarios; `complete` says that it saw them all."""
+
+    action: str
+    steps: int
+    complete: bool
+
+
+Problem = OverLimit | OverQuota | UnknownTopology | NoDomain | NoRoom | HeldBack | NoQueue | NotReady | NotFound

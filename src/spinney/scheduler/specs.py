@@ -253,5 +253,7 @@ class TaskSpec:
     nominated_node: str = ""
     guaranteed: bool = False
     numa_zones: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    # What each container asks for, where NUMA alignment is by container; empty takes the pod as one.
+    containers: tuple[tuple[tuple[str, float], ...], ...] = ()
     # A reservation pod holds a shared GPU for others and is not counted itself.
     reservation: bool = False

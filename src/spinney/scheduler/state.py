@@ -42,6 +42,9 @@ class State:
         self.foreign: dict[int, dict[str, Triple]] = {}
         # Tasks whose inter-pod rules bind others.
         self.repelling: dict[str, Task] = {}
+        # Tasks that share a claim, by claim; and how many of them are counted on a node row.
+        self.holders: dict[str, dict[str, Task]] = {}
+        self.claim_counts: dict[tuple[int, str], int] = {}
         self._by_job: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._trees: dict[GroupSpec, Tree] = {}
@@ -142,6 +145,9 @@ class State:
         self.tasks[spec.uid] = task
         if spec.constraints.anti_affinity:
             self.repelling[spec.uid] = task
+        for claim in spec.claims:
+            if claim.shared:
+                self.holders.setdefault(claim.claim, {})[spec.uid] = task
         if spec.node:
             self._by_node.setdefault(spec.node, {})[spec.uid] = task
             row = self.nodes.rows.get(spec.node)
@@ -159,6 +165,8 @@ class State:
         if task is None:
             return
         self.repelling.pop(uid, None)
+        for claim in task.cls.claims:
+            self.holders.get(claim.claim, {}).pop(uid, None)
         if task.job is not None:
             self._leave(task, task.job)
         if task.spec.job:
@@ -192,6 +200,21 @@ class State:
         self.track(task, task.node, task.status, -1)
         self.foreign.get(task.node, {}).pop(task.key, None)
         task.node = -1
+
+    def _claimed_already(self, task: Task, row: int, sign: int, log: Log | None) -> float:
+        """Devices of a task's shared claims that others on the node account for."""
+        counted = 0.0
+        for claim in task.cls.claims:
+            if not claim.shared:
+                continue
+            key = (row, claim.claim)
+            holders = self.claim_counts.get(key, 0)
+            if log is not None:
+                log.append((setitem, self.claim_counts, key, holders))
+            self.claim_counts[key] = holders + sign
+            if holders > (0 if sign > 0 else 1):
+                counted += claim.count
+        return counted
 
     def _join(self, task: Task, job: Job) -> None:
         podset = job.tree.podset_of(task.spec.group)
@@ -240,6 +263,8 @@ class State:
         shared = cls.shared
         if shared or task.spec.reservation:
             amounts[GPU] = 0.0
+        elif cls.claims:
+            amounts[GPU] -= self._claimed_already(task, row, sign, log)
         if sign < 0:
             amounts = -amounts
         nodes.used_gpus[row] += amounts[GPU]

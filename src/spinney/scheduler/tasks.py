@@ -156,7 +156,7 @@ class Task:
             spec.uid,
         )
         # NUMA zones and amounts taken on the node, by zone index.
-        self.zones: dict[int, Vector] = {}
+        self.zones: dict[int, dict[str, float]] = {}
 
     def __repr__(self) -> str:
         return f"Task({self.key})"

@@ -1,10 +1,143 @@
-"""Reasons in upstream's words: conditions, events and messages rendered from data."""
+"""Reasons in upstream's words: the conditions, events and messages that users know, rendered from data."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from spinney.scheduler.reasons import (
+    HeldBack,
+    NoDomain,
+    NoQueue,
+    NoRoom,
+    NotFound,
+    NotReady,
+    OverLimit,
+    OverQuota,
+    Problem,
+    UnknownTopology,
+)
+
+UNITS = (("CPU cores", "cores", 1000.0), ("memory", "GB", 1e9), ("GPUs", "GPUs", 1.0))
+DEFAULT = "Unable to schedule podgroup"
+PODS = "PodSchedulingErrors"
 
 
-def job_message(problems: list[Any]) -> str:
+def reason(problem: Problem) -> str:
+    """The machine-readable reason of a problem, as conditions carry it."""
+    match problem:
+        case OverLimit():
+            return "OverLimit"
+        case OverQuota():
+            return "NonPreemptibleOverQuota"
+        case HeldBack():
+            return "PreemptionDelayNotElapsed"
+        case NoQueue():
+            return "QueueDoesNotExist"
+        case _:
+            return PODS
+
+
+def message(problem: Problem) -> str:
+    """A problem in words."""
+    match problem:
+        case OverLimit():
+            return over_limit(problem)
+        case OverQuota():
+            return over_quota(problem)
+        case NoDomain():
+            return _no_domain(problem)
+        case NoRoom():
+            return _no_room(problem)
+        case UnknownTopology(topology, level):
+            return f"Requested topology {topology} does not {f'contain level {level}' if level else 'exist'}"
+        case HeldBack(delay, until):
+            moment = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return (
+                f"Workload is within its preemption delay window ({delay:g}s) and may not trigger evictions "
+                f"before {moment}"
+            )
+        case NoQueue(queue):
+            return f"Queue {queue} does not exist"
+        case NotReady(ready, required, gated):
+            held = f", {gated} of them gated" if gated else ""
+            return f"Waiting for {required - ready} more pods{held}"
+        case NotFound(action, steps, complete):
+            return f"{action}: {'no victims would be enough' if complete else f'not found in {steps} steps'}"
+
+
+def job_message(problems: Iterable[Problem]) -> str:
     """Everything that keeps a job waiting, in one text."""
-    return "".join(str(problem) for problem in problems)
+    known = list(problems)
+    head = reason(known[0]) if len(known) == 1 else DEFAULT
+    return "".join([f"\n{head}.", *sorted(f"\n{message(problem)}." for problem in known)])
+
+
+def over_limit(problem: OverLimit) -> str:
+    """What the user of a queue at its limit reads."""
+    name, unit, size = UNITS[problem.resource]
+    wanted = problem.wanted[problem.resource]
+    return (
+        f"{problem.queue} quota has reached the allowable limit of {name}. "
+        f"Limit is {number(problem.limit / size)} {unit}, currently {number(problem.held / size)} {unit} "
+        f"allocated and workload requested {number(wanted / size)} {unit}"
+    )
+
+
+def over_quota(problem: OverQuota) -> str:
+    """What the user of a workload that may not be evicted reads when the quota is used up."""
+    name, unit, size = UNITS[problem.resource]
+    what = "GB memory" if name == "memory" else name
+    wanted = problem.wanted[problem.resource]
+    return (
+        f"Non-preemptible workload is over quota. Workload requested {number(wanted / size)} {what}, "
+        f"but {problem.queue} quota is {number(problem.quota / size)} {unit}, while {number(problem.held / size)} "
+        f"{unit} are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+    )
+
+
+def refused_by_queue(problem: OverLimit | OverQuota) -> str:
+    """The same as the reason of one node, where the amount depends on the node."""
+    details = over_limit(problem) if isinstance(problem, OverLimit) else over_quota(problem)
+    return f"node does not have enough capacity. Reason: {reason(problem)}, Details: {details}"
+
+
+def _no_domain(problem: NoDomain) -> str:
+    group = f", subgroup {problem.group}" if problem.group not in ("", "default") else ""
+    constraint = problem.constraint
+    text = (
+        f"topology {constraint.topology}, requirement {constraint.required} couldn't be satisfied for "
+        f"job <{problem.job}>{group}"
+    )
+    if not problem.everywhere:
+        return text
+    where = f"in {problem.domain}" if problem.domain else "in the cluster"
+    return f"{text}: not enough resources {where} to allocate the job"
+
+
+def _no_room(problem: NoRoom) -> str:
+    nodes = no_nodes(problem)
+    if not problem.gang:
+        return f"Resources were not found for pod {problem.task} due to: {nodes}"
+    if not problem.subgroups:
+        return (
+            f"Resources were found for {problem.found} pods while {problem.required} are required for gang scheduling. "
+            f"Additional pods cannot be scheduled due to: {nodes}"
+        )
+    return (
+        f"Resources were found for {problem.found} pods from all sub-groups while sub-group {problem.group} requires "
+        f"{problem.required} pods for gang scheduling. Additional pods cannot be scheduled in this sub-group due to: "
+        f"{nodes}"
+    )
+
+
+def no_nodes(problem: NoRoom) -> str:
+    """Why no node takes a pod: how many nodes have which reason."""
+    reasons = ". \n".join(sorted(f"{count} {text}" for text, count in problem.refusals))
+    base = "no nodes with enough resources were found"
+    return f"{base}: {reasons}." if reasons else base
+
+
+def number(amount: float) -> str:
+    """An amount with no more than three digits after the point."""
+    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")

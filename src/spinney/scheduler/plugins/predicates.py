@@ -11,27 +11,29 @@ from spinney.scheduler.placement import choose_gpus, fits_now
 from spinney.scheduler.plugins import podrules
 from spinney.scheduler.selectors import matches_all, tolerates
 from spinney.scheduler.specs import Constraints, NodeSpec
-from spinney.scheduler.tasks import PODS, Task, TaskClass
+from spinney.scheduler.tasks import PODS, Task, TaskClass, Triple
+from spinney.scheduler.texts import refused_by_queue
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
     """Check everything that Kubernetes' own scheduler would, as far as gangs and queues need it."""
-    cycle.hooks.class_masks.append(lambda cls: _static_mask(cycle, cls))
+    legacy = {task.node for task in cycle.state.tasks.values() if task.spec.gpu.legacy_mig and task.node >= 0}
+
+    def refused(cls: TaskClass, row: int) -> str:
+        return refusal(cycle.nodes.spec(row), cls, row in legacy)
+
+    def mask(cls: TaskClass) -> Mask:
+        found = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+        for row in cycle.all_rows:
+            found[row] = not refused(cls, int(row))
+        return found
+
+    cycle.hooks.class_masks.append(mask)
+    cycle.hooks.class_refusals.append(refused)
+    cycle.hooks.task_refusals.append(lambda task, row: _beyond_capacity(cycle, task, row))
     cycle.hooks.task_masks.append(lambda task, rows: _within_capacity(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _pod_slots(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: podrules.mask(cycle, task, rows))
-
-
-def _static_mask(cycle: Cycle, cls: TaskClass) -> tuple[Mask, str]:
-    mask = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
-    for row in cycle.all_rows:
-        mask[row] = not refusal(cycle.nodes.spec(row), cls, int(row) in legacy_mig_rows(cycle))
-    return mask, ""
-
-
-def legacy_mig_rows(cycle: Cycle) -> set[int]:
-    """Nodes with tasks that ask for MIG by annotation, which keep others away."""
-    return {task.node for task in cycle.state.tasks.values() if task.spec.gpu.legacy_mig and task.node >= 0}
 
 
 def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
@@ -86,19 +88,28 @@ def _placement_rules(node: NodeSpec, rules: Constraints) -> str:
 
 def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
     """GPU memory is worth more of a GPU on one node than on another, and the queue is charged for that."""
-    job = task.job
-    if not task.cls.shared or job is None or cycle.limits is None:
+    if not task.cls.shared or task.job is None or cycle.limits is None:
         return None
     worth: dict[int, bool] = {}
     mask = np.ones(len(rows), dtype=np.bool_)
     for position, row in enumerate(rows):
         memory = int(cycle.nodes.gpu_memory[row])
         if memory not in worth:
-            part = float(np.ceil(task.cls.memory_on(memory) / memory * 100) / 100)
-            wanted = (task.cls.triple[0], task.cls.triple[1], task.cls.devices * part)
-            worth[memory] = not cycle.limits(job, wanted)
+            worth[memory] = cycle.limits(task.job, _charged_on(task, memory)) is None
         mask[position] = worth[memory]
-    return mask, "the queue has no room for this part of a GPU"
+    return mask, ""
+
+
+def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> str:
+    if not task.cls.shared or task.job is None or cycle.limits is None:
+        return ""
+    problem = cycle.limits(task.job, _charged_on(task, int(cycle.nodes.gpu_memory[row])))
+    return refused_by_queue(problem) if problem is not None else ""
+
+
+def _charged_on(task: Task, memory: int) -> Triple:
+    part = float(np.ceil(task.cls.memory_on(memory) / memory * 100) / 100)
+    return (task.cls.triple[0], task.cls.triple[1], task.cls.devices * part)
 
 
 def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:

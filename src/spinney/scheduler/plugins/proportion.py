@@ -124,9 +124,9 @@ class Proportion:
         """Why tasks that may not be evicted would take a queue beyond its quota."""
         return self.beyond_quota(job, _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks))
 
-    def refuses(self, job: Job, wanted: Triple) -> bool:
-        """Whether a queue of the job, or one above, has no room for an amount."""
-        return bool(self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted))
+    def refuses(self, job: Job, wanted: Triple) -> OverLimit | OverQuota | None:
+        """Why a queue of the job, or one above, has no room for an amount."""
+        return self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted)
 
     def beyond_limit(self, job: Job, wanted: Triple) -> OverLimit | None:
         """The first queue on the way up whose limit would be passed."""

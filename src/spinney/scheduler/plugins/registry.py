@@ -8,7 +8,17 @@ from importlib.metadata import entry_points
 
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.plugins import generators, minruntime, orders, predicates, proportion, scores, topology
+from spinney.scheduler.plugins import (
+    claims,
+    generators,
+    minruntime,
+    numa,
+    orders,
+    predicates,
+    proportion,
+    scores,
+    topology,
+)
 
 GROUP = "spinney.scheduler.plugins"
 Install = Callable[[Cycle, PluginConfig], None]
@@ -33,13 +43,13 @@ BUILT_IN: dict[str, Install] = {
     "gpuspread": scores.gpu_spread,
     "resourcetype": scores.resource_type,
     "nominatednode": scores.nominated_node,
-    "dynamicresources": _nothing,
+    "dynamicresources": claims.install,
     "nodeplacement": scores.node_placement,
     "minruntime": minruntime.install,
     "topology": topology.install,
     "snapshot": _nothing,
     "reflectjoborder": _nothing,
-    "numa": _nothing,
+    "numa": numa.install,
     "sg-nodelocalgreedy": generators.node_local,
     "sg-multinodegang": generators.multi_node,
 }

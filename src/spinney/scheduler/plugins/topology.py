@@ -11,7 +11,8 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Group, Scores
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
-from spinney.scheduler.reasons import NoDomain, UnknownTopology
+from spinney.scheduler.reasons import NoDomain, Problem, UnknownTopology
+from spinney.scheduler.specs import Constraint
 from spinney.scheduler.tasks import CPU, GPU, MEMORY, PODS, Task, Vector
 from spinney.scheduler.topology import ROOT, Domains, load
 
@@ -78,7 +79,7 @@ class _Topology:
         base = domains.common(valid, preferred)
         view = self._view(domains, base, tasks)
         if not view.fits(base[0])[base[1]]:
-            self._problem(gang, NoDomain(constraint, name, len(tasks)))
+            self._problem(gang, self._no_domain(group, constraint, view, everywhere=True))
             return []
         depth = preferred or required
         order = self._sorted(view, depth)
@@ -86,10 +87,21 @@ class _Topology:
             self.scores[name] = self._node_scores(domains, order.get(preferred, []), preferred)
         sets = self._candidates(view, group, (required, depth), order)
         if not sets:
-            self._problem(gang, NoDomain(constraint, name, len(tasks)))
+            self._problem(gang, self._no_domain(group, constraint, view, everywhere=False))
         return [valid[domains.codes[level, valid] == code] for level, code in sets]
 
-    def _problem(self, gang: Gang, problem: object) -> None:
+    def _no_domain(self, group: Group, constraint: Constraint, view: _View, everywhere: bool) -> NoDomain:
+        spec, (level, code) = group.gang.job.spec, view.base
+        best, domain = -1, view.domains.ids[level][code] if level and everywhere else ""
+        required = view.domains.level(constraint.required)
+        if view.room is not None and required >= level:
+            code = int(np.argmax(view.room[required]))
+            best = int(view.room[required][code])
+            domain = domain or ("" if everywhere else view.domains.ids[required][code])
+        job = f"{spec.namespace}/{spec.name or spec.key}"
+        return NoDomain(job, constraint, group.name, view.count, best, domain, everywhere)
+
+    def _problem(self, gang: Gang, problem: Problem) -> None:
         self.cycle.problems.setdefault(gang.job.key, []).append(problem)
 
     def _view(self, domains: Domains, base: tuple[int, int], tasks: list[Task]) -> _View:

@@ -1,0 +1,32 @@
+"""Claimed devices: a claim that several tasks share is counted once, and keeps them on one node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney.scheduler import status as st
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.nodes import Mask, Rows
+from spinney.scheduler.tasks import Task
+
+
+def install(cycle: Cycle, _: PluginConfig) -> None:
+    """Send tasks to where their shared claims already are."""
+
+    def mask(task: Task, rows: Rows) -> tuple[Mask, str] | None:
+        result: Mask | None = None
+        for claim in task.cls.claims:
+            if not claim.shared:
+                continue
+            homes = {
+                holder.node
+                for holder in cycle.state.holders.get(claim.claim, {}).values()
+                if holder is not task and holder.node >= 0 and holder.status & st.ACTIVE
+            }
+            if homes:
+                here = np.isin(rows, list(homes))
+                result = here if result is None else result & here
+        return None if result is None else (result, "node(s) do not have the devices of the pod's claims")
+
+    cycle.hooks.task_masks.append(mask)
