@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from spinney.api.kaiconfig import Config, SchedulingShard
+from spinney.api.kaiconfig import Config
+from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, Object, Resource, Struct
 from spinney.api.quantity import ResourceList
 from spinney.api.resource import AllocationResult, DeviceRequest

@@ -1,192 +1,29 @@
-"""kai.scheduler: Config, which deploys the services, and SchedulingShard, which makes one scheduler of several."""
+"""kai.scheduler: Config, which says how the services are deployed."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
 
-from spinney.api.meta import Conditions, Json, Object, Resource, Struct
-from spinney.api.quantity import Quantity, ResourceList
-from spinney.api.schema import ATOMIC, REQUIRED, Column, Definition, Int32, Int64, enum, list_map, schema
+from spinney.api.deployment import (
+    READY,
+    ClientConfig,
+    DeploymentStatus,
+    Image,
+    Plugin,
+    PodSecurityContext,
+    ResourceNeeds,
+    SecurityContext,
+    ServiceConfig,
+    ServiceToleration,
+    Vpa,
+)
+from spinney.api.meta import Json, Object, Resource, Struct
+from spinney.api.schema import Definition, Int32
 
 GROUP = "kai.scheduler"
 VERSION = "kai.scheduler/v1"
-_READY = Column("Ready", '.status.conditions[?(@.type=="Ready")].status', "string")
-
-
-class Image(Struct, frozen=True):
-    """A container image in parts."""
-
-    repository: str = ""
-    name: str = ""
-    tag: str = ""
-    pull_policy: str = ""
-
-
-class ClientConfig(Struct, frozen=True):
-    """How fast a service may talk to the API server."""
-
-    qps: int | None = None
-    burst: int | None = None
-
-
-class DisruptionBudget(Struct, frozen=True):
-    """Whether a service gets a PodDisruptionBudget."""
-
-    enabled: bool | None = None
-    max_unavailable: Int32 | None = None
-
-
-class ClaimUse(Struct, frozen=True):
-    """A device claim that a container uses."""
-
-    name: Annotated[str, REQUIRED] = ""
-    request: str = ""
-
-
-class ResourceNeeds(Struct, frozen=True):
-    """What a service's container asks for."""
-
-    requests: ResourceList = {}
-    limits: ResourceList = {}
-    claims: Annotated[tuple[ClaimUse, ...], list_map("name")] = ()
-
-
-class ServiceConfig(Struct, frozen=True):
-    """How one service is deployed."""
-
-    enabled: bool | None = None
-    image: Image | None = None
-    resources: ResourceNeeds | None = None
-    k8s_client_config: ClientConfig | None = msgspec.field(default=None, name="k8sClientConfig")
-    affinity: Json | None = None
-    pod_disruption_budget: DisruptionBudget | None = None
-
-
-class ContainerPolicy(Struct, frozen=True):
-    """Bounds of what a vertical autoscaler may set for a container."""
-
-    container_name: str = ""
-    mode: Annotated[str, enum("Auto", "Off")] = ""
-    min_allowed: ResourceList = {}
-    max_allowed: ResourceList = {}
-    controlled_resources: tuple[str, ...] = ()
-    controlled_values: Annotated[str, enum("RequestsAndLimits", "RequestsOnly")] = ""
-
-
-class VpaResourcePolicy(Struct, frozen=True):
-    """Bounds of what a vertical autoscaler may set."""
-
-    container_policies: tuple[ContainerPolicy, ...] = ()
-
-
-class EvictionRequirement(Struct, frozen=True):
-    """When a vertical autoscaler may evict."""
-
-    resources: Annotated[tuple[str, ...], REQUIRED] = ()
-    change_requirement: Annotated[str, enum("TargetHigherThanRequests", "TargetLowerThanRequests"), REQUIRED] = ""
-
-
-class VpaUpdatePolicy(Struct, frozen=True):
-    """How a vertical autoscaler applies what it finds."""
-
-    update_mode: Annotated[str, enum("Off", "Initial", "Recreate", "InPlaceOrRecreate", "Auto")] = ""
-    min_replicas: Int32 | None = None
-    eviction_requirements: tuple[EvictionRequirement, ...] = ()
-
-
-class Vpa(Struct, frozen=True):
-    """Whether a service gets a vertical autoscaler."""
-
-    enabled: bool | None = None
-    update_policy: VpaUpdatePolicy | None = None
-    resource_policy: VpaResourcePolicy | None = None
-
-
-class Profile(Struct, frozen=True):
-    """An AppArmor or seccomp profile."""
-
-    type: Annotated[str, REQUIRED] = ""
-    localhost_profile: str = ""
-
-
-class Capabilities(Struct, frozen=True):
-    """Linux capabilities to add and drop."""
-
-    add: Annotated[tuple[str, ...], ATOMIC] = ()
-    drop: Annotated[tuple[str, ...], ATOMIC] = ()
-
-
-class SeLinuxOptions(Struct, frozen=True):
-    """The SELinux context."""
-
-    user: str = ""
-    role: str = ""
-    type: str = ""
-    level: str = ""
-
-
-class WindowsOptions(Struct, frozen=True):
-    """The Windows part of a security context."""
-
-    gmsa_credential_spec: str = ""
-    gmsa_credential_spec_name: str = ""
-    host_process: bool | None = None
-    run_as_user_name: str = ""
-
-
-class SecurityContext(Struct, frozen=True):
-    """Under which identity and rights a container runs."""
-
-    allow_privilege_escalation: bool | None = None
-    app_armor_profile: Profile | None = None
-    capabilities: Capabilities | None = None
-    privileged: bool | None = None
-    proc_mount: str = ""
-    read_only_root_filesystem: bool | None = None
-    run_as_group: Int64 | None = None
-    run_as_non_root: bool | None = None
-    run_as_user: Int64 | None = None
-    se_linux_options: SeLinuxOptions | None = None
-    seccomp_profile: Profile | None = None
-    windows_options: WindowsOptions | None = None
-
-
-class Sysctl(Struct, frozen=True):
-    """A kernel parameter of a pod."""
-
-    name: Annotated[str, REQUIRED] = ""
-    value: Annotated[str, REQUIRED] = ""
-
-
-class PodSecurityContext(Struct, frozen=True):
-    """Under which identity and rights a pod runs."""
-
-    app_armor_profile: Profile | None = None
-    fs_group: Int64 | None = None
-    fs_group_change_policy: str = ""
-    run_as_group: Int64 | None = None
-    run_as_non_root: bool | None = None
-    run_as_user: Int64 | None = None
-    se_linux_change_policy: str = ""
-    se_linux_options: SeLinuxOptions | None = None
-    seccomp_profile: Profile | None = None
-    supplemental_groups: Annotated[tuple[Int64, ...], ATOMIC] = ()
-    supplemental_groups_policy: str = ""
-    sysctls: Annotated[tuple[Sysctl, ...], ATOMIC] = ()
-    windows_options: WindowsOptions | None = None
-
-
-class ServiceToleration(Struct, frozen=True):
-    """A taint that the services tolerate."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: Int64 | None = None
 
 
 class Global(Struct, frozen=True):
@@ -230,21 +67,6 @@ class PodGrouper(Struct, frozen=True):
     max_concurrent_reconciles: int | None = None
     replicas: Int32 | None = None
     vpa: Vpa | None = None
-
-
-class Plugin(Struct, frozen=True):
-    """One plugin: on or off, its place, its arguments."""
-
-    enabled: bool | None = None
-    priority: int | None = None
-    arguments: dict[str, str] = {}
-
-
-class Action(Struct, frozen=True):
-    """One action: on or off, and its place."""
-
-    enabled: bool | None = None
-    priority: int | None = None
 
 
 class ResourceReservation(Struct, frozen=True):
@@ -451,93 +273,11 @@ class ConfigSpec(Struct, frozen=True):
     prometheus: Prometheus | None = None
 
 
-class DeploymentStatus(Struct, frozen=True):
-    """Whether what was asked for is there and works."""
-
-    conditions: Conditions = ()
-
-
 class Config(Object, frozen=True):
     """The installation; only the one named `kai-config` counts."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "Config", "configs", namespaced=False)
-    crd: ClassVar[Definition] = Definition(columns=(_READY,))
+    crd: ClassVar[Definition] = Definition(columns=(READY,))
 
     spec: ConfigSpec = ConfigSpec()
-    status: DeploymentStatus = DeploymentStatus()
-
-
-class PlacementStrategy(Struct, frozen=True):
-    """Whether jobs are packed or spread."""
-
-    gpu: str = ""
-    cpu: str = ""
-
-
-class MinRuntime(Struct, frozen=True):
-    """How long a job runs before it may be evicted."""
-
-    preempt_min_runtime: str = ""
-    reclaim_min_runtime: str = ""
-
-
-class UsageParams(Struct, frozen=True):
-    """Over which time usage counts."""
-
-    half_life_period: str = ""
-    window_size: Annotated[
-        str,
-        schema(pattern="^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$"),
-    ] = ""
-    window_type: str = ""
-    tumbling_window_start_time: datetime | None = None
-    cron_string: str = ""
-    fetch_interval: str = ""
-    staleness_period: str = ""
-    wait_timeout: str = ""
-    extra_params: dict[str, str] = {}
-
-
-class UsageDb(Struct, frozen=True):
-    """Where past usage comes from."""
-
-    client_type: Annotated[str, REQUIRED] = ""
-    connection_string: str = ""
-    connection_string_env_var: str = ""
-    usage_params: UsageParams | None = None
-
-
-class SearchBudgets(Struct, frozen=True):
-    """How long a search for victims may take."""
-
-    max_action_search_duration: dict[str, str] = {}
-    max_job_search_duration: str = ""
-    min_job_search_duration: str = ""
-    max_generator_search_duration: dict[str, str] = {}
-
-
-class SchedulingShardSpec(Struct, frozen=True):
-    """One scheduler: its nodes, its plugins, its actions."""
-
-    args: dict[str, str] = {}
-    go_mem_limit_ratio: Annotated[float | None, schema(minimum=0, exclusiveMinimum=True, maximum=1)] = None
-    go_mem_limit: Quantity | None = None
-    placement_strategy: PlacementStrategy | None = None
-    partition_label_value: str = ""
-    queue_depth_per_action: dict[str, int] = {}
-    min_runtime: MinRuntime | None = None
-    k_value: float | None = None
-    usage_db_config: UsageDb | None = msgspec.field(default=None, name="usageDBConfig")
-    scenario_search_budgets: SearchBudgets | None = None
-    plugins: dict[str, Plugin] = {}
-    actions: dict[str, Action] = {}
-
-
-class SchedulingShard(Object, frozen=True):
-    """One scheduler of several."""
-
-    resource: ClassVar[Resource] = Resource(VERSION, "SchedulingShard", "schedulingshards", namespaced=False)
-    crd: ClassVar[Definition] = Definition(columns=(Column("Partition", ".spec.partitionLabelValue", "string"), _READY))
-
-    spec: SchedulingShardSpec = SchedulingShardSpec()
     status: DeploymentStatus = DeploymentStatus()

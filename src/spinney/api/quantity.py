@@ -12,6 +12,8 @@ ResourceList = dict[str, Quantity]
 
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+# From the largest power of ten to the smallest.
+_SUFFIXES = {power: suffix for suffix, power in reversed(_DECIMAL.items())}
 _FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$")
 # Kubernetes holds quantities as 64-bit numbers; what is larger or finer is capped or rounded up.
 _LARGEST = (1 << 63) - 1
@@ -61,16 +63,16 @@ def _up(value: Fraction) -> int:
 
 
 def canonical(quantity: Quantity) -> str:
-    """The form that the API server stores: no fraction, the largest suffix that fits, the suffix family kept."""
-    text = str(quantity)
+    """Kubernetes' canonical form: no fraction, the largest suffix that fits, the suffix family kept."""
     value = exact(quantity)
-    found = _FORM.match(text)
+    found = _FORM.match(str(quantity))
     suffix = (found[2] or "") if found else ""
-    if suffix in _BINARY and (abs(value) >= 1024 or value == 0) and value.denominator == 1:
+    if suffix in _BINARY and value.denominator == 1 and abs(value) >= 1024:
         return binary(int(value))
-    if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return _scaled(value, "e{}")
-    return _scaled(value, "")
+    if suffix and suffix not in _DECIMAL and suffix not in _BINARY:
+        number, power = _thousands(value)
+        return f"{number}e{power}" if power else str(number)
+    return _decimal(value)
 
 
 def binary(amount: int) -> str:
@@ -83,29 +85,32 @@ def binary(amount: int) -> str:
 
 def decimal(amount: int) -> str:
     """An integer with the largest decimal suffix that divides it: 2000 → `2k`."""
-    return _scaled(Fraction(amount), "")
+    return _decimal(Fraction(amount))
 
 
 def from_milli(amount: int) -> str:
     """Thousandths as a quantity: 1500 → `1500m`, 2000 → `2`."""
-    return _scaled(Fraction(amount, 1000), "")
+    return _decimal(Fraction(amount, 1000))
 
 
-def _scaled(value: Fraction, exponent: str) -> str:
-    """The value with the largest power of a thousand that leaves an integer."""
+def _decimal(value: Fraction) -> str:
+    number, power = _thousands(value)
+    return f"{number}{_SUFFIXES[power]}"
+
+
+def _thousands(value: Fraction) -> tuple[int, int]:
+    """An integer and the largest power of a thousand, as a power of ten, that together make the value."""
     if value == 0:
-        return "0"
-    for suffix, power in reversed(_DECIMAL.items()):
+        return 0, 0
+    for power in _SUFFIXES:
         scaled = value / Fraction(10) ** power
         if scaled.denominator == 1:
-            return (
-                f"{scaled.numerator}{exponent.format(power) if exponent and power else suffix if not exponent else ''}"
-            )
+            return scaled.numerator, power
     raise QuantityError(f"quantity {value} is finer than a nano")
 
 
 def add(total: ResourceList, more: ResourceList) -> dict[str, Quantity]:
-    """The sum of two resource lists, in canonical form."""
+    """The sum of two resource lists, name by name."""
     result = dict(total)
     for name, amount in more.items():
         result[name] = _sum(result[name], amount) if name in result else amount
@@ -118,4 +123,4 @@ def _sum(left: Quantity, right: Quantity) -> str:
     leading = left if exact(left) else right
     if str(leading).endswith("i") and value.denominator == 1 and abs(value) >= 1024:
         return binary(int(value))
-    return _scaled(value, "")
+    return _decimal(value)
