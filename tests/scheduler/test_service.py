@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,23 +11,31 @@ from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json, Resource
+from spinney.api.scheduling import WorkloadV1alpha1
 from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.host import Host
+from spinney.kube.leader import LEASE
 from spinney.kube.transport import InProcess, User
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
+from spinney.scheduler.service.component import SchedulerSettings
 from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 
 ADMIN = User("admin", ("system:masters",))
+KUBE_SCHEDULER_LEASE = {
+    "holderIdentity": "kube-scheduler-1",
+    "leaseDurationSeconds": 3600,
+    "renewTime": "2026-01-01T00:00:00.000000Z",
+}
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 
 
 @asynccontextmanager
-async def world():
-    """An API server with our kinds, a queue, the scheduler and the binder."""
+async def world(held: Json | None = None) -> AsyncIterator[Client]:
+    """An API server with our kinds, a queue, the scheduler (standing in for kube-scheduler as well) and the binder."""
     server = ApiServer(clock(), Chance(1))
     await server.start()
     client = Client(InProcess(server, ADMIN), Chance(2))
@@ -35,7 +43,9 @@ async def world():
         await client.create(CRD, crd)
     shares = {name: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for name in ("cpu", "memory", "gpu")}
     await client.create(Queue, {"metadata": {"name": "q"}, "spec": {"resources": shares}})
-    host = Host(client, clock(), [(SCHEDULER, None), (BINDER, None)])
+    if held is not None:
+        await client.create(LEASE, {"metadata": {"name": "kube-scheduler"}, "spec": held}, "kube-system")
+    host = Host(client, clock(), [(SCHEDULER, SchedulerSettings(stand_in=True)), (BINDER, None)])
     task = asyncio.create_task(host.run())
     await host.ready.wait()
     yield client
@@ -102,8 +112,8 @@ async def test_a_gang_that_lacks_one_gpu_is_not_bound_at_all() -> None:
 
 @virtual
 async def test_nothing_is_written_at_rest() -> None:
-    """A gang that cannot run is told once, not every cycle."""
-    async with world() as client:
+    """A gang that cannot run is told once, not every cycle (the stand-in, which renews a lease, is kept out)."""
+    async with world(KUBE_SCHEDULER_LEASE) as client:
         await add_node(client, "n1", gpus=1)
         await gang(client, "g", members=2, gpus=1)
         await asyncio.sleep(30)
@@ -135,3 +145,40 @@ async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
             await client.delete(Pod, "lesser-0", "default", grace_seconds=0)
         await asyncio.sleep(5)
         assert await placed(client, "urgent") == {"urgent-0": "n1"}
+
+
+@virtual
+async def test_pods_of_kube_scheduler_are_served_where_none_runs() -> None:
+    """A plain pod is bound directly; a gang by Workload waits until all of it fits."""
+    async with world() as client:
+        await add_node(client, "n1", gpus=4)
+        await client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        spec = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}
+        await client.create(WorkloadV1alpha1, {"metadata": {"name": "w"}, "spec": spec}, "default")
+        for index in range(2):
+            pod = make.pod(f"w-{index}").gpus(2).build()
+            pod["spec"]["workloadRef"] = {"name": "w", "podGroup": "workers"}
+            await client.create(Pod, pod, "default")
+        await asyncio.sleep(10)
+        assert await placed(client, "plain") == {"plain": "n1"}
+        assert await placed(client, "w") == {"w-0": "", "w-1": ""}
+        waiting = await client.get(Pod, "w-0", "default")
+        assert [condition.reason for condition in waiting.status.conditions] == ["Unschedulable"]
+        await add_node(client, "n2", gpus=2)
+        await asyncio.sleep(10)
+        assert set((await placed(client, "w")).values()) == {"n1", "n2"}
+
+
+@virtual
+async def test_the_stand_in_leaves_pods_to_a_real_kube_scheduler() -> None:
+    """Whoever holds the lease serves these pods; the stand-in waits for it."""
+    held = {
+        "holderIdentity": "kube-scheduler-1",
+        "leaseDurationSeconds": 3600,
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+    }
+    async with world(held) as client:
+        await add_node(client, "n1")
+        await client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        await asyncio.sleep(60)
+        assert await placed(client, "plain") == {"plain": ""}

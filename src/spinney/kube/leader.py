@@ -197,7 +197,7 @@ class Election:
         if found["spec"].get("holderIdentity") != self.identity:
             return
         version = found["metadata"]["resourceVersion"]
-        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _stamp(self._clock.now())}
+        spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": _stamp(self._clock.now())}
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
         await self._client.patch(LEASE, self._name, self._namespace, patch)
 

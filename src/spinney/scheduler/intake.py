@@ -105,7 +105,7 @@ def queue_spec(queue: Queue, usage: tuple[float, float, float] = (0.0, 0.0, 0.0)
         name=queue.name,
         parent=queue.spec.parent_queue,
         priority=100 if queue.spec.priority is None else queue.spec.priority,
-        created=_timestamp(queue.metadata.creation_timestamp),
+        created=timestamp(queue.metadata.creation_timestamp),
         cpu=_share(shares.cpu if shares else QueueResource(), 1.0),
         memory=_share(shares.memory if shares else QueueResource(), 1e6),
         gpu=_share(shares.gpu if shares else QueueResource(), 1.0),
@@ -142,7 +142,7 @@ def job_spec(group: PodGroup, classes: Iterable[PriorityClass], topologies: Mapp
         queue=spec.queue,
         priority=priority,
         preemptible=preemptible,
-        created=_timestamp(group.metadata.creation_timestamp),
+        created=timestamp(group.metadata.creation_timestamp),
         tree=_tree(group, topologies),
         name=group.name,
         namespace=group.namespace,
@@ -224,7 +224,7 @@ def task_spec(pod: Pod, request: BindRequest | None, now: datetime, job: str | N
         gpu=_gpu_request(pod, wanted),
         constraints=constraints_of(pod),
         gpu_groups=_gpu_groups(pod, request),
-        created=_timestamp(meta.creation_timestamp),
+        created=timestamp(meta.creation_timestamp),
         order=int(order) if order.lstrip("-").isdecimal() else None,
         leader=_leads(meta.labels),
         nominated_node=pod.status.nominated_node_name,
@@ -349,7 +349,8 @@ def _amounts(thousandths: Mapping[str, int]) -> dict[str, float]:
     return {name: float(value) if name == "cpu" else float(-(-value // 1000)) for name, value in thousandths.items()}
 
 
-def _timestamp(moment: datetime | None) -> float:
+def timestamp(moment: datetime | None) -> float:
+    """Seconds since the epoch; 0 for a moment that is not known."""
     return moment.timestamp() if moment is not None else 0.0
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from spinney.kube.clock import LoopClock
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
+
+
+@dataclass(frozen=True)
+class SchedulerSettings:
+    """How the service runs, apart from what it decides."""
+
+    # Serve the pods of kube-scheduler as well, where none runs.
+    stand_in: bool = False
+
 
 _READ = ("get", "list", "watch")
 
@@ -15,7 +26,8 @@ async def run(runtime: Runtime, config: object = None) -> None:
     """Schedule until cancelled."""
     # Virtual time knows no threads: its clock follows the loop, and so does the plan.
     think = think_inline if isinstance(runtime.clock, LoopClock) else think_in_thread
-    await Scheduler(runtime, Shard(), Config(), think).run()
+    settings = config if isinstance(config, SchedulerSettings) else SchedulerSettings()
+    await Scheduler(runtime, Shard(), Config(), think, stand_in=settings.stand_in).run()
 
 
 COMPONENT = Component(
@@ -32,6 +44,10 @@ COMPONENT = Component(
         Rule(("scheduling.run.ai",), ("podgroups",), (*_READ, "patch")),
         Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
         Rule(("scheduling.run.ai",), ("queues",), _READ),
+        # Only where it stands in for kube-scheduler.
+        Rule(("scheduling.k8s.io",), ("workloads",), _READ),
+        Rule(("",), ("pods/binding",), ("create",)),
+        Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "update", "patch")),
         Rule(("scheduling.run.ai",), ("bindrequests",), (*_READ, "create", "delete")),
     ),
 )

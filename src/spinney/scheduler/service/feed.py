@@ -17,6 +17,7 @@ from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import intake
 from spinney.scheduler import status as st
+from spinney.scheduler.service.standin import StandIn
 from spinney.scheduler.state import State
 
 
@@ -46,7 +47,9 @@ class Intentions:
 class Feed:
     """Watches everything the state is made of; `changed` is called on every event that may matter."""
 
-    def __init__(self, runtime: Runtime, state: State, shard: Shard, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, runtime: Runtime, state: State, shard: Shard, changed: Callable[[], None], *, stand_in: bool = False
+    ) -> None:
         self.state = state
         self.shard = shard
         self.intentions = Intentions()
@@ -61,6 +64,7 @@ class Feed:
         self.requests = caches.of(BindRequest)
         self.pods = caches.of(Pod)
         self._uids: dict[Key, str] = {}
+        self.stand_in = StandIn(runtime, state, lambda key: self.mark("pod", key)) if stand_in else None
         self._dirty: dict[str, dict[Key, None]] = {}
         self._watch("topology", self.topologies)
         self._watch("class", self.classes)
@@ -145,16 +149,18 @@ class Feed:
         pod = self.pods.get(key[1], key[0])
         known = self._uids.get(key)
         if known is not None and (pod is None or pod.uid != known):
-            self.state.drop_task(known)
-            self._forget(key, known)
+            self._drop(key, known)
         if pod is None:
             return
         ours = pod.spec.scheduler_name == self.shard.scheduler_name
-        if not ours and not pod.spec.node_name:
+        stood_in_for = self.stand_in.describe(pod) if self.stand_in is not None and not ours else ""
+        if not ours and not stood_in_for and not pod.spec.node_name:
+            if known is not None:
+                self._drop(key, pod.uid)
             return
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
-        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else "")
+        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for)
         if pod.uid in self.intentions.evictions:
             spec = intake.leaving(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
@@ -175,6 +181,14 @@ class Feed:
             self.intentions.binds.pop(key, None)
             return None if has_failed(seen) else seen
         return self.intentions.binds.get(key)
+
+    def _drop(self, key: Key, uid: str) -> None:
+        task = self.state.tasks.get(uid)
+        self.state.drop_task(uid)
+        self._uids.pop(key, None)
+        self._forget(key, uid)
+        if self.stand_in is not None and task is not None:
+            self.stand_in.forget(task.spec.job)
 
     def _forget(self, key: Key, uid: str) -> None:
         self.intentions.binds.pop(key, None)

@@ -17,6 +17,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Decision, Plan, plan
 from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.reports import Reports
+from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.service.writes import Eviction, Placement, Writes
 from spinney.scheduler.specs import TaskSpec
 from spinney.scheduler.state import State
@@ -44,13 +45,13 @@ async def think_inline(work: Callable[[], Plan]) -> Plan:
 class Scheduler:
     """Feeds the core and carries out what it decides."""
 
-    def __init__(self, runtime: Runtime, shard: Shard, config: Config, think: Think) -> None:
+    def __init__(self, runtime: Runtime, shard: Shard, config: Config, think: Think, *, stand_in: bool = False) -> None:
         self._runtime = runtime
         self._config = config
         self._think = think
         self._wake = asyncio.Event()
         self.state = State()
-        self.feed = Feed(runtime, self.state, shard, self._wake.set)
+        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,6 +62,8 @@ class Scheduler:
         await self.feed.synced()
         self._runtime.ready()
         self._wake.set()
+        if self.feed.stand_in is not None:
+            self._start(self.feed.stand_in.run())
         try:
             while True:
                 await self._something_changed()
@@ -100,9 +103,9 @@ class Scheduler:
                 # Victims of one beneficiary stand or fall together.
                 owner = decision.beneficiary or decision.job
                 evictions[decision.action, owner, decision.beneficiary].append(decision)
-        for decisions in binds.values():
+        for job, decisions in binds.items():
             if bodies := self._writes.intend([self._placement(decision) for decision in decisions]):
-                self._start(self._writes.bind(bodies))
+                self._start(self._writes.bind_directly(bodies) if is_ours(job) else self._writes.bind(bodies))
         for decisions in evictions.values():
             for decision in decisions:
                 self.feed.intentions.evictions.add(decision.task)

@@ -14,6 +14,7 @@ from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.state import State
 
 _UNSCHEDULABLE = "UnschedulableOnNodePool"
@@ -56,11 +57,12 @@ class Reports:
 
     async def _write(self, key: str, why: str) -> None:
         group = self._group(key)
-        if group is None:
+        if group is not None:
+            self._events.event(group, "Normal", "Unschedulable", why)
+            await self._condition(group, why)
+        elif not is_ours(key):
             return
-        self._events.event(group, "Normal", "Unschedulable", why)
-        await self._condition(group, why)
-        if group.spec.mark_unschedulable is not False:
+        if group is None or group.spec.mark_unschedulable is not False:
             for pod in self._pending(key):
                 await self._mark(pod, why)
 

@@ -81,6 +81,23 @@ class Writes:
             self._feed.intentions.binds.pop(key, None)
             self._feed.mark("pod", key)
 
+    async def bind_directly(self, bodies: list[Json]) -> None:
+        """Bind pods that are not the binder's: those of kube-scheduler."""
+        await asyncio.gather(*(self._bind_one(body) for body in bodies))
+
+    async def _bind_one(self, body: Json) -> None:
+        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+        target = {"apiVersion": "v1", "kind": "Node", "name": body["spec"]["selectedNode"]}
+        uid = body["metadata"]["ownerReferences"][0]["uid"]
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": uid}, "target": target}
+        async with self._slots:
+            try:
+                await self._client.post(Pod, name, namespace, "binding", binding)
+            except (ApiError, ConnectionLost) as error:
+                _log.warning("binding.failed", namespace=namespace, name=name, error=str(error))
+                self._feed.intentions.binds.pop((namespace, name), None)
+                self._feed.mark("pod", (namespace, name))
+
     async def _create(self, body: Json) -> bool:
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         async with self._slots:
