@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spinney.api.core import Container, PodSpec
+from spinney.api.core import PodSpec, Resources
 from spinney.api.quantity import ResourceList, milli
 
 
@@ -12,11 +12,12 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     """The larger of what runs together and what any init container needs while it runs, plus overhead.
 
     Init containers that keep running (sidecars) count with the containers, and with every init container after them.
+    What the pod as a whole asks for stands in place of what its containers add up to.
     """
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        own = _requests(container)
+        own = _requests(container.resources)
         if container.restart_policy == "Always":
             _add(sidecars, own)
             _raise_to(peak, sidecars)
@@ -26,15 +27,17 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
             _raise_to(peak, together)
     total = sidecars
     for container in spec.containers:
-        _add(total, _requests(container))
+        _add(total, _requests(container.resources))
     _raise_to(total, peak)
+    if spec.resources:
+        total |= _requests(spec.resources)
     _add(total, _milli(spec.overhead))
     return total
 
 
-def _requests(container: Container) -> dict[str, int]:
-    """A container's requests; a limit alone is a request too, as the API server defaults it."""
-    return _milli({**container.resources.limits, **container.resources.requests})
+def _requests(resources: Resources) -> dict[str, int]:
+    """The requests; a limit alone is a request too, as the API server defaults it."""
+    return _milli({**resources.limits, **resources.requests})
 
 
 def _milli(amounts: ResourceList) -> dict[str, int]:
