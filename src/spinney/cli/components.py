@@ -11,6 +11,7 @@ from spinney.kube.runtime import Component
 # name → where its Component lives. One line per component, imported when it is used.
 COMPONENTS: dict[str, str] = {
     "backends": "spinney.backends.component:COMPONENT",
+    "grove": "spinney.grove.component:COMPONENT",
     "podgrouper": "spinney.services.podgrouper.component:COMPONENT",
     "podgroup-controller": "spinney.services.podgroups:COMPONENT",
     "queue-controller": "spinney.services.queues:COMPONENT",

@@ -33,6 +33,7 @@ class Claim:
     # "set", "group" or "clique", and the owner's name.
     level: str
     owner: str
+    shared_by_all: bool
 
 
 def set_claims(layout: Layout) -> Iterator[Claim]:
@@ -81,4 +82,4 @@ def _claim(share: Share, level: str, owner: str, replica: int) -> Claim:
         if share.scope == ALL
         else names.claim_for_one(owner, replica, share.name)
     )
-    return Claim(name, share.name, share.namespace, level, owner)
+    return Claim(name, share.name, share.namespace, level, owner, share.scope == ALL)

@@ -1,0 +1,149 @@
+"""The Grove operator as a component: its controllers wired to what wakes them, its rights, its webhooks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.groveconfig import ConfigurationError, problems
+from spinney.backends.registry import Registry
+from spinney.backends.served import discover
+from spinney.grove import topology
+from spinney.grove.replica import Replicas
+from spinney.grove.replicastatus import ReplicaStatus
+from spinney.grove.rights import NAMESPACE_RULES, RULES
+from spinney.grove.sets import Sets
+from spinney.grove.settings import GroveConfiguration, Settings
+from spinney.grove.summary import Summaries
+from spinney.grove.webhooks import webhooks
+from spinney.grove.world import World, replica_keys, set_keys
+from spinney.grove.writer import Writer
+from spinney.kube.cache import Cache, Change
+from spinney.kube.controller import Controller
+from spinney.kube.events import Recorder
+from spinney.kube.runtime import Component, Runtime
+
+NAME = "grove"
+_REPLICAS_AT_ONCE = 64
+_STATUSES_AT_ONCE = 8
+_SETS_AT_ONCE = 8
+
+
+class Operator:
+    """The operator's controllers, wired: every change wakes exactly the replicas and sets it concerns."""
+
+    def __init__(self, runtime: Runtime, settings: Settings, registry: Registry) -> None:
+        self.world = World(runtime, settings, registry)
+        self._runtime = runtime
+        self._window = settings.status_window
+        writer = Writer(runtime.client)
+        recorder = Recorder(runtime.client, runtime.clock, "grove-operator")
+        summaries = Summaries()
+        replicas = Replicas(self.world, runtime, writer, recorder)
+        status = ReplicaStatus(self.world, writer, recorder, runtime.clock, summaries)
+        sets = Sets(self.world, writer, recorder, runtime.clock, summaries)
+        self.replicas = Controller("grove-replica", runtime, replicas.reconcile, _REPLICAS_AT_ONCE)
+        self.statuses = Controller("grove-status", runtime, status.reconcile, _STATUSES_AT_ONCE)
+        self.sets = Controller("grove-set", runtime, sets.reconcile, _SETS_AT_ONCE)
+        status.tell_set = lambda namespace, name: self.sets.enqueue(namespace, name, self._window)
+        self._wire()
+
+    def _wire(self) -> None:
+        world = self.world
+        self.sets.watch(world.sets)
+        for owned in (world.accounts, world.roles, world.role_bindings, world.secrets):
+            self._watch_owned(owned)
+        for placed in world.by_replica:
+            self.replicas.watch(placed, replica_keys)
+        for shown in (world.pods, world.cliques, world.groups, world.gangs):
+            self._show(shown)
+        world.sets.on_change(self._set_changed)
+        world.bindings.on_change(self._binding_changed)
+
+    def _watch_owned(self, cache: Cache[Any]) -> None:
+        # Only a loss matters: what is created is ours.
+        self.sets.watch(cache, set_keys, lambda change: change.new is None)
+
+    def _show(self, cache: Cache[Any]) -> None:
+        def changed(change: Change[Any]) -> None:
+            for namespace, name in replica_keys(change):
+                self.statuses.enqueue(namespace, name, self._window)
+
+        cache.on_change(changed)
+
+    def _set_changed(self, change: Change[PodCliqueSet]) -> None:
+        """Wake the replicas of a set whose spec, or whose update, has moved; its own status does not matter to them."""
+        old, new = change.old, change.new
+        if old is not None and new is not None and _same_to_replicas(old, new):
+            return
+        found = change.object
+        most = max(old.spec.replicas if old is not None else 0, new.spec.replicas if new is not None else 0)
+        for index in range(most):
+            self._wake(found, index)
+
+    def _wake(self, pcs: PodCliqueSet, index: int) -> None:
+        self.replicas.enqueue(pcs.namespace, f"{pcs.name}/{index}")
+        self.statuses.enqueue(pcs.namespace, f"{pcs.name}/{index}", self._window)
+
+    def _binding_changed(self, change: Change[ClusterTopologyBinding]) -> None:
+        for pcs in self.world.sets:
+            if topology.topology_name(pcs) != change.object.name:
+                continue
+            self.sets.enqueue(pcs.namespace, pcs.name)
+            for index in range(pcs.spec.replicas):
+                self._wake(pcs, index)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        self.world.served = await discover(self._runtime.client, self.world.registry.resources)
+        controllers = (self.sets, self.replicas, self.statuses)
+        async with asyncio.TaskGroup() as tasks:
+            await self._runtime.caches.synced()
+            for controller in controllers:
+                tasks.create_task(controller.run(), name=controller.name)
+            self._runtime.ready()
+
+
+def _same_to_replicas(old: PodCliqueSet, new: PodCliqueSet) -> bool:
+    if (old.metadata.generation, old.metadata.deletion_timestamp, old.metadata.finalizers) != (
+        new.metadata.generation,
+        new.metadata.deletion_timestamp,
+        new.metadata.finalizers,
+    ):
+        return False
+    if (old.metadata.labels, old.metadata.annotations) != (new.metadata.labels, new.metadata.annotations):
+        return False
+    before, after = old.status.update_progress, new.status.update_progress
+    if old.status.current_generation_hash != new.status.current_generation_hash:
+        return False
+    return (before.currently_updating if before else ()) == (after.currently_updating if after else ())
+
+
+def component(settings: Settings | None = None) -> Component:
+    """The operator with settings of its own; a configuration file that `run` is handed takes their place."""
+    state = {"settings": settings or Settings()}
+    registry = cache(Registry.load)
+
+    async def run(runtime: Runtime, config: Any = None) -> None:
+        if isinstance(config, GroveConfiguration):
+            found = problems(config)
+            if found:
+                raise ConfigurationError("; ".join(found))
+            state["settings"] = replace(state["settings"], config=config)
+        await Operator(runtime, state["settings"], registry()).run()
+
+    return Component(
+        name=NAME,
+        summary="Turns PodCliqueSets into gangs of gated pods.",
+        run=run,
+        rules=RULES,
+        namespace_rules=NAMESPACE_RULES,
+        webhooks=webhooks(lambda: state["settings"], registry),
+        settings=GroveConfiguration,
+    )
+
+
+COMPONENT = component()

@@ -1,0 +1,58 @@
+"""When a gang's pods may be scheduled: the operator's own gate comes off all of them together, and no other gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spinney.api.core import Pod
+from spinney.api.labels import PENDING_CREATION_GATE
+from spinney.api.meta import Json
+from spinney.api.podgang import PodGang
+from spinney.grove import podstate
+from spinney.grove.requests import size
+from spinney.grove.status import gangs
+from spinney.grove.status.gangs import Member
+
+
+def ours(gate: str) -> frozenset[str]:
+    """The gates that are the operator's to remove: the backend's, and upstream's on pods that were taken over."""
+    return frozenset((gate, PENDING_CREATION_GATE))
+
+
+def releasable(
+    gang: PodGang, members: Sequence[Member], gate: str, *, base_scheduled: bool, surplus_held: bool
+) -> list[Pod]:
+    """The pods whose gate comes off now, largest request first.
+
+    Everything must hold for the gang as a whole: every pod exists and is referenced, the backend is ready for this
+    generation, and the base gang is on its nodes. Where the scheduler would let surplus pods take the gang's room,
+    only the minimum of each group goes first.
+    """
+    if not base_scheduled or not gangs.backend_ready(gang) or not gangs.is_complete(gang, members):
+        return []
+    hold = surplus_held and not gangs.is_scheduled(members)
+    chosen = [pod for member in members for pod in _of_member(member, ours(gate), hold)]
+    return sorted(chosen, key=lambda pod: (tuple(-amount for amount in size(pod)), pod.name))
+
+
+def _of_member(member: Member, gates: frozenset[str], hold: bool) -> list[Pod]:
+    gated = sorted((pod for pod in member.staying if _held(pod, gates)), key=podstate.index)
+    if not hold:
+        return gated
+    released = len(member.staying) - len(gated)
+    return gated[: max(0, member.minimum - released)]
+
+
+def _held(pod: Pod, gates: frozenset[str]) -> bool:
+    return any(gate.name in gates for gate in pod.spec.scheduling_gates)
+
+
+def release_patch(pod: Pod, gate: str) -> list[Json]:
+    """The JSON patch that takes our gates off a pod; it fails rather than hit another's if the list has changed."""
+    operations: list[Json] = []
+    for position, found in reversed(list(enumerate(pod.spec.scheduling_gates))):
+        if found.name in ours(gate):
+            path = f"/spec/schedulingGates/{position}"
+            operations.append({"op": "test", "path": f"{path}/name", "value": found.name})
+            operations.append({"op": "remove", "path": path})
+    return operations

@@ -1,0 +1,42 @@
+"""What the operator may do, declared beside the code that needs it."""
+
+from __future__ import annotations
+
+from spinney.kube.runtime import Rule
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "patch", "delete")
+_ALL = (*_READ, *_WRITE)
+
+RULES = (
+    Rule(("grove.io",), ("podcliquesets", "clustertopologybindings"), (*_READ, "patch")),
+    Rule(("grove.io",), ("podcliques", "podcliquescalinggroups"), _ALL),
+    Rule(
+        ("grove.io",),
+        (
+            "podcliquesets/status",
+            "podcliquesets/finalizers",
+            "podcliques/status",
+            "podcliques/finalizers",
+            "podcliquescalinggroups/status",
+            "podcliquescalinggroups/finalizers",
+            "clustertopologybindings/status",
+        ),
+        ("get", "patch", "update"),
+    ),
+    Rule(("scheduler.grove.io",), ("podgangs",), _ALL),
+    Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
+    Rule(("",), ("pods", "services", "serviceaccounts", "secrets"), _ALL),
+    # The role that the operator grants to init containers must be its own, too.
+    Rule(("",), ("pods/status",), _READ),
+    Rule(("",), ("nodes",), _READ),
+    Rule(("",), ("events",), ("list", "create", "patch")),
+    Rule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), _ALL),
+    Rule(("autoscaling",), ("horizontalpodautoscalers",), _ALL),
+    Rule(("resource.k8s.io",), ("resourceclaims",), _ALL),
+    Rule(("resource.k8s.io",), ("resourceclaimtemplates",), _READ),
+    Rule(("resource.nvidia.com",), ("computedomains",), _ALL),
+    Rule(("kai.scheduler",), ("topologies",), _ALL),
+)
+
+NAMESPACE_RULES = (Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch", "update")),)

@@ -1,0 +1,124 @@
+"""The controller of a PodCliqueSet as a whole: finalizer, account, revision, whose turn it is, status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api import labels
+from spinney.api.core import Secret, ServiceAccount
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Object
+from spinney.api.rbac import Role, RoleBinding
+from spinney.backends.registry import MixedSchedulers, UnknownBackend
+from spinney.grove import access, names, rollout
+from spinney.grove.gangs import clique_priorities
+from spinney.grove.layout import lay_out
+from spinney.grove.status import sets as set_status
+from spinney.grove.summary import Summaries
+from spinney.grove.world import BY_SET, World
+from spinney.grove.writer import Work, Writer, all_of
+from spinney.kube.cache import Key
+from spinney.kube.clock import Clock
+from spinney.kube.controller import After
+from spinney.kube.events import Recorder
+
+_BACKEND_CHOSEN = "BackendChosen"
+_BACKEND_WARNING = "BackendWarning"
+_PRIORITIES_DIFFER = "PriorityClassesDiffer"
+
+
+class Sets:
+    """Reconciles what the replicas of a set have in common."""
+
+    def __init__(self, world: World, writer: Writer, recorder: Recorder, clock: Clock, summaries: Summaries) -> None:
+        self._world = world
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+        self._summaries = summaries
+        self._told: dict[str, tuple[str, ...]] = {}
+        # Set by the component: wakes the reconcile of a replica.
+        self.wake_replica: Callable[[str, str], None] = lambda namespace, replica: None
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Bring the set closer to what it should be."""
+        namespace, name = key
+        pcs = self._world.sets.get(name, namespace)
+        if pcs is None:
+            self._summaries.drop(key)
+            return None
+        if pcs.metadata.deletion_timestamp is not None:
+            await self._leave(pcs)
+            return None
+        if labels.SET_FINALIZER not in pcs.metadata.finalizers:
+            await self._writer.patch(
+                pcs, {"metadata": {"finalizers": [*pcs.metadata.finalizers, labels.SET_FINALIZER]}}
+            )
+        self._tell(pcs)
+        await self._make_access(pcs)
+        revision = rollout.new_revision(pcs, self._world.cliques.by(BY_SET, f"{namespace}/{name}"), self._clock.now())
+        if revision:
+            await self._writer.patch_status(pcs, self._with_counters(pcs, revision), guarded=False)
+            return None
+        await self._write_status(pcs, key)
+        return None
+
+    def _with_counters(self, pcs: PodCliqueSet, patch: dict[str, object]) -> dict[str, object]:
+        """The schema requires both counters in the first status."""
+        return {"availableReplicas": pcs.status.available_replicas, "updatedReplicas": 0, **patch}
+
+    async def _leave(self, pcs: PodCliqueSet) -> None:
+        """Let the set go; the garbage collector takes what it owns."""
+        if self._world.domains is not None:
+            domains = [domain for domain in self._world.domains if _part_of(domain, pcs)]
+            await all_of(self._writer.release(domain, labels.COMPUTE_DOMAIN_FINALIZER) for domain in domains)
+        await self._writer.release(pcs, labels.SET_FINALIZER)
+
+    def _tell(self, pcs: PodCliqueSet) -> None:
+        """Say once which backend takes the set, and what is odd about it."""
+        try:
+            choice = self._world.choose(pcs)
+        except (MixedSchedulers, UnknownBackend) as error:
+            self._recorder.event(pcs, "Warning", _BACKEND_WARNING, str(error))
+            return
+        priorities = clique_priorities(lay_out(pcs, 0, {}))
+        news = (choice.backend.name, *choice.warnings, *priorities)
+        if self._told.get(pcs.uid) == news:
+            return
+        self._told[pcs.uid] = news
+        message = f"backend {choice.backend.name} places the gangs of this set: {choice.why}"
+        self._recorder.event(pcs, "Normal", _BACKEND_CHOSEN, message)
+        for warning in choice.warnings:
+            self._recorder.event(pcs, "Warning", _BACKEND_WARNING, warning)
+        if len(priorities) > 1 and not pcs.spec.template.priority_class_name:
+            message = f"cliques name different priority classes ({', '.join(priorities)}); the gang has {priorities[0]}"
+            self._recorder.event(pcs, "Warning", _PRIORITIES_DIFFER, message)
+
+    async def _make_access(self, pcs: PodCliqueSet) -> None:
+        world, space = self._world, pcs.namespace
+        work: list[Work] = []
+        if world.accounts.get(names.service_account(pcs.name), space) is None:
+            work.append(self._writer.create(ServiceAccount, access.service_account(pcs)))
+        if world.roles.get(names.role(pcs.name), space) is None:
+            work.append(self._writer.create(Role, access.role(pcs)))
+        if world.role_bindings.get(names.role(pcs.name), space) is None:
+            work.append(self._writer.create(RoleBinding, access.role_binding(pcs)))
+        await all_of(work)
+        # The API server refuses a token for an account that is not there yet.
+        if world.secrets.get(names.token_secret(pcs.name), space) is None:
+            await self._writer.create(Secret, access.token_secret(pcs))
+
+    async def _write_status(self, pcs: PodCliqueSet, key: Key) -> None:
+        self._summaries.drop(key, pcs.spec.replicas)
+        summaries = self._summaries.of(key, pcs.spec.replicas)
+        if summaries is None:
+            return
+        condition = set_status.topology_condition(pcs, self._world.levels(pcs), self._world.settings.topology_aware)
+        patch = set_status.status_patch(pcs, summaries, condition, self._clock.now())
+        if patch:
+            await self._writer.patch_status(pcs, patch)
+
+
+def _part_of(found: Object, pcs: PodCliqueSet) -> bool:
+    metadata = found.metadata
+    return metadata.namespace == pcs.namespace and metadata.labels.get(labels.PART_OF) == pcs.name

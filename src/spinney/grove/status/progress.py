@@ -1,0 +1,120 @@
+"""How far an update is: `updateProgress` of cliques and scaling groups, and when it counts as stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from spinney.api import duration, labels, reasons
+from spinney.api.conditions import find
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, RollingUpdate
+from spinney.api.meta import Condition, Json
+from spinney.grove import updates
+from spinney.grove.layout import Clique, Group
+from spinney.grove.status.groups import GroupCounts
+from spinney.grove.status.patches import stamp
+from spinney.grove.view import View
+
+_REPLACING = "ReplacingOutdated"
+_UP_TO_DATE = "UpToDate"
+
+
+def is_clique_updating(view: View, clique: Clique) -> bool:
+    """Whether a clique that stands alone has its turn and is not done."""
+    return view.updating and not clique.group and not updates.is_clique_converged(view, clique)
+
+
+def is_group_updating(view: View, group: Group) -> bool:
+    """Whether a scaling group has its turn and is not done."""
+    return view.updating and not updates.is_group_converged(view, group)
+
+
+def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime) -> Json | None:
+    """Opened when the clique's turn comes, closed when it has converged; None where there is nothing to say."""
+    known = found.status.update_progress
+    revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    if not is_clique_updating(view, clique):
+        if known is None:
+            return None
+        return {
+            "updateStartedAt": _stamp(known.update_started_at),
+            "updateEndedAt": _stamp(known.update_ended_at or now),
+            "podCliqueSetGenerationHash": known.pod_clique_set_generation_hash,
+            "podTemplateHash": known.pod_template_hash,
+            "readyPodsSelectedToUpdate": None,
+        }
+    same = known is not None and known.pod_template_hash == revision and known.update_ended_at is None
+    outdated = sorted(pod.name for pod in updates.outdated_pods(view, clique))
+    return {
+        "updateStartedAt": _stamp((known.update_started_at if known is not None and same else None) or now),
+        "updateEndedAt": None,
+        "podCliqueSetGenerationHash": view.pcs.status.current_generation_hash,
+        "podTemplateHash": revision,
+        "readyPodsSelectedToUpdate": {"current": outdated[0]} if outdated else None,
+    }
+
+
+def group_progress(
+    view: View, group: Group, found: PodCliqueScalingGroup, counts: GroupCounts, now: datetime
+) -> Json | None:
+    """Opened when the group's turn comes, closed when it has converged; None where there is nothing to say."""
+    known = found.status.update_progress
+    amounts = {"updatedPodCliquesCount": counts.cliques_updated, "totalPodCliquesCount": counts.cliques}
+    if not is_group_updating(view, group):
+        if known is None:
+            return None
+        return {
+            "updateStartedAt": _stamp(known.update_started_at or now),
+            "updateEndedAt": _stamp(known.update_ended_at or now),
+            "podCliqueSetGenerationHash": known.pod_clique_set_generation_hash,
+            "readyReplicaIndicesSelectedToUpdate": None,
+            **amounts,
+        }
+    revision = view.pcs.status.current_generation_hash
+    same = known is not None and known.pod_clique_set_generation_hash == revision and known.update_ended_at is None
+    replicas = view.replicas_of(group)
+    old = [index for index, cliques in enumerate(replicas) if not updates.is_replica_current(view, cliques)]
+    done = [index for index in range(len(replicas)) if index not in old]
+    return {
+        "updateStartedAt": _stamp((known.update_started_at if known is not None and same else None) or now),
+        "updateEndedAt": None,
+        "podCliqueSetGenerationHash": revision,
+        "readyReplicaIndicesSelectedToUpdate": {"current": old[0], "completed": done} if old else None,
+        **amounts,
+    }
+
+
+def deadline(rollout: RollingUpdate | None, started: datetime | None) -> datetime | None:
+    """When an update that began then counts as stuck."""
+    if rollout is None or not rollout.progress_deadline or started is None:
+        return None
+    return started + timedelta(seconds=duration.seconds(rollout.progress_deadline))
+
+
+def last_step(view: View, cliques: Sequence[Clique], started: datetime | None) -> datetime | None:
+    """When the update last got further: it began, or a pod of the new revision was created."""
+    moments = [started] if started is not None else []
+    for clique in cliques:
+        old = {pod.name for pod in updates.outdated_pods(view, clique)}
+        for pod in view.staying(clique):
+            if pod.name not in old and pod.metadata.creation_timestamp is not None:
+                moments.append(pod.metadata.creation_timestamp)
+    return max(moments, default=None)
+
+
+def conditions(existing: Sequence[Condition], updating: bool, stuck_since: datetime | None) -> list[Condition]:
+    """The UpdateInProgress condition; absent on what was never updated."""
+    if updating and stuck_since is not None:
+        message = "no further pod was replaced within progressDeadline; the update goes on when it can"
+        reason = reasons.PROGRESS_DEADLINE_EXCEEDED
+        return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="False", reason=reason, message=message)]
+    if updating:
+        message = "outdated pods are being replaced"
+        return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="True", reason=_REPLACING, message=message)]
+    if find(existing, reasons.UPDATE_IN_PROGRESS) is None:
+        return []
+    return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="False", reason=_UP_TO_DATE)]
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return stamp(moment) if moment is not None else None

@@ -1,0 +1,80 @@
+"""A PodCliqueSet's status: how many replicas serve, how its gangs do, and whether its topology is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from spinney.api import reasons
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Condition, Json
+from spinney.grove import rollout, topology
+from spinney.grove.metadata import set_selector
+from spinney.grove.status.patches import difference, turned
+from spinney.grove.summary import Summary
+from spinney.grove.topology import Levels
+
+# With more gangs than this their conditions are left to the gangs themselves: a status is sent whole on each change.
+_GANGS_IN_DETAIL = 32
+
+
+def status_patch(
+    pcs: PodCliqueSet, summaries: Sequence[Summary], topology_state: Condition | None, now: datetime
+) -> Json:
+    """What the set's status must change."""
+    available = sum(summary.available for summary in summaries)
+    existing = pcs.status.conditions
+    if topology_state is None:
+        existing = tuple(c for c in existing if c.type != reasons.TOPOLOGY_LEVELS_UNAVAILABLE)
+    wanted: Json = {
+        "observedGeneration": pcs.metadata.generation,
+        "replicas": pcs.spec.replicas,
+        "ready": f"{available}/{pcs.spec.replicas}",
+        "availableReplicas": available,
+        "updatedReplicas": sum(summary.available and summary.updated for summary in summaries),
+        "hpaPodSelector": set_selector(pcs),
+        "podGangStatuses": gang_statuses(summaries),
+        "conditions": turned(existing, [topology_state] if topology_state else [], now),
+    }
+    steps = rollout.progress(pcs, summaries, now)
+    if steps is not None:
+        wanted["updateProgress"] = steps
+    patch = difference(pcs.status, wanted)
+    if patch and not pcs.status.observed_generation:
+        # The schema requires both counters in the first status.
+        patch = {key: wanted[key] for key in ("availableReplicas", "updatedReplicas")} | patch
+    return patch
+
+
+def gang_statuses(summaries: Sequence[Summary]) -> list[Json]:
+    """Phase of every gang, and conditions while there are few."""
+    gangs = [gang for summary in summaries for gang in summary.gangs]
+    detailed = len(gangs) <= _GANGS_IN_DETAIL
+    return [
+        {"name": gang.name, "phase": gang.phase, **({"conditions": list(gang.detail)} if detailed else {})}
+        for gang in gangs
+    ]
+
+
+def topology_condition(pcs: PodCliqueSet, levels: Levels, enabled: bool) -> Condition | None:
+    """Whether every domain the set asks for still has a level; None where it asks for none."""
+    if not topology.constraints(pcs):
+        return None
+    name = topology.topology_name(pcs)
+    missing = topology.missing_domains(pcs, levels)
+    if not enabled:
+        status, reason = "Unknown", reasons.TOPOLOGY_AWARE_SCHEDULING_DISABLED
+        message = "topology-aware scheduling is disabled: the set's constraints have no effect"
+    elif not name:
+        status, reason = "Unknown", reasons.TOPOLOGY_NAME_MISSING
+        message = "no topologyName: add one beside packDomain"
+    elif not levels.name:
+        status, reason = "Unknown", reasons.CLUSTER_TOPOLOGY_NOT_FOUND
+        message = f"ClusterTopologyBinding {name} does not exist; new gangs are placed without constraints"
+    elif missing:
+        status, reason = "True", reasons.LEVELS_UNAVAILABLE
+        message = f"ClusterTopologyBinding {name} has no level for: {', '.join(missing)}"
+    else:
+        status, reason = "False", reasons.ALL_LEVELS_AVAILABLE
+        message = f"every domain is a level of ClusterTopologyBinding {name}"
+    return Condition(type=reasons.TOPOLOGY_LEVELS_UNAVAILABLE, status=status, reason=reason, message=message)

@@ -1,0 +1,68 @@
+"""What a set's status needs to know of each replica: kept in memory, so that one change never reads all the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api.meta import Json
+from spinney.kube.cache import Key
+
+
+@dataclass(frozen=True)
+class GangSummary:
+    """One gang of a replica."""
+
+    name: str
+    phase: str
+    conditions: tuple[str, ...] = ()
+    detail: tuple[Json, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.phase, self.conditions))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One replica of a set."""
+
+    available: bool
+    updated: bool
+    scheduled_pods: int
+    breached: bool
+    cliques: int
+    cliques_updated: int
+    groups: int
+    groups_updated: int
+    gangs: tuple[GangSummary, ...] = ()
+
+
+class Summaries:
+    """The last summary of every replica."""
+
+    def __init__(self) -> None:
+        self._by_set: dict[Key, dict[int, Summary]] = {}
+
+    def put(self, pcs: Key, index: int, summary: Summary) -> bool:
+        """Keep a replica's summary; says whether it is news."""
+        known = self._by_set.setdefault(pcs, {})
+        if known.get(index) == summary:
+            return False
+        known[index] = summary
+        return True
+
+    def of(self, pcs: Key, replicas: int) -> list[Summary] | None:
+        """The summaries of all replicas; None while some are not in yet."""
+        known = self._by_set.get(pcs, {})
+        if any(index not in known for index in range(replicas)):
+            return None
+        return [known[index] for index in range(replicas)]
+
+    def drop(self, pcs: Key, replicas: int = 0) -> None:
+        """Forget replicas beyond a count, or the whole set."""
+        known = self._by_set.get(pcs)
+        if known is None:
+            return
+        for index in [index for index in known if index >= replicas]:
+            del known[index]
+        if not known:
+            del self._by_set[pcs]

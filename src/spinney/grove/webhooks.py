@@ -1,0 +1,148 @@
+"""The operator's admission webhooks: defaults, checks, topology bindings, and protection of what it manages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from spinney.api import labels
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Json, convert
+from spinney.backends.admission import review_set
+from spinney.backends.interface import TopologyAware
+from spinney.backends.registry import MixedSchedulers, Registry, UnknownBackend
+from spinney.backends.served import discover
+from spinney.grove.admission import authorizer, bindings, dryrun, sets
+from spinney.grove.admission.defaulting import with_defaults
+from spinney.grove.admission.problems import Problems
+from spinney.grove.settings import Settings
+from spinney.kube.review import allowed, changed, refused
+from spinney.kube.runtime import Runtime, Webhook
+
+Review = Callable[[Json], Awaitable[Json]]
+# Read at each review: a component learns its settings when it runs.
+SettingsNow = Callable[[], Settings]
+
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[Webhook, ...]:
+    """All four, with upstream's names and paths."""
+    pcs = _rule("grove.io", "v1alpha1", ("podcliquesets",), "CREATE", "UPDATE")
+    managed = {"matchLabels": {labels.MANAGED_BY: labels.GROVE_OPERATOR}}
+    return (
+        Webhook(
+            name="podcliqueset-defaulting-webhook",
+            path="/webhooks/default-podcliqueset",
+            mutating=True,
+            review=_defaulting,
+            rules=(pcs,),
+        ),
+        Webhook(
+            name="podcliqueset-validating-webhook",
+            path="/webhooks/validate-podcliqueset",
+            mutating=False,
+            review=lambda runtime: _validating(runtime, settings, registry),
+            rules=(pcs,),
+        ),
+        Webhook(
+            name="clustertopology-validating-webhook",
+            path="/webhooks/validate-clustertopology",
+            mutating=False,
+            review=lambda runtime: _binding(registry),
+            rules=(_rule("grove.io", "v1alpha1", ("clustertopologybindings",), "CREATE", "UPDATE"),),
+        ),
+        Webhook(
+            name="authorizer-webhook",
+            path="/webhooks/authorizer-webhook",
+            mutating=False,
+            review=lambda runtime: authorizer.reviewer(runtime, settings),
+            rules=(
+                _rule("", "v1", ("secrets", "serviceaccounts", "services"), "UPDATE", "DELETE"),
+                _rule("", "v1", ("pods",), "UPDATE"),
+                _rule("rbac.authorization.k8s.io", "v1", ("roles", "rolebindings"), "UPDATE", "DELETE"),
+                _rule("autoscaling", "v2", ("horizontalpodautoscalers",), "UPDATE", "DELETE"),
+                _rule("grove.io", "v1alpha1", ("podcliques", "podcliquescalinggroups"), "CREATE", "UPDATE", "DELETE"),
+                _rule("scheduler.grove.io", "v1alpha1", ("podgangs",), "CREATE", "UPDATE", "DELETE"),
+            ),
+            object_selector=managed,
+        ),
+    )
+
+
+def _rule(group: str, version: str, resources: tuple[str, ...], *operations: str) -> Json:
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": list(resources),
+        "operations": list(operations),
+    }
+
+
+def _defaulting(runtime: Runtime) -> Review:
+    async def review(request: Json) -> Json:
+        return changed(request, with_defaults(request["object"], str(request.get("namespace") or "")))
+
+    return review
+
+
+def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], Registry]) -> Review:
+    known = runtime.caches.of(ClusterTopologyBinding)
+
+    async def review(request: Json) -> Json:
+        new, old = request["object"], request.get("oldObject")
+        if new["metadata"].get("deletionTimestamp"):
+            # On its way out only finalizers change, and those must be able to go.
+            return allowed(request)
+        now = settings()
+        await known.synced()
+        world = sets.World(
+            topology_aware=now.topology_aware,
+            mnnvl=now.mnnvl,
+            bindings={found.name: [level.domain for level in found.spec.levels] for found in known},
+        )
+        problems = sets.check_update(old, new, world) if old else sets.check_create(new, world)
+        if not problems and _spec_changed(old, new):
+            await _check_backend(runtime, new, now, registry(), problems)
+        if not problems and _spec_changed(old, new):
+            await dryrun.check(runtime.client, new, old, problems)
+        if problems:
+            name = f"{new['metadata'].get('namespace', '')}/{new['metadata'].get('name', '')}"
+            return refused(request, f"PodCliqueSet {name} is invalid: {problems.text()}", code=422, reason="Invalid")
+        return allowed(request, problems.warnings)
+
+    return review
+
+
+def _spec_changed(old: Json | None, new: Json) -> bool:
+    return old is None or old.get("spec") != new.get("spec")
+
+
+async def _check_backend(
+    runtime: Runtime, new: Json, settings: Settings, registry: Registry, problems: Problems
+) -> None:
+    pcs = convert(PodCliqueSet, new)
+    try:
+        choice = registry.choose(pcs, settings.default_profile)
+    except (MixedSchedulers, UnknownBackend) as error:
+        field, _, message = str(error).partition(": ")
+        problems.forbidden(field, message)
+        return
+    verdict = review_set(choice.backend, pcs, await discover(runtime.client, choice.backend.resources))
+    for problem in verdict.problems:
+        problems.forbidden(problem.field, problem.message)
+    problems.warnings += [*choice.warnings, *verdict.warnings]
+
+
+def _binding(registry: Callable[[], Registry]) -> Review:
+    async def review(request: Json) -> Json:
+        backends = list(registry())
+        aware = {backend.topology_scheduler for backend in backends if isinstance(backend, TopologyAware)}
+        enabled = aware | {backend.scheduler_name("") for backend in backends} | {_DEFAULT_SCHEDULER}
+        problems = bindings.check(request["object"], enabled, aware)
+        if problems:
+            name = request["object"]["metadata"].get("name", "")
+            text = f"ClusterTopologyBinding {name} is invalid: {problems.text()}"
+            return refused(request, text, code=422, reason="Invalid")
+        return allowed(request)
+
+    return review

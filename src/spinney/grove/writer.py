@@ -1,0 +1,103 @@
+"""Every write of the operator: created once, deleted for sure, never more at a time than the API server likes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from spinney.api.meta import Json, Object
+from spinney.api.owners import controller_of
+from spinney.kube.client import Client, Patch
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+
+T = TypeVar("T", bound=Object)
+
+# One thing to do, handed to `all_of` with others.
+Work = Coroutine[Any, Any, object]
+
+_MOST_AT_ONCE = 64
+
+
+class NameTaken(Exception):
+    """An object of the name we need exists and belongs to someone else."""
+
+    def __init__(self, kind: str, namespace: str, name: str) -> None:
+        super().__init__(
+            f"{kind} {namespace}/{name} exists and belongs to someone else; delete or rename it, or rename the set"
+        )
+
+
+class Writer:
+    """The verbs the operator writes with."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    async def create(self, of: type[T], body: Json) -> T:
+        """A new object, or the one of that name if it already has the owner we would give it."""
+        metadata = body["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        async with self._slots:
+            try:
+                return await self._client.create(of, body, namespace)
+            except AlreadyExists:
+                found = await self._client.get(of, name, namespace)
+        owner = controller_of(found.metadata)
+        if owner is None or owner.uid != metadata["ownerReferences"][0]["uid"]:
+            raise NameTaken(of.resource.kind, namespace, name)
+        return found
+
+    async def patch(self, found: T, patch: Mapping[str, Any], *, subresource: str = "") -> T | None:
+        """A merge patch; None where the object is gone."""
+        async with self._slots:
+            try:
+                return await self._client.patch(
+                    type(found), found.name, found.namespace, patch, subresource=subresource
+                )
+            except NotFound:
+                return None
+
+    async def patch_status(self, found: T, status: Json, *, guarded: bool = False) -> T | None:
+        """A merge patch of the status; `guarded` refuses if anyone wrote since we read."""
+        metadata = {"metadata": {"resourceVersion": found.metadata.resource_version}} if guarded else {}
+        return await self.patch(found, {**metadata, "status": status}, subresource="status")
+
+    async def patch_json(self, found: T, operations: list[Json]) -> T | None:
+        """A JSON patch; None where the object is gone."""
+        async with self._slots:
+            try:
+                return await self._client.patch(type(found), found.name, found.namespace, operations, kind=Patch.JSON)
+            except NotFound:
+                return None
+
+    async def delete(self, found: Object, *, finalizer: str = "") -> None:
+        """This very object, by UID; our finalizer goes first, so that nothing waits for us."""
+        if finalizer and finalizer in found.metadata.finalizers:
+            await self.release(found, finalizer)
+        if found.metadata.deletion_timestamp is not None:
+            return
+        async with self._slots:
+            try:
+                await self._client.delete(
+                    type(found), found.name, found.namespace, uid=found.uid, propagation="Background"
+                )
+            except (NotFound, Conflict):
+                return
+
+    async def release(self, found: Object, finalizer: str) -> None:
+        """Take our finalizer off an object."""
+        if finalizer not in found.metadata.finalizers:
+            return
+        left = [name for name in found.metadata.finalizers if name != finalizer]
+        # The UID is a precondition: a new object of the same name keeps its finalizer.
+        await self.patch(found, {"metadata": {"uid": found.uid, "finalizers": left or None}})
+
+
+async def all_of(work: Iterable[Work]) -> None:
+    """Do things at once; the first error is raised when all are done."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome

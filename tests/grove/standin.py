@@ -1,0 +1,92 @@
+"""A stand-in for a gang scheduler: base gangs' minimums, then scaled gangs', then the rest; a node holds one pod."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+from spinney.api import labels
+from spinney.api.core import Node, Pod
+from spinney.api.podgang import PodGang
+from spinney.kube.cache import Caches
+from spinney.kube.client import Client
+from spinney.kube.errors import ApiError
+
+
+class StandIn:
+    """Binds pods that no gate holds, gang by gang, all of a gang's minimum or nothing."""
+
+    def __init__(self, client: Client, pods_per_node: int = 1) -> None:
+        self._client = client
+        self._caches = Caches(client)
+        self._pods = self._caches.of(Pod)
+        self._nodes = self._caches.of(Node)
+        self._gangs = self._caches.of(PodGang)
+        self._room = pods_per_node
+        self._wake = asyncio.Event()
+        for cache in (self._pods, self._nodes, self._gangs):
+            cache.on_change(lambda change: self._wake.set())
+
+    async def run(self) -> None:
+        """Place what can be placed, whenever anything changed."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._caches.run())
+            await self._caches.synced()
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._place()
+
+    async def _place(self) -> None:
+        free = self._free_nodes()
+        waiting: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+        for pod in sorted(self._pods, key=lambda pod: pod.name):
+            if not pod.spec.node_name and not pod.spec.scheduling_gates and pod.metadata.deletion_timestamp is None:
+                waiting[pod.namespace, pod.metadata.labels.get(labels.PODGANG, "")].append(pod)
+        minimums: list[tuple[bool, str, list[Pod]]] = []
+        extras: list[Pod] = []
+        for (namespace, name), pods in waiting.items():
+            gang = self._gangs.get(name, namespace)
+            if gang is None:
+                continue
+            needed = self._needed(gang, pods)
+            chosen = {pod.name for pod in needed}
+            minimums.append((labels.BASE_PODGANG in gang.metadata.labels, name, needed))
+            extras += [pod for pod in pods if pod.name not in chosen]
+        short = False
+        for _, _, needed in sorted(minimums, key=lambda entry: entry[:2]):
+            if len(needed) > len(free):
+                short = True
+                continue
+            await asyncio.gather(*(self._bind(pod, free.pop(0)) for pod in needed))
+        for pod in [] if short else extras:
+            if free:
+                await self._bind(pod, free.pop(0))
+
+    def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod]:
+        needed: list[Pod] = []
+        for group in gang.spec.podgroups:
+            names = {reference.name for reference in group.pod_references}
+            placed = sum(pod.name in names and bool(pod.spec.node_name) and _stays(pod) for pod in self._pods)
+            own = [pod for pod in pods if pod.name in names]
+            needed += own[: max(0, group.min_replicas - placed)]
+        return needed
+
+    def _free_nodes(self) -> list[str]:
+        used: dict[str, int] = defaultdict(int)
+        for pod in self._pods:
+            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+                used[pod.spec.node_name] += 1
+        open_nodes = [node.name for node in self._nodes if not node.spec.unschedulable]
+        return [name for name in sorted(open_nodes) for _ in range(self._room - used[name])]
+
+    async def _bind(self, pod: Pod, node: str) -> None:
+        body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
+        try:
+            await self._client.post(Pod, pod.name, pod.namespace, "binding", body)
+        except ApiError:
+            self._wake.set()
+
+
+def _stays(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None

@@ -1,0 +1,130 @@
+"""Upstream's gang scheduling suite: nothing of a gang runs before its minimum can, base gangs come first."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("spinney.embedded.cluster")
+
+from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.labels import POD_INDEX
+from tests.grove.stage import Stage, play, sample
+
+WL1, WL2 = "e2e-yaml/workload1", "e2e-yaml/workload2"
+
+
+def test_gs1_all_or_nothing() -> None:
+    """GS1: ten pods wait for the tenth node, then all run."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(1)
+        await stage.apply(*sample(WL1))
+        await stage.settle()
+        assert (len(await stage.pods()), await stage.running()) == (10, 0)
+        gang = await stage.gang("workload1-0")
+        assert gang.status.phase == "Pending"
+        await stage.uncordon(1)
+        await stage.runs(10)
+        assert (await stage.gang("workload1-0")).status.phase == "Running"
+        assert (await stage.pcs("workload1")).status.ready == "1/1"
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_gs2_a_scaled_group_waits_as_a_gang_of_its_own() -> None:
+    """GS2: a third scaling-group replica is a new gang of four, placed when four nodes are free."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(5)
+        await stage.apply(*sample(WL1))
+        await stage.settle()
+        assert await stage.running() == 0
+        await stage.uncordon(1)
+        await stage.runs(10)
+        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
+        await stage.settle()
+        assert (len(await stage.pods()), await stage.running()) == (14, 10)
+        await stage.uncordon(4)
+        await stage.runs(14)
+        assert (await stage.gang("workload1-0-sg-x-0")).status.phase == "Running"
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=14)
+
+
+def test_gs3_a_second_set_replica_is_one_more_gang() -> None:
+    """GS3: scaling the set adds exactly one gang, and rewrites nothing of the first."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(11)
+        await stage.apply(*sample(WL1))
+        await stage.uncordon(1)
+        await stage.runs(10)
+        before = await stage.gang("workload1-0")
+        await stage.scale(PodCliqueSet, "workload1", 2)
+        await stage.settle()
+        assert (len(await stage.pods()), await stage.running()) == (20, 10)
+        assert (await stage.gang("workload1-0")).metadata.resource_version == before.metadata.resource_version
+        await stage.uncordon(10)
+        await stage.runs(20)
+        assert (await stage.pcs("workload1")).status.ready == "2/2"
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=20)
+
+
+def test_gs5_minimums_first_then_the_rest() -> None:
+    """GS5: with room for three exactly the base gang's minimum runs, with more the others."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(8)
+        await stage.apply(*sample(WL2))
+        await stage.settle()
+        assert await stage.running() == 0
+        await stage.uncordon(1)
+        await stage.runs(3)
+        cliques = {pod.metadata.labels["grove.io/podclique"] for pod in await stage.pods() if pod.spec.node_name}
+        assert cliques == {"workload2-0-pc-a", "workload2-0-sg-x-0-pc-b", "workload2-0-sg-x-0-pc-c"}
+        await stage.uncordon(7)
+        await stage.runs(10)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_scaled_pods_stay_gated_until_the_base_gang_is_placed() -> None:
+    """A scaled gang keeps its gate, and its status says what it waits for."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(10)
+        await stage.apply(*sample(WL2))
+        await stage.settle()
+        gated = [pod for pod in await stage.pods() if pod.spec.scheduling_gates]
+        assert {pod.metadata.labels["grove.io/podgang"] for pod in gated} == {"workload2-0-sg-x-0"}
+        condition = {c.type: c for c in (await stage.gang("workload2-0-sg-x-0")).status.conditions}["Scheduled"]
+        assert condition.reason == "WaitingForBaseGang"
+
+    play(scenario, nodes=10)
+
+
+def test_pods_know_their_place() -> None:
+    """Labels, host name, subdomain and variables are upstream's."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample(WL1))
+        await stage.runs(10)
+        pods = sorted(await stage.pods("workload1-0-sg-x-1-pc-c"), key=lambda pod: pod.spec.hostname)
+        assert [pod.spec.hostname for pod in pods] == [f"workload1-0-sg-x-1-pc-c-{index}" for index in range(3)]
+        assert [pod.metadata.labels[POD_INDEX] for pod in pods] == ["0", "1", "2"]
+        pod = pods[0]
+        assert pod.spec.subdomain == "workload1-0"
+        env = {variable.name: variable.value for variable in pod.spec.containers[0].env}
+        assert env["GROVE_PCS_NAME"] == "workload1"
+        assert env["GROVE_PCLQ_NAME"] == "workload1-0-sg-x-1-pc-c"
+        assert env["GROVE_HEADLESS_SERVICE"] == "workload1-0.default.svc.cluster.local"
+        assert env["GROVE_PCSG_TEMPLATE_NUM_PODS"] == "4"
+        assert pod.metadata.labels["kai.scheduler/queue"] == "test"
+        assert pod.spec.scheduler_name == "kai-scheduler"
+
+    play(scenario, nodes=10)
