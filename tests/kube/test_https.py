@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
-import trustme
 from aiohttp import web
 
-from spinney.kube.auth import Auth, StaticToken
+from spinney.kube.auth import StaticToken
 from spinney.kube.config import Server
 from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
 from spinney.kube.https import Https, connect
 from spinney.kube.transport import Request
 from spinney.kube.wire import read_lines
+from tests.kube.tls import serving
 from tests.kube.world import Thing
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-AUTHORITY = trustme.CA()
-
-
-@asynccontextmanager
-async def serving(handler: Handler, auth: Auth | None = None, **certificate: datetime) -> AsyncIterator[Server]:
-    """An HTTPS server on loopback, and how to reach it."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    AUTHORITY.issue_cert("127.0.0.1", **certificate).configure_cert(context)  # type: ignore[arg-type]  # not_after
-    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    trusting = ssl.create_default_context()
-    AUTHORITY.configure_trust(trusting)
-    try:
-        yield Server(f"https://127.0.0.1:{runner.addresses[0][1]}", auth or StaticToken(), trusting)
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

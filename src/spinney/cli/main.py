@@ -61,13 +61,14 @@ class LazyGroup(click.Group):
 def _expected(error: BaseException) -> str | None:
     from spinney.kube.auth import ConfigError  # noqa: PLC0415  # only where something went wrong
     from spinney.kube.errors import ApiError, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
+    from spinney.kube.leader import LeaseLost  # noqa: PLC0415  # as above
 
     if isinstance(error, BaseExceptionGroup):
         return next((found for each in error.exceptions if (found := _expected(each))), None)
     if isinstance(error, Unauthorized):
         return f"the API server does not accept our credentials (expired?): {error}"
-    if isinstance(error, ConfigError | ApiError | ConnectionLost):
-        return str(error)
+    if isinstance(error, ConfigError | ApiError | ConnectionLost | LeaseLost | OSError):
+        return str(error) or type(error).__name__
     return None
 
 

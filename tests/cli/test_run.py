@@ -1,0 +1,202 @@
+"""`spinney run` and `spinney manifests`: what they print, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from aiohttp import web
+from click.testing import CliRunner
+
+from spinney.cli.components import COMPONENTS, load
+from spinney.cli.main import COMMANDS, main
+from tests import worlds
+from tests.kube.tls import AUTHORITY, serving
+from tests.worlds import Cluster
+
+SPINNEY = [sys.executable, "-m", "spinney.cli"]
+COMPONENT = "podgrouper"
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def spinney(*arguments: str) -> Done:
+    """Run the command in this process."""
+    result = CliRunner().invoke(main, arguments)
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+async def spinney_apart(*arguments: str) -> Done:
+    """Run the command as a user does, while this process serves."""
+    ran = await worlds.run(*SPINNEY, *arguments)
+    return Done(ran.code, ran.out, ran.err)
+
+
+def kubeconfig(folder: Path, server: str, **user: str) -> str:
+    """A kubeconfig file for a server."""
+    authority = base64.b64encode(AUTHORITY.cert_pem.bytes()).decode()
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": authority}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+def assert_one_line(done: Done, *parts: str) -> None:
+    """A failure is one line on stderr, without a stack trace, and a non-zero exit code."""
+    assert done.code != 0
+    assert done.out == ""
+    (line,) = done.err.splitlines()
+    assert line.startswith("spinney: ")
+    for part in parts:
+        assert part in line
+
+
+def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with its whole name."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for part in command.list_commands(context):
+        found = command.get_command(context, part)
+        assert found is not None
+        yield from leaves(found, f"{name} {part}")
+
+
+def test_help_lists_every_command() -> None:
+    """`spinney --help` names every command."""
+    listed = spinney("--help").out
+    for name in COMMANDS:
+        assert f"\n  {name}" in listed
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves(main, "spinney")])
+def test_help_has_examples(name: str, command: click.Command) -> None:
+    """Each command's help shows how it is used."""
+    text = command.get_help(click.Context(command, info_name=name))
+    assert "Example" in text
+    assert f"  {name}" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["run", "nonsense"], "'nonsense' is not a component; there are: "),
+        (["run"], "Missing argument 'COMPONENT...'"),
+        (["run", COMPONENT, "--nonsense"], "No such option '--nonsense'"),
+        (["nonsense"], "No such command 'nonsense'"),
+        (["manifests"], "name a component"),
+        (["manifests", "nonsense"], "'nonsense' is not a component"),
+        (["run", COMPONENT, "--webhook-url", "http://x"], "does not start with https://"),
+        (["run", COMPONENT, "--health-listen", "8080"], "'8080' is not HOST:PORT"),
+        (["run", COMPONENT, "--webhook-cert", "x"], "go together"),
+        (["run", COMPONENT, "--config", "nonsense=x"], "nonsense: not among the components"),
+        (["run", COMPONENT, "--kubeconfig", "/absent/file"], "kubeconfig /absent/file: No such file"),
+        (["run", COMPONENT, "--qps", "fast"], "'fast' is not a valid float"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], part: str) -> None:
+    """What the user did wrong is said in one line."""
+    assert_one_line(spinney(*arguments), part)
+
+
+def test_a_broken_kubeconfig(tmp_path: Path) -> None:
+    """A kubeconfig that is no YAML is named with the place of the mistake."""
+    path = tmp_path / "kubeconfig"
+    path.write_text("clusters: [")
+    assert_one_line(spinney("run", COMPONENT, "--kubeconfig", str(path)), str(path), "not YAML")
+
+
+def test_an_unreachable_server(tmp_path: Path) -> None:
+    """A server that nobody listens for is named."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        url = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    assert_one_line(spinney("run", COMPONENT, "--kubeconfig", kubeconfig(tmp_path, url)), url, "not reachable")
+
+
+async def unauthorized(_: web.BaseRequest) -> web.Response:
+    return web.Response(status=401, text='{"kind":"Status","message":"Unauthorized"}')
+
+
+async def test_a_server_with_an_expired_certificate(tmp_path: Path) -> None:
+    """A server whose certificate has expired is not talked to, and the line says why."""
+    async with serving(unauthorized, not_after=datetime(2020, 1, 1, tzinfo=UTC)) as server:
+        config = kubeconfig(tmp_path, server.url)
+        assert_one_line(await spinney_apart("run", COMPONENT, "--kubeconfig", config), server.url, "has expired")
+
+
+async def test_refused_credentials(tmp_path: Path) -> None:
+    """A server that does not know us says so, and we pass it on."""
+    async with serving(unauthorized) as server:
+        config = kubeconfig(tmp_path, server.url, token="old")
+        done = await spinney_apart("run", COMPONENT, "--kubeconfig", config)
+    assert_one_line(done, "does not accept our credentials")
+
+
+@pytest.mark.parametrize("name", sorted(COMPONENTS))
+def test_components_are_what_they_say(name: str) -> None:
+    """Each name of the table leads to the component of that name."""
+    assert load(name).name == name
+    assert load(name).summary
+
+
+def test_manifests_are_complete() -> None:
+    """For each component: an account, its roles bound to it, and its webhooks."""
+    documents = list(yaml.safe_load_all(spinney("manifests", "--all", "--namespace", "here").out))
+    kinds = [(document["kind"], document["metadata"]["name"]) for document in documents]
+    assert len(kinds) == len(set(kinds))
+    for name in COMPONENTS:
+        account = f"spinney-{load(name).name}"
+        for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"):
+            assert (kind, account) in kinds
+        for mutating, kind in ((True, "Mutating"), (False, "Validating")):
+            has = any(hook.mutating == mutating for hook in load(name).webhooks)
+            assert ((f"{kind}WebhookConfiguration", account) in kinds) is has
+
+
+async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
+    """Against a server, a component gets ready, answers on its health pages, and ends with code 0 on SIGTERM."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    namespace = await cluster.namespace()
+    listening = ["--health-listen", f"127.0.0.1:{port}", "--namespace", namespace, "--log-format", "json"]
+    process = await asyncio.create_subprocess_exec(
+        *SPINNEY, "run", "queue-controller", "--kubeconfig", str(await cluster.kubeconfig()), *listening,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            while b"leader.started" not in await process.stderr.readline():
+                assert process.returncode is None
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        writer.close()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            await process.communicate()
+    assert process.returncode == 0
