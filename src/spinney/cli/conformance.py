@@ -21,7 +21,13 @@ def conformance() -> None:
 @click.option("--case", "wanted", default="", help="Only cases whose FILE/FUNC/NAME ends so, with the story of each.")
 @click.option("--json", "as_json", is_flag=True, help="Details of every case as JSON.")
 def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
-    """Run scheduler cases from FILE; the last line says how many passed."""
+    """Run scheduler cases from FILE; the last line says how many passed.
+
+    \b
+    Examples:
+      spinney conformance kai-scheduler cases.json
+      spinney conformance kai-scheduler cases.json --case "two jobs one queue"
+    """
     entries: list[dict[str, Any]] = json.loads(file.read_text())
     results = []
     for entry in entries:
