@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from spinney.api.core import Pod
@@ -12,7 +14,10 @@ from spinney.kube.clock import seconds
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.scheduler import texts
+from spinney.scheduler.gangs import Job
 from spinney.scheduler.plan import Plan
+from spinney.scheduler.reasons import NotFound, NotReady, Problem
 from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.state import State
@@ -29,7 +34,7 @@ class Reports:
         self._feed = feed
         self._events = Recorder(runtime.client, runtime.clock, feed.shard.scheduler_name)
         # What was last told about each waiting gang.
-        self._told: dict[str, str] = {}
+        self._told: dict[str, tuple[Problem, ...]] = {}
 
     @property
     def anyone_waits(self) -> bool:
@@ -39,48 +44,56 @@ class Reports:
     async def tell(self, state: State, made: Plan) -> None:
         """Tell what is new since the last plan."""
         placed = {decision.job for decision in made.decisions if decision.kind == "bind"}
-        waiting = {key: self._why(key, made) for key, job in state.jobs.items() if job.pending and key not in placed}
+        waiting = {
+            key: tuple(made.problems.get(key, ()))
+            for key, job in state.jobs.items()
+            if job.pending and key not in placed and not _has_started(job)
+        }
         for key in [key for key in self._told if key not in waiting]:
             del self._told[key]
             await self._clear(key)
-        for key, why in waiting.items():
-            if self._told.get(key) == why:
-                continue
-            self._told[key] = why
-            await self._write(key, why)
+        for key, problems in waiting.items():
+            if self._told.get(key) != problems:
+                self._told[key] = problems
+                await self._write(key, problems)
 
-    def _why(self, key: str, made: Plan) -> str:
-        found = made.problems.get(key) or []
-        return (
-            "; ".join(dict.fromkeys(str(problem) for problem in found)) or "no nodes with enough resources were found"
-        )
-
-    async def _write(self, key: str, why: str) -> None:
+    async def _write(self, key: str, problems: tuple[Problem, ...]) -> None:
         group = self._group(key)
-        if group is not None:
-            self._events.event(group, "Normal", "Unschedulable", why)
-            await self._condition(group, why)
-        elif not is_ours(key):
+        if group is None and not is_ours(key):
             return
+        unready = [problem for problem in problems if isinstance(problem, NotReady)]
+        if unready:
+            if group is not None:
+                self._events.event(group, "Normal", "NotReady", texts.message(unready[0]))
+            return
+        # How the search for victims went is for `spinney explain`; here the blocker itself is told.
+        blockers = [problem for problem in problems if not isinstance(problem, NotFound)]
+        text = "; ".join(dict.fromkeys(texts.message(problem) for problem in blockers)) or texts.DEFAULT
+        if group is not None:
+            self._events.event(group, "Normal", "Unschedulable", text)
+            await self._condition(group, blockers, text)
         if group is None or group.spec.mark_unschedulable is not False:
             for pod in self._pending(key):
-                await self._mark(pod, why)
+                await self._mark(pod, text)
 
-    async def _condition(self, group: PodGroup, why: str) -> None:
+    async def _condition(self, group: PodGroup, blockers: Sequence[Problem], text: str) -> None:
         pool = self._feed.shard.pool or "default"
-        others = [found for found in group.status.scheduling_conditions if found.node_pool != pool]
-        numbers = [int(found.transition_id or 0) for found in group.status.scheduling_conditions]
+        known = group.status.scheduling_conditions
+        same = next((found for found in known if found.node_pool == pool), None)
+        if same is not None and same.message == text:
+            return
         entry: Json = {
             "type": _UNSCHEDULABLE,
             "nodePool": pool,
             "status": "True",
-            "reason": "Unschedulable",
-            "message": why,
-            "reasons": [{"reason": "PodSchedulingErrors", "message": why}],
-            "transitionID": str(max(numbers, default=0) + 1),
+            "reason": texts.reason(blockers[0]) if blockers else texts.PODS,
+            "message": text,
+            "reasons": [{"reason": texts.reason(problem), "message": texts.message(problem)} for problem in blockers],
+            "transitionID": str(max((int(found.transition_id or 0) for found in known), default=0) + 1),
             "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
         }
-        kept = [msgspec.to_builtins(found) for found in others]
+        # The newest condition stands last; there is one per node pool.
+        kept = [msgspec.to_builtins(found) for found in known if found.node_pool != pool]
         await self._patch(group, {"status": {"schedulingConditions": [*kept, entry]}})
 
     async def _clear(self, key: str) -> None:
@@ -95,11 +108,12 @@ class Reports:
             # The next plan says it again.
             self._told.pop(f"{group.namespace}/{group.name}", None)
 
-    async def _mark(self, pod: Pod, why: str) -> None:
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    async def _mark(self, pod: Pod, text: str) -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
         known = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
-        if known is not None and (known.status, known.reason, known.message) == ("False", "Unschedulable", why):
+        if known is not None and (known.status, known.reason, known.message) == ("False", "Unschedulable", text):
             return
+        self._events.event(pod, "Warning", "Unschedulable", text)
         patch = {"status": {"conditions": [condition]}}
         try:
             await self._client.patch(Pod, pod.name, pod.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
@@ -116,3 +130,8 @@ class Reports:
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
         return self._feed.groups.get(name, namespace)
+
+
+def _has_started(job: Job) -> bool:
+    """Whether some of the gang is placed already: what is left are extras, whose waiting is no news."""
+    return any(job.active)
