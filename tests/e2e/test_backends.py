@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spinney.api import kai, koordinator, scheduling, volcano
-from spinney.api.meta import Object
+from spinney.api.grove import ClusterTopologyBinding
+from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.backends.stored import stored
 from spinney.kube.conditions import find
@@ -164,3 +165,48 @@ async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster) -> 
         await client.delete(PodGang, "train-0", namespace)
         kind = stored(kai.PodGroup.resource)
         await live.until(client, kind, group["metadata"]["name"], namespace, lambda found: found is None)
+
+
+def binding(name: str, **references: str) -> Json:
+    """A topology of two levels."""
+    levels = [{"domain": "block", "key": "example.com/block"}, {"domain": "rack", "key": "example.com/rack"}]
+    named = [{"schedulerName": key.replace("_", "-"), "topologyReference": value} for key, value in references.items()]
+    return {"metadata": {"name": name}, "spec": {"levels": levels, "schedulerTopologyBindings": named}}
+
+
+def entries(found: ClusterTopologyBinding | None) -> dict[str, bool]:
+    """Which schedulers' topologies are in step."""
+    statuses = found.status.scheduler_topology_statuses if found else ()
+    return {entry.scheduler_name: entry.in_sync for entry in statuses}
+
+
+async def test_kais_topology_is_written_and_made_anew_when_levels_change(ready: worlds.Cluster) -> None:
+    """KAI refuses a change of levels, so its Topology is replaced; it goes with the binding."""
+    client, name = ready.client(), ready.unique("topology")
+    async with live.running(client, "kai"):
+        await client.create(ClusterTopologyBinding, binding(name))
+        kind, in_step = ClusterTopologyBinding, {"kai-scheduler": True}
+        await live.until(client, kind, name, "", lambda found: entries(found) == in_step)
+        topology = await client.get(kai.Topology.resource, name)
+        assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == ["example.com/block", "example.com/rack"]
+        levels = [{"domain": "rack", "key": "example.com/rack"}]
+        await client.patch(kind, name, "", {"spec": {"levels": levels}})
+        made = stored(kai.Topology.resource)
+        await live.until(client, made, name, "", lambda found: found is not None and len(found.spec["levels"]) == 1)
+        await client.delete(kind, name)
+        await live.until(client, made, name, "", lambda found: found is None)
+
+
+async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Cluster) -> None:
+    """A binding that names the schedulers' own objects says where they differ, and writes nothing."""
+    client, name = ready.client(), ready.unique("topology")
+    async with live.running(client, "kai", "volcano"):
+        await client.create(ClusterTopologyBinding, binding(name, kai_scheduler="other", volcano="any"))
+        expected = {"kai-scheduler": False, "volcano": False}
+        found = await live.until(client, ClusterTopologyBinding, name, "", lambda found: entries(found) == expected)
+        assert found is not None
+        drift = find(found.status.conditions, "SchedulerTopologyDrift")
+        assert drift is not None
+        assert "Topology other does not exist" in drift.message
+        assert "no HyperNode has the tier name example.com/block, example.com/rack" in drift.message
+    await client.delete(ClusterTopologyBinding, name)

@@ -11,6 +11,7 @@ from time import perf_counter
 from spinney.api import reasons
 from spinney.api.core import Node
 from spinney.api.labels import ALLOW_DOWNGRADE, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
+from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import allows_downgrade
@@ -18,13 +19,15 @@ from spinney.backends.capabilities import Loss
 from spinney.backends.gangpods import BY_GANG, gang_names, pods_of, sign
 from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, TopologyAware
-from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY
+from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
 from spinney.backends.served import Served, discover
 from spinney.backends.silence import Silence
 from spinney.backends.status import plan_status, turned
+from spinney.backends.stored import Stored
 from spinney.backends.sync import Blocked, Targets
+from spinney.backends.topologies import TopologyController
 from spinney.kube.cache import Change, Key
-from spinney.kube.conditions import is_true
+from spinney.kube.conditions import find, is_true
 from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.events import Recorder
@@ -61,12 +64,19 @@ class BackendController:
         self.controller.watch(self._gangs)
         self.controller.watch(self._pods, self._gang_of, when=_matters)
         self._gatekeeper: Gatekeeper | None = None
+        self._topologies = (
+            TopologyController(runtime, backend.name, backend, self._targets)
+            if isinstance(backend, TopologyAware)
+            else None
+        )
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_discovering())
             tasks.create_task(self.controller.run())
+            if self._topologies is not None:
+                tasks.create_task(self._topologies.controller.run())
 
     async def discover(self) -> None:
         """Learn what the cluster serves; where that changed, look at every gang again."""
@@ -75,7 +85,11 @@ class BackendController:
         self.served = served
         for cache in self._targets.serve(served):
             await cache.synced()
-            self.controller.watch(cache, owner_key(PodGang.resource.kind))
+            if self._topologies is not None and cache.of.resource == self._topologies.resource:
+                self._topologies.serve()
+                self.controller.watch(cache, self._held_gangs)
+            else:
+                self.controller.watch(cache, owner_key(PodGang.resource.kind))
         if self._gatekeeper is None and self.backend.capabilities(served).one_at_a_time:
             nodes = self._runtime.caches.of(Node)
             await nodes.synced()
@@ -180,9 +194,8 @@ class BackendController:
             f'{ALLOW_DOWNGRADE}: "true" on the set to have its pods placed one by one'
         )
 
-    def _topology(self) -> list[dict[str, object]]:
-        backend = self.backend
-        return self._targets.all(backend.topology_resource) if isinstance(backend, TopologyAware) else []
+    def _topology(self) -> list[Json]:
+        return self._targets.all(self._topologies.resource) if self._topologies is not None else []
 
     async def _tell(self, gang: PodGang, readiness: Readiness, losses: tuple[Loss, ...]) -> None:
         target = (self.backend.name, self.backend.capabilities(self.served).api)
@@ -190,6 +203,8 @@ class BackendController:
         if patch is None:
             return
         await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+        if find(gang.status.conditions, reasons.BACKEND_READY) is None:
+            SELECTED.labels(self.backend.name).inc()
         if not turned(gang, readiness):
             return
         message = f"backend {self.backend.name}: {readiness.message}"
@@ -197,6 +212,11 @@ class BackendController:
             self._recorder.event(gang, "Normal", reasons.BACKEND_SYNCED, message)
         else:
             self._recorder.event(gang, "Warning", readiness.reason, message)
+
+    def _held_gangs(self, _: Change[Stored]) -> Iterable[Key]:
+        """The gangs that a change of the scheduler's topology may help."""
+        held = [gang for gang in self._gangs if not is_true(gang.status.conditions, reasons.BACKEND_READY)]
+        return [(gang.namespace, gang.name) for gang in held]
 
     def _gang_of(self, change: Change[Pod]) -> Iterable[Key]:
         name = change.object.metadata.labels.get(PODGANG, "")
