@@ -18,7 +18,7 @@ import jsonschema_rs
 from spinney.api.meta import Json
 from spinney.embedded import quantities
 from spinney.embedded.errors import bad_request
-from spinney.embedded.shapes import Shape, built_in_shape, definitions
+from spinney.embedded.shapes import META, Shape, built_in_shape, definitions, meta_shape
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
@@ -104,6 +104,24 @@ def conform(document: Json, group: str, version: str, kind: str) -> tuple[Json, 
     walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
     shape = built_in_shape(group, version, kind)
     return walker.value(document, shape, "", shape.name.rpartition(".")[2]), findings.unknown
+
+
+def conform_metadata(metadata: Json) -> tuple[Json, list[str]]:
+    """The metadata of a custom resource in normal form, and the fields that metadata does not have."""
+    validator = _metadata_validator()
+    if validator.is_valid(metadata):
+        return metadata, []
+    findings = Findings()
+    walker = _Walker("json", findings)
+    made: Json = walker.value(metadata, meta_shape(), "", "ObjectMeta")
+    return made, findings.unknown
+
+
+@lru_cache(maxsize=1)
+def _metadata_validator() -> Any:
+    defined: Json = {}
+    _collect(META, defined)
+    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{META}", "$defs": defined})
 
 
 class _Walker:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, encode
+from spinney.embedded.cel import Rules, rules_below
+from spinney.embedded.conform import conform_metadata
 from spinney.embedded.errors import FieldError
 from spinney.embedded.kinds import ALL, Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
+from spinney.embedded.structural import Checker, compiled, has_defaults, prune, set_defaults
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
     from spinney.embedded.store import Event
 
+_TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 TABLE = "apiextensions.k8s.io/customresourcedefinitions"
 
 
@@ -23,12 +27,18 @@ TABLE = "apiextensions.k8s.io/customresourcedefinitions"
 class Version:
     """One served version of a custom resource."""
 
+    # What users see of it, and what objects are checked by: the same without type and metadata.
+    full: Json
     schema: Json
     shape: Shape
     status: bool
     scale: Json | None
     columns: tuple[Json, ...]
     selectable: tuple[str, ...]
+    normal: Any
+    defaults: bool
+    rules: Rules | None
+    lists: bool
 
 
 class Custom:
@@ -50,26 +60,61 @@ class Custom:
 
     def conform(self, version: str, document: Json) -> tuple[Json, list[str]]:
         """The object pruned and defaulted, and the fields that were dropped."""
-        return document, []
+        served = self.versions[version]
+        dropped: list[str] = []
+        body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
+        if not served.normal.is_valid(body):
+            body = prune(body, served.schema, "", dropped)
+        metadata, unknown = conform_metadata(document["metadata"])
+        if served.defaults:
+            body = msgspec.json.decode(encode(body))
+            set_defaults(body, served.schema)
+        dropped += [f"metadata.{path}" for path in unknown]
+        head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
+        return head | body, dropped
 
     def check(self, version: str, new: Json, old: Json | None) -> list[FieldError]:
         """What is wrong with an object."""
-        return []
+        served = self.versions[version]
+        body = {key: value for key, value in new.items() if key not in _TYPE_AND_METADATA}
+        checker = Checker()
+        if not served.normal.is_valid(body) or served.lists:
+            before = {key: value for key, value in (old or {}).items() if key not in _TYPE_AND_METADATA}
+            checker.check(body, served.schema, "", before or None)
+        if checker.errors or served.rules is None:
+            return checker.errors
+        return served.rules.check(new, old)
 
 
 def _version(version: Json) -> Version:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    members = {key: item for key, item in (schema.get("properties") or {}).items() if key not in _TYPE_AND_METADATA}
+    needed = [key for key in schema.get("required") or () if key not in _TYPE_AND_METADATA]
+    body = {**schema, "properties": members, "required": needed}
     full = {**schema, "properties": {**(schema.get("properties") or {}), "metadata": meta_schema()}}
     subs = version.get("subresources") or {}
     fields = tuple(field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ())
     return Version(
         schema,
+        body,
         Shape(full, definitions()),
         "status" in subs,
         subs.get("scale"),
         tuple(version.get("additionalPrinterColumns") or ()),
         fields,
+        compiled(body),
+        has_defaults(body),
+        Rules(schema, root=True) if rules_below(schema) else None,
+        _has_unique_lists(body),
     )
+
+
+def _has_unique_lists(schema: Json) -> bool:
+    """Whether duplicates must be looked for, which the compiled schema cannot do."""
+    if schema.get("x-kubernetes-list-type") in ("set", "map"):
+        return True
+    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    return any(_has_unique_lists(item) for item in below if isinstance(item, dict))
 
 
 def kinds_of(definition: Json) -> list[Kind]:

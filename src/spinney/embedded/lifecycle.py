@@ -51,6 +51,8 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
             new.pop("status", None)
     if kind.table == "/services":
         _keep_address(new, old)
+    if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
+        new["status"] = definition_status(new, old.get("status") or {}, server.timestamp())
     if kind.table == "/namespaces":
         new["spec"] = old.get("spec") or {}
     return new
@@ -166,8 +168,34 @@ def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
 
 
 def _definition(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = definition_status(document, {}, server.timestamp())
+
+
+def definition_status(document: Json, old: Json, now: str) -> Json:
+    """The status of a definition: names are accepted and served at once."""
     stored = [version["name"] for version in document["spec"].get("versions") or () if version.get("storage")]
-    document["status"] = {"storedVersions": stored}
+    known = old.get("storedVersions") or []
+    conditions = old.get("conditions") or [
+        {
+            "type": "NamesAccepted",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "NoConflicts",
+            "message": "no conflicts found",
+        },
+        {
+            "type": "Established",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InitialNamesAccepted",
+            "message": "the initial names have been accepted",
+        },
+    ]
+    return {
+        "conditions": conditions,
+        "acceptedNames": document["spec"].get("names") or {},
+        "storedVersions": [*known, *(name for name in stored if name not in known)],
+    }
 
 
 _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {

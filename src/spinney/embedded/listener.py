@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, unquote
 from aiohttp import web
 
 from spinney.api.meta import encode
-from spinney.embedded.calls import ANONYMOUS
 from spinney.embedded.credentials import Authority
 from spinney.embedded.errors import Refusal, too_large
 from spinney.embedded.server import MAX_BODY, ApiServer
@@ -85,17 +84,14 @@ class Listener:
             headers[key] = f"{headers[key]},{value}" if key in headers else value
         path, _, query = incoming.raw_path.partition("?")
         pairs = tuple(parse_qsl(query, keep_blank_values=True))
-        return Request(incoming.method, unquote(path), pairs, headers, body, self._user(incoming, headers))
+        return Request(incoming.method, unquote(path), pairs, headers, body, _user(incoming))
 
-    def _user(self, incoming: web.BaseRequest, headers: Mapping[str, str]) -> User:
-        transport = incoming.transport
-        certificate: Any = transport.get_extra_info("peercert") if transport is not None else None
-        if certificate:
-            return _subject(certificate)
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            return ANONYMOUS
-        return self._server.user_of_token(token.strip())
+
+def _user(incoming: web.BaseRequest) -> User | None:
+    """The user of a client certificate; a token is left to the server."""
+    transport = incoming.transport
+    certificate: Any = transport.get_extra_info("peercert") if transport is not None else None
+    return _subject(certificate) if certificate else None
 
 
 async def _body(incoming: web.BaseRequest) -> bytes:

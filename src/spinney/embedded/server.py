@@ -14,6 +14,7 @@ from spinney.embedded.errors import Refusal, forbidden, internal, method_not_all
 from spinney.embedded.gc import Collector
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
+from spinney.embedded.openapi import OpenApi
 from spinney.embedded.reads import JSON
 from spinney.embedded.store import Event, Store
 from spinney.embedded.watch import Watch, watch
@@ -46,6 +47,7 @@ class ApiServer:
         self.watches: set[Watch] = set()
         self.bookmark_seconds = bookmark_seconds
         self.discovery = discovery.Discovery(self.kinds)
+        self.openapi = OpenApi(self.kinds)
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
         self._tables: dict[str, Kind] = {}
@@ -102,8 +104,15 @@ class ApiServer:
             raise too_large(MAX_BODY)
         query = dict(request.query)
         verb = verb_of(request.method, name, query)
-        call = Call(verb, kind, namespace, name, sub, request, query, request.user or ANONYMOUS, warnings)
+        call = Call(verb, kind, namespace, name, sub, request, query, self._user(request), warnings)
         return await self._dispatch(call)
+
+    def _user(self, request: Request) -> User:
+        """Who asks: as the front door found out, else by the token in the request."""
+        if request.user is not None:
+            return request.user
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        return self.user_of_token(token.strip()) if scheme.lower() == "bearer" and token.strip() else ANONYMOUS
 
     async def _dispatch(self, call: Call) -> Response:
         verb, kind = call.verb, call.kind
@@ -131,7 +140,7 @@ class ApiServer:
         return await _WRITES[call.verb](self, call)
 
     def _other(self, request: Request) -> Response:
-        found = self.discovery.answer(request)
+        found = self.discovery.answer(request) or self.openapi.answer(request)
         return found if found is not None else NOT_FOUND
 
     def end_watches(self) -> None:

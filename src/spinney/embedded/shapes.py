@@ -91,7 +91,8 @@ ANY = Shape({}, {})
 
 
 @lru_cache(maxsize=1)
-def _by_kind() -> dict[tuple[str, str, str], str]:
+def kind_names() -> dict[tuple[str, str, str], str]:
+    """The names of schemas by group, version and kind."""
     found: dict[tuple[str, str, str], str] = {}
     for name, schema in definitions().items():
         for gvk in schema.get("x-kubernetes-group-version-kind") or ():
@@ -102,7 +103,7 @@ def _by_kind() -> dict[tuple[str, str, str], str]:
 @lru_cache(maxsize=512)
 def built_in_shape(group: str, version: str, kind: str) -> Shape:
     """The shape of a built-in kind; one without a schema takes anything."""
-    name = _by_kind().get((group, version, kind))
+    name = kind_names().get((group, version, kind))
     return Shape({"$ref": name}, definitions()) if name else ANY
 
 

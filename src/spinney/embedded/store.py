@@ -167,6 +167,12 @@ class Store:
         self.version = max(self.version, item.version)
         found.floor = found.last = max(found.last, item.version)
 
+    def forget(self) -> None:
+        """Drop the past of every table, as time does."""
+        for table in self.tables.values():
+            table.events.clear()
+            table.floor = self.version
+
     def _stamp(self, key: str, document: Json, fields: Fields) -> Item:
         version = self.version + 1
         metadata = document["metadata"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.embedded.validation import Check, CheckUpdate, core, pods, workloads
+from spinney.embedded.validation import Check, CheckUpdate, core, definitions, pods, webhooks, workloads
 
 CHECKS: dict[str, Check] = {
     "/pods": pods.check,
@@ -29,6 +29,9 @@ CHECKS: dict[str, Check] = {
     "rbac.authorization.k8s.io/clusterrolebindings": core.check_role_binding,
     "coordination.k8s.io/leases": core.check_lease,
     "storage.k8s.io/storageclasses": core.check_storage_class,
+    "apiextensions.k8s.io/customresourcedefinitions": definitions.check,
+    "admissionregistration.k8s.io/mutatingwebhookconfigurations": webhooks.check,
+    "admissionregistration.k8s.io/validatingwebhookconfigurations": webhooks.check,
 }
 
 UPDATE_CHECKS: dict[str, CheckUpdate] = {
@@ -42,6 +45,7 @@ UPDATE_CHECKS: dict[str, CheckUpdate] = {
     "apps/daemonsets": workloads.check_selector_update,
     "apps/statefulsets": workloads.check_stateful_set_update,
     "batch/jobs": workloads.check_job_update,
+    "apiextensions.k8s.io/customresourcedefinitions": definitions.check_update,
     "scheduling.k8s.io/priorityclasses": core.check_priority_class_update,
     "scheduling.k8s.io/workloads": core.check_workload_update,
     "rbac.authorization.k8s.io/rolebindings": core.check_role_binding_update,

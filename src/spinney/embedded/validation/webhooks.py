@@ -1,0 +1,67 @@
+"""Webhook configurations."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded import cel
+from spinney.embedded.errors import FieldError, duplicate, invalid, required, unsupported
+from spinney.embedded.validation import names
+from spinney.embedded.validation.selectors import check_selector
+
+
+def check(document: Json) -> list[FieldError]:
+    """A configuration as it is about to be kept."""
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for at, hook in enumerate(document.get("webhooks") or ()):
+        where = f"webhooks[{at}]"
+        name = hook.get("name", "")
+        if names.subdomain_problems(name):
+            found += [invalid(f"{where}.name", name, problem) for problem in names.subdomain_problems(name)]
+        elif name.count(".") < 2:
+            detail = "should be a domain with at least three segments separated by dots"
+            found.append(invalid(f"{where}.name", name, detail))
+        if name in seen:
+            found.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        found += _hook(hook, where)
+    return found
+
+
+def _hook(hook: Json, where: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if hook.get("failurePolicy") not in ("Fail", "Ignore"):
+        found.append(unsupported(f"{where}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore")))
+    if hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+        given = hook.get("sideEffects")
+        field = f"{where}.sideEffects"
+        allowed = ("None", "NoneOnDryRun")
+        found.append(
+            unsupported(field, given, allowed) if given else required(field, "must specify one of None, NoneOnDryRun")
+        )
+    if not hook.get("admissionReviewVersions"):
+        detail = "must specify one of v1, v1beta1"
+        found.append(required(f"{where}.admissionReviewVersions", detail))
+    elif not set(hook["admissionReviewVersions"]) & {"v1", "v1beta1"}:
+        detail = "must include at least one of v1, v1beta1"
+        found.append(invalid(f"{where}.admissionReviewVersions", hook["admissionReviewVersions"], detail))
+    timeout = hook.get("timeoutSeconds", 10)
+    if not 1 <= timeout <= 30:
+        detail = "the timeout value must be between 1 and 30 seconds"
+        found.append(invalid(f"{where}.timeoutSeconds", timeout, detail))
+    found += check_selector(hook.get("namespaceSelector"), f"{where}.namespaceSelector")
+    found += check_selector(hook.get("objectSelector"), f"{where}.objectSelector")
+    config = hook.get("clientConfig") or {}
+    if bool(config.get("url")) == bool(config.get("service")):
+        detail = "exactly one of url or service is required"
+        found.append(required(f"{where}.clientConfig", detail))
+    for at, condition in enumerate(hook.get("matchConditions") or ()):
+        field = f"{where}.matchConditions[{at}]"
+        if not condition.get("name"):
+            found.append(required(f"{field}.name"))
+        try:
+            cel.program(condition.get("expression", ""), ("object", "oldObject", "request", "authorizer"))
+        except cel.BadRule as error:
+            detail = f"compilation failed: {error}"
+            found.append(invalid(f"{field}.expression", condition.get("expression", ""), detail))
+    return found
