@@ -1,0 +1,365 @@
+"""The binder: what it binds, what it refuses, and that a failure leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from spinney.api.core import ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Json
+from spinney.api.resource import ResourceClaim
+from spinney.kube.transport import Request, Response
+from spinney.services.binder.component import COMPONENT as BINDER
+from tests import make
+from tests.services.stage import Stage, broken, stage, virtual
+
+PARTS = ((BINDER, None),)
+RESERVATIONS = "kai-resource-reservation"
+
+
+async def pod(world: Stage, name: str = "p", **annotations: str) -> Pod:
+    """A pod of our scheduler that waits."""
+    built = make.pod(name).scheduler("kai-scheduler")
+    for key, value in annotations.items():
+        built.annotate(key.replace("__", "/").replace("_", "-"), value)
+    return await world.client.create(Pod, built.build(), "default")
+
+
+async def request(
+    world: Stage, for_pod: Pod, node: str = "n1", decision: tuple[str, int] = ("d", 1), **spec: Any
+) -> None:
+    """A decision about the pod."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": for_pod.name, "uid": for_pod.uid}
+    body: Json = {
+        "metadata": {
+            "name": for_pod.name,
+            "ownerReferences": [owner],
+            "annotations": {"spinney.dev/decision": decision[0], "spinney.dev/decision-members": str(decision[1])},
+        },
+        "spec": {"podName": for_pod.name, "selectedNode": node, "backoffLimit": 3, **spec},
+    }
+    await world.client.create(BindRequest, body, "default")
+
+
+async def outcome(world: Stage, name: str = "p") -> tuple[str, str, int]:
+    """The request's phase, reason and number of failed attempts."""
+    found = await world.client.get(BindRequest, name, "default")
+    return found.status.phase, found.status.reason, found.status.failed_attempts
+
+
+@virtual
+async def test_a_request_is_carried_out() -> None:
+    """The pod gets its node and says what it received; the request says that it succeeded."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await request(world, await pod(world))
+        await asyncio.sleep(1)
+        bound = await world.client.get(Pod, "p", "default")
+        assert (bound.spec.node_name, bound.metadata.annotations["received-resource-type"]) == ("n1", "Regular")
+        assert (await outcome(world))[0] == "Succeeded"
+
+
+@virtual
+async def test_nothing_of_a_decision_is_bound_before_all_of_it_is_there() -> None:
+    """The first of two requests waits for the second."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        first, second = await pod(world, "a"), await pod(world, "b")
+        await request(world, first, decision=("d", 2))
+        await asyncio.sleep(60)
+        assert await world.placed("") == {"a": "", "b": ""}
+        await request(world, second, decision=("d", 2))
+        await asyncio.sleep(1)
+        assert await world.placed("") == {"a": "n1", "b": "n1"}
+
+
+@virtual
+async def test_a_request_for_an_older_pod_of_the_same_name_is_ignored() -> None:
+    """Requests are matched by the pod's UID."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        old = await pod(world)
+        await world.client.delete(Pod, "p", "default", grace_seconds=0)
+        await pod(world)
+        body = {
+            "metadata": {
+                "name": "p",
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": old.uid}],
+            },
+            "spec": {"podName": "p", "selectedNode": "n1"},
+        }
+        await world.client.create(BindRequest, body, "default")
+        await asyncio.sleep(60)
+        assert await world.placed("p") == {"p": ""}
+
+
+@virtual
+async def test_a_bind_that_fails_is_tried_again_with_growing_pauses() -> None:
+    """The third try succeeds; the status tells how many failed."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        left = [2]
+
+        def fault(sent: Request) -> Response | None:
+            if not sent.path.endswith("/binding") or not left[0]:
+                return None
+            left[0] -= 1
+            return broken("Conflict", 409)
+
+        world.transport.fault = fault
+        await request(world, await pod(world))
+        await asyncio.sleep(30)
+        assert await world.placed("p") == {"p": "n1"}
+        assert (await outcome(world))[0::2] == ("Succeeded", 2)
+
+
+@virtual
+async def test_a_pod_that_can_never_be_bound_delays_nobody() -> None:
+    """It fails as often as it may and then stays failed; another bind goes through meanwhile."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+
+        def fault(sent: Request) -> Response | None:
+            return broken("Forbidden", 403) if "/pods/bad/binding" in sent.path else None
+
+        world.transport.fault = fault
+        await request(world, await pod(world, "bad"))
+        await request(world, await pod(world, "good"))
+        await asyncio.sleep(1)
+        assert await world.placed("") == {"bad": "", "good": "n1"}
+        await asyncio.sleep(600)
+        phase, reason, attempts = await outcome(world, "bad")
+        assert (phase, attempts) == ("Failed", 3)
+        assert "broken on purpose" in reason
+        bad = await world.client.get(Pod, "bad", "default")
+        assert ("PodBound", "False") in [(found.type, found.status) for found in bad.status.conditions]
+
+
+@virtual
+async def test_a_node_that_went_fails_the_bind() -> None:
+    """The reason names the node."""
+    async with stage(*PARTS) as world:
+        await request(world, await pod(world), node="vanished")
+        await asyncio.sleep(60)
+        assert (await outcome(world))[:2] == ("Failed", "node vanished is not there any more")
+
+
+async def sharing(world: Stage, name: str = "p", group: str = "g1") -> None:
+    """A pod that shares a GPU, and the decision about it."""
+    annotations = {"gpu_fraction": "0.5", "runai__shared_gpu_configmap": f"{name}-shared-gpu"}
+    wanted = await pod(world, name, **annotations)
+    await request(
+        world,
+        wanted,
+        decision=(name, 1),
+        receivedResourceType="Fraction",
+        receivedGPU={"count": 1, "portion": "0.50"},
+        selectedGPUGroups=[group],
+    )
+
+
+async def reserved(world: Stage) -> list[Pod]:
+    """The reservation pods there are."""
+    return (await world.client.list(Pod, RESERVATIONS)).items
+
+
+async def tell_device(world: Stage, device: str = "GPU-1") -> None:
+    """What the process in a reservation pod does."""
+    for found in await reserved(world):
+        patch = {"metadata": {"annotations": {"run.ai/reserve_for_gpu_index": device}}}
+        await world.client.patch(Pod, found.name, RESERVATIONS, patch)
+
+
+async def with_reservations(world: Stage) -> None:
+    """The namespace of reservation pods."""
+    await world.client.create(Namespace, {"metadata": {"name": RESERVATIONS}})
+    await world.client.create(ServiceAccount, {"metadata": {"name": RESERVATIONS}}, RESERVATIONS)
+
+
+@virtual
+async def test_a_shared_gpu_is_reserved_and_let_go() -> None:
+    """One reservation for two users; the pods learn their device; the last user takes the reservation along."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+        await sharing(world, "a")
+        await sharing(world, "b")
+        await asyncio.sleep(1)
+        assert len(await reserved(world)) == 1
+        await tell_device(world)
+        await asyncio.sleep(1)
+        assert await world.placed("") == {"a": "n1", "b": "n1"}
+        config = await world.client.get(ConfigMap, "a-shared-gpu-0-evar", "default")
+        assert config.data == {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
+        found = await world.client.get(Pod, "a", "default")
+        assert found.metadata.labels["runai-gpu-group"] == "g1"
+        for name in ("a", "b"):
+            await world.client.delete(Pod, name, "default", grace_seconds=0)
+            await world.client.delete(BindRequest, name, "default")
+        await asyncio.sleep(1)
+        assert await reserved(world) == []
+
+
+async def leaked(world: Stage) -> list[str]:
+    """What a failed bind left behind."""
+    found = await world.client.get(Pod, "p", "default")
+    left = [f"label {key}" for key in found.metadata.labels if key.startswith("runai-gpu-group")]
+    left += [f"reservation {each.name}" for each in await reserved(world)]
+    maps = (await world.client.list(ConfigMap, "default")).items
+    left += [f"config map {each.name}" for each in maps if "shared-gpu" in each.name]
+    return left
+
+
+@virtual
+async def test_a_reservation_that_never_tells_its_gpu_fails_the_bind_and_goes() -> None:
+    """The pod keeps no label, the reservation no device."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+        await sharing(world)
+        await asyncio.sleep(600)
+        phase, reason, _ = await outcome(world)
+        assert phase == "Failed"
+        assert "told no GPU within 40 s" in reason
+        assert await leaked(world) == []
+
+
+@pytest.mark.parametrize("step", ["pods/p?label", "configmaps", "pods/p/binding"])
+@virtual
+async def test_an_error_at_any_step_leaves_nothing(step: str) -> None:
+    """Whatever was prepared is taken back: labels, config maps, the reservation."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+
+        def fault(sent: Request) -> Response | None:
+            target = "/pods/p" if step == "pods/p?label" else f"/{step}"
+            method = "PATCH" if step == "pods/p?label" else "POST"
+            hit = sent.path.endswith(target) and sent.method == method and b"null" not in sent.body
+            return broken("Forbidden", 403) if hit else None
+
+        world.transport.fault = fault
+        await sharing(world)
+        for _ in range(30):
+            await asyncio.sleep(1)
+            await tell_device(world)
+        phase, reason, attempts = await outcome(world)
+        assert (phase, attempts) == ("Failed", 3)
+        assert "broken on purpose" in reason
+        assert await leaked(world) == []
+
+
+async def claim(world: Stage, name: str, **status: Any) -> None:
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    await world.client.create(ResourceClaim, {"metadata": {"name": name}, "spec": spec}, "default")
+    if status:
+        await world.client.patch(ResourceClaim, name, "default", {"status": status}, subresource="status")
+
+
+ALLOCATION = {
+    "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}]}
+}
+
+
+async def claiming(world: Stage) -> None:
+    """A pod with a device claim, and the decision about it."""
+    built = make.pod("p").scheduler("kai-scheduler").build()
+    built["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
+    wanted = await world.client.create(Pod, built, "default")
+    await request(world, wanted, resourceClaimAllocations=[{"name": "gpu", "allocation": ALLOCATION}])
+
+
+@virtual
+async def test_a_device_claim_is_allocated_and_reserved_for_the_pod() -> None:
+    """The claim says what it got and who uses it."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await claim(world, "c")
+        await claiming(world)
+        await asyncio.sleep(1)
+        assert await world.placed("p") == {"p": "n1"}
+        found = await world.client.get(ResourceClaim, "c", "default")
+        assert [consumer.name for consumer in found.status.reserved_for] == ["p"]
+        assert found.status.allocation is not None
+
+
+@virtual
+async def test_a_claim_that_went_to_others_meanwhile_fails_the_bind() -> None:
+    """An allocation that differs from the decision is not overwritten."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        other = {"devices": {"results": [{**ALLOCATION["devices"]["results"][0], "device": "gpu-7"}]}}
+        await claim(world, "c", allocation=other)
+        await claiming(world)
+        await asyncio.sleep(60)
+        assert "allocated otherwise" in (await outcome(world))[1]
+        assert (await world.client.get(ResourceClaim, "c", "default")).status.reserved_for == ()
+
+
+@virtual
+async def test_a_claim_is_given_back_where_the_bind_fails() -> None:
+    """Neither the allocation nor the consumer stays."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await claim(world, "c")
+        world.transport.fault = lambda sent: broken("Forbidden", 403) if sent.path.endswith("/binding") else None
+        await claiming(world)
+        await asyncio.sleep(60)
+        assert (await outcome(world))[0] == "Failed"
+        found = await world.client.get(ResourceClaim, "c", "default")
+        assert (found.status.allocation, found.status.reserved_for) == (None, ())
+
+
+async def with_volume(world: Stage, claim_class: str = "local") -> None:
+    built = make.pod("p").scheduler("kai-scheduler").build()
+    built["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    wanted = await world.client.create(Pod, built, "default")
+    await request(world, wanted)
+
+
+@virtual
+async def test_a_missing_volume_claim_fails_the_bind() -> None:
+    """The reason names the claim."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_volume(world)
+        await asyncio.sleep(60)
+        assert (await outcome(world))[:2] == ("Failed", "claim data is not there")
+
+
+@virtual
+async def test_a_volume_of_the_node_is_held_for_its_claim() -> None:
+    """The smallest that fits, reachable from the node; a bind that fails lets go of it."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        for name, size, node in (("far", "10Gi", "n2"), ("large", "50Gi", "n1"), ("small", "10Gi", "n1")):
+            terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
+            spec = {
+                "capacity": {"storage": size},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "local",
+                "local": {"path": "/data"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            }
+            await world.client.create(PersistentVolume, {"metadata": {"name": name}, "spec": spec})
+            patch = {"status": {"phase": "Available"}}
+            await world.client.patch(PersistentVolume, name, "", patch, subresource="status")
+        wanted = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "resources": {"requests": {"storage": "5Gi"}},
+        }
+        await world.client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": wanted}, "default")
+        await with_volume(world)
+        await asyncio.sleep(1)
+        held = {each.name: each.spec.claim_ref for each in (await world.client.list(PersistentVolume)).items}
+        assert held["small"] is not None
+        assert held["small"].name == "data"
+        assert (held["large"], held["far"]) == (None, None)
+        await asyncio.sleep(1000)
+        assert "was not bound within 120 s" in (await outcome(world))[1]
+        released = await world.client.get(PersistentVolume, "small")
+        assert released.spec.claim_ref is None

@@ -1,0 +1,129 @@
+"""A stage for services: the embedded API with our kinds in virtual time, the components under test, and faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+
+import msgspec
+
+from spinney.api.core import Node, Pod
+from spinney.api.crd import crds
+from spinney.api.kai import PodGroup, Queue
+from spinney.api.meta import Json, Resource
+from spinney.embedded.server import ApiServer
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.errors import NotFound, status_body
+from spinney.kube.host import Host
+from spinney.kube.runtime import Component
+from spinney.kube.transport import InProcess, Request, Response, User
+from spinney.sim.loop import clock, run_virtual
+from tests import make
+
+ADMIN = User("admin", ("system:masters",))
+CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+
+
+class Faulty:
+    """A transport whose writes can be made to fail."""
+
+    def __init__(self, inner: InProcess) -> None:
+        self._inner = inner
+        # Called with every write; an answer other than None is what the caller gets instead.
+        self.fault: Callable[[Request], Response | None] = lambda request: None
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            instead = self.fault(request)
+            if instead is not None:
+                return instead
+        return await self._inner.send(request)
+
+    async def close(self) -> None: ...
+
+
+def broken(reason: str = "InternalError", code: int = 500) -> Response:
+    """An answer that says no."""
+    return Response(code, msgspec.json.encode(status_body(code, reason, "broken on purpose")))
+
+
+class Stage:
+    """What a test holds: a client of its own, and the transport of the components."""
+
+    def __init__(self, client: Client, transport: Faulty) -> None:
+        self.client = client
+        self.transport = transport
+
+    async def node(self, name: str, gpus: int = 8, **labels: str) -> None:
+        """A node."""
+        built = make.node(name, gpus)
+        for key, value in labels.items():
+            built.label(key.replace("__", "/").replace("_", "."), value)
+        await self.client.create(Node, built.build())
+
+    async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
+        """A queue; without limits unless told."""
+        free = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+        shares = {"cpu": free, "memory": free, "gpu": {**free, **gpu}}
+        spec: Json = {"resources": shares, "parentQueue": parent}
+        await self.client.create(Queue, {"metadata": {"name": name}, "spec": spec})
+
+    async def gang(self, name: str, members: int, gpus: int, minimum: int | None = None, **spec: Any) -> None:
+        """A PodGroup and its pods."""
+        wanted = {"minMember": members if minimum is None else minimum, "queue": "q", **spec}
+        await self.client.create(PodGroup, {"metadata": {"name": name}, "spec": wanted}, "default")
+        for index in range(members):
+            pod = make.pod(f"{name}-{index}").scheduler("kai-scheduler").gpus(gpus).annotate("pod-group-name", name)
+            await self.client.create(Pod, pod.build(), "default")
+
+    async def placed(self, prefix: str) -> dict[str, str]:
+        """Where pods are, by name."""
+        pods = (await self.client.list(Pod, "default")).items
+        return {pod.name: pod.spec.node_name for pod in pods if pod.name.startswith(prefix)}
+
+    async def gone(self, of: Resource, name: str, namespace: str = "") -> bool:
+        """Whether an object is not there."""
+        try:
+            await self.client.get(of, name, namespace)
+        except NotFound:
+            return True
+        return False
+
+
+@asynccontextmanager
+async def stage(
+    *components: tuple[Component, Any], before: Sequence[tuple[Resource, Json, str]] = ()
+) -> AsyncIterator[Stage]:
+    """The components at work, with a queue `q`; `before` is created before they start."""
+    server = ApiServer(clock(), Chance(1))
+    await server.start()
+    client = Client(InProcess(server, ADMIN), Chance(2))
+    for crd in crds():
+        await client.create(CRD, crd)
+    transport = Faulty(InProcess(server, ADMIN))
+    held = Stage(client, transport)
+    await held.queue("q")
+    for resource, body, namespace in before:
+        await client.create(resource, body, namespace)
+    host = Host(Client(transport, Chance(3)), clock(), components)
+    task = asyncio.create_task(host.run())
+    await host.ready.wait()
+    try:
+        yield held
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in virtual time."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtual(test(*args, **kwargs))
+
+    return run
