@@ -1,16 +1,32 @@
-"""Admission webhooks: who wants to see a write before it is kept."""
+"""Admission webhooks: who wants to see a write before it is kept, and what they say to it."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spinney.api.meta import Json
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded import cel, patches, selectors
 from spinney.embedded.calls import Call
+from spinney.embedded.conversion import load
+from spinney.embedded.errors import Refusal, internal
 from spinney.embedded.kinds import Kind
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
+
+MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
+Reviewer = Callable[[bytes], Awaitable[bytes]]
+# From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
+Resolver = Callable[[Json], Reviewer]
 
 
 class Operation(StrEnum):
@@ -22,22 +38,250 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
-class Admission:
-    """The configured webhooks."""
+@dataclass(frozen=True)
+class Hook:
+    """One webhook of a configuration."""
 
-    def __init__(self, server: ApiServer) -> None:
+    name: str
+    configuration: str
+    client: Json
+    rules: tuple[Json, ...]
+    equivalent: bool
+    must_answer: bool
+    namespaces: selectors.Selector
+    objects: selectors.Selector
+    conditions: tuple[tuple[str, str], ...]
+    seconds: float
+    again: bool
+
+    def wants(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        """Whether a rule covers the request."""
+        return any(self._covers(rule, kind, subresource, operation) for rule in self.rules)
+
+    def _covers(self, rule: Json, kind: Kind, subresource: str, operation: Operation) -> bool:
+        if not _any(rule.get("operations"), operation.value) or not _any(rule.get("apiGroups"), kind.group):
+            return False
+        # With matchPolicy Equivalent a rule for another version of the resource counts too.
+        if not _any(rule.get("apiVersions"), kind.version) and not self.equivalent:
+            return False
+        scope = rule.get("scope", "*")
+        if scope != "*" and (scope == "Namespaced") is not kind.namespaced:
+            return False
+        wanted = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        return any(_resource_matches(pattern, wanted) for pattern in rule.get("resources") or ())
+
+
+def _any(patterns: list[str] | None, value: str) -> bool:
+    return bool(patterns) and ("*" in (patterns or ()) or value in (patterns or ()))
+
+
+def _resource_matches(pattern: str, wanted: str) -> bool:
+    resource, _, sub = wanted.partition("/")
+    base, slash, below = pattern.partition("/")
+    if base not in ("*", resource):
+        return False
+    if not slash:
+        return not sub
+    return below in ("*", sub)
+
+
+def hooks_of(configuration: Json) -> list[Hook]:
+    """The webhooks of a configuration, in its order."""
+    name = configuration["metadata"]["name"]
+    return [
+        Hook(
+            name=hook["name"],
+            configuration=name,
+            client=hook.get("clientConfig") or {},
+            rules=tuple(hook.get("rules") or ()),
+            equivalent=hook.get("matchPolicy") != "Exact",
+            must_answer=hook.get("failurePolicy") != "Ignore",
+            namespaces=selectors.from_object(hook.get("namespaceSelector")),
+            objects=selectors.from_object(hook.get("objectSelector")),
+            conditions=tuple((item["name"], item["expression"]) for item in hook.get("matchConditions") or ()),
+            seconds=float(hook.get("timeoutSeconds") or 10),
+            again=hook.get("reinvocationPolicy") == "IfNeeded",
+        )
+        for hook in configuration.get("webhooks") or ()
+    ]
+
+
+class Admission:
+    """The configured webhooks, mutating ones before validating ones, by the name of their configuration."""
+
+    def __init__(self, server: ApiServer, resolve: Resolver) -> None:
         self._server = server
+        self.resolve = resolve
+        self._hooks: dict[str, list[Hook]] = {MUTATING: [], VALIDATING: []}
+
+    def refresh(self, table: str) -> None:
+        """Read the configurations of a table anew."""
+        items = self._server.store.table(table).range("")
+        self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 
     def concerns(self, kind: Kind) -> bool:
-        """Whether any webhook may want to see this kind."""
-        return False
+        """Whether there are mutating webhooks that a write of this kind could meet."""
+        return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)
 
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
         """The object as the mutating webhooks leave it."""
+        changed_by: list[Hook] = []
+        called: list[Hook] = []
+        for hook in self._hooks[MUTATING]:
+            result = await self._ask(hook, call, operation, new, old)
+            if result is None:
+                continue
+            called.append(hook)
+            if result is not new:
+                new = result
+                changed_by.append(hook)
+        for hook in called:
+            if hook.again and changed_by and changed_by[-1] is not hook:
+                new = await self._ask(hook, call, operation, new, old) or new
         return new
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
         """Ask the validating webhooks."""
+        if not self._hooks[VALIDATING] or call.kind.table in (MUTATING, VALIDATING):
+            return
+        for hook in self._hooks[VALIDATING]:
+            await self._ask(hook, call, operation, new, old)
 
     async def validate_delete(self, call: Call, operation: Operation, old: Json) -> None:
         """Ask all webhooks about a deletion."""
+        if call.kind.table in (MUTATING, VALIDATING):
+            return
+        for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
+            await self._ask(hook, call, operation, None, old)
+
+    async def _ask(
+        self, hook: Hook, call: Call, operation: Operation, new: Json | None, old: Json | None
+    ) -> Json | None:
+        """The object after a webhook has seen it; None where it did not want to."""
+        if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
+            return None
+        request = _request(self._server.chance.uid(), call, operation, new, old)
+        if not _conditions_hold(hook, request):
+            return None
+        try:
+            response = await self._review(hook, request)
+        except Refusal:
+            if hook.must_answer:
+                raise
+            return new
+        call.warnings.extend(response.get("warnings") or ())
+        if not response.get("allowed"):
+            raise _denied(hook.name, response.get("status") or {})
+        return _patched(hook, response, new) if response.get("patch") and new is not None else new
+
+    def _selected(self, hook: Hook, call: Call, new: Json | None, old: Json | None) -> bool:
+        if hook.namespaces and not self._in_namespace(hook, call, new or old or {}):
+            return False
+        if not hook.objects:
+            return True
+        labels = [(item["metadata"].get("labels") or {}) for item in (new, old) if item is not None]
+        return any(selectors.matches(hook.objects, found) for found in labels)
+
+    def _in_namespace(self, hook: Hook, call: Call, document: Json) -> bool:
+        if call.kind.table == "/namespaces":
+            return selectors.matches(hook.namespaces, document["metadata"].get("labels") or {})
+        if not call.kind.namespaced:
+            return True
+        item = self._server.store.get("/namespaces", call.namespace)
+        return item is not None and selectors.matches(hook.namespaces, item.labels)
+
+    async def _review(self, hook: Hook, request: Json) -> Json:
+        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+        try:
+            async with asyncio.timeout(hook.seconds):
+                body = await self.resolve(hook.client)(encode(review))
+            response: Any = msgspec.json.decode(body).get("response")
+        except TimeoutError:
+            raise _unreachable(hook.name, "context deadline exceeded") from None
+        except (OSError, msgspec.DecodeError, AttributeError, LookupError) as error:
+            raise _unreachable(hook.name, str(error)) from None
+        if not isinstance(response, dict):
+            raise _unreachable(hook.name, "webhook response was absent")
+        if response.get("uid") != request["uid"]:
+            wanted = f'expected response.uid="{request["uid"]}", got "{response.get("uid", "")}"'
+            raise internal(f'failed calling webhook "{hook.name}": {wanted}')
+        return response
+
+
+def _unreachable(name: str, why: str) -> Refusal:
+    return internal(f'failed calling webhook "{name}": failed to call webhook: {why}')
+
+
+def _denied(name: str, status: Json) -> Refusal:
+    told = status.get("message") or status.get("reason")
+    message = f'admission webhook "{name}" denied the request'
+    message = f"{message}: {told}" if told else f"{message} without explanation"
+    code = status.get("code") or 0
+    return Refusal(code if code >= 400 else 400, status.get("reason", ""), message, status.get("details"))
+
+
+def _patched(hook: Hook, response: Json, new: Json) -> Json:
+    if response.get("patchType") != "JSONPatch":
+        raise internal(f'failed calling webhook "{hook.name}": unsupported patch type {response.get("patchType")}')
+    try:
+        operations = msgspec.json.decode(base64.b64decode(response["patch"]))
+        copied: Json = msgspec.json.decode(encode(new))
+        return patches.apply_json_patch(copied, operations)
+    except (binascii.Error, msgspec.DecodeError, Refusal) as error:
+        raise internal(f'admission webhook "{hook.name}" sent a patch that does not apply: {error}') from None
+
+
+def _conditions_hold(hook: Hook, request: Json) -> bool:
+    for name, expression in hook.conditions:
+        values = {
+            "object": request["object"],
+            "oldObject": request["oldObject"],
+            "request": request,
+            "authorizer": None,
+        }
+        try:
+            if cel.evaluate(expression, values) is not True:
+                return False
+        except cel.Failed as error:
+            if hook.must_answer:
+                raise internal(
+                    f'failed calling webhook "{hook.name}": matchCondition {name} could not be evaluated: {error}'
+                ) from None
+            return False
+    return True
+
+
+def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
+    kind, user = call.kind, call.user
+    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    options = {
+        Operation.CREATE: "CreateOptions",
+        Operation.UPDATE: "PatchOptions" if call.verb == "patch" else "UpdateOptions",
+        Operation.DELETE: "DeleteOptions",
+        Operation.CONNECT: "ConnectOptions",
+    }[operation]
+    info: Json = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(value) for key, value in user.extra.items()}
+    request: Json = {
+        "uid": uid,
+        "kind": gvk,
+        "resource": gvr,
+        "requestKind": gvk,
+        "requestResource": gvr,
+        "name": call.name,
+        "operation": operation.value,
+        "userInfo": info,
+        "object": new,
+        "oldObject": old,
+        "dryRun": call.dry_run,
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1"},
+    }
+    if call.kind.namespaced:
+        request["namespace"] = call.namespace
+    if call.subresource:
+        request["subResource"] = request["requestSubResource"] = call.subresource
+    return request

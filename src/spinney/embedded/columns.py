@@ -1,14 +1,20 @@
-"""The columns that people see in `kubectl get`."""
+"""The columns that people see in `kubectl get`, and how cells are written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded import printers
+from spinney.embedded.ages import age
+from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
+
+Cells = Callable[[Json, datetime], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -16,45 +22,12 @@ class Columns:
     """Headers, and the cells of one object."""
 
     headers: tuple[Json, ...]
-    cells: Callable[[Json, datetime], list[Any]]
+    cells: Cells
 
 
-def header(name: str, kind: str = "string", priority: int = 0, form: str = "") -> Json:
+def header(name: str, kind: str = "string", priority: int = 0, form: str = "", description: str = "") -> Json:
     """One column's definition."""
-    return {"name": name, "type": kind, "format": form, "description": name, "priority": priority}
-
-
-def age(stamp: str | None, now: datetime) -> str:
-    """How long ago, as kubectl writes it."""
-    if not stamp:
-        return "<unknown>"
-    seconds = int((now - datetime.fromisoformat(stamp)).total_seconds())
-    return duration(max(seconds, 0))
-
-
-def duration(seconds: int) -> str:
-    """A span in the two largest units that matter."""
-    if seconds < 120:
-        return f"{seconds}s"
-    minutes, rest = divmod(seconds, 60)
-    if minutes < 10:
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    hours, rest = divmod(minutes, 60)
-    if hours < 8:
-        return f"{hours}h{rest}m" if rest else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    days, rest = divmod(hours, 24)
-    if hours < 192:
-        return f"{days}d{rest}h" if rest else f"{days}d"
-    if days < 730:
-        return f"{days}d"
-    years, rest = divmod(days, 365)
-    if years < 8:
-        return f"{years}y{rest}d" if rest else f"{years}y"
-    return f"{years}y"
+    return {"name": name, "type": kind, "format": form, "description": description or name, "priority": priority}
 
 
 def _plain(document: Json, now: datetime) -> list[Any]:
@@ -64,4 +37,72 @@ def _plain(document: Json, now: datetime) -> list[Any]:
 
 def for_kind(kind: Kind) -> Columns:
     """The columns of a kind."""
-    return Columns((header("Name", form="name"), header("Age")), _plain)
+    if kind.custom is not None:
+        return _custom(kind.custom.versions[kind.version].columns)
+    return _built_in(kind.table)
+
+
+@lru_cache(maxsize=256)
+def _built_in(table: str) -> Columns:
+    found = printers.PRINTERS.get(table)
+    if found is None:
+        return Columns((header("Name", form="name"), header("Created At", "date")), _created)
+    names, cells = found
+    return Columns(tuple(_parse(name) for name in names.split(",")), cells)
+
+
+def _created(document: Json, now: datetime) -> list[Any]:
+    metadata = document["metadata"]
+    return [metadata["name"], metadata.get("creationTimestamp")]
+
+
+def _parse(text: str) -> Json:
+    """`Name`, `+Node` for wide output only, `#Restarts` for a number."""
+    priority = 1 if text.startswith("+") else 0
+    text = text.removeprefix("+")
+    kind = "integer" if text.startswith("#") else "string"
+    name = text.removeprefix("#")
+    return header(name, kind, priority, "name" if name == "Name" else "")
+
+
+def _custom(columns: tuple[Json, ...]) -> Columns:
+    if not columns:
+        return Columns((header("Name", form="name"), header("Age", "date")), _plain)
+    headers = [header("Name", form="name")]
+    for column in columns:
+        headers.append(
+            header(
+                column["name"],
+                column.get("type", "string"),
+                column.get("priority", 0),
+                column.get("format", ""),
+                column.get("description", ""),
+            )
+        )
+
+    def cells(document: Json, now: datetime) -> list[Any]:
+        return [document["metadata"]["name"], *(_cell(column, document, now) for column in columns)]
+
+    return Columns(tuple(headers), cells)
+
+
+def _cell(column: Json, document: Json, now: datetime) -> Any:
+    found = find(document, column["jsonPath"])
+    if not found:
+        return None
+    value, kind = found[0], column.get("type", "string")
+    if kind == "date":
+        return age(value, now) if isinstance(value, str) else "<unknown>"
+    if kind in ("integer", "number", "boolean"):
+        return value
+    if len(found) > 1:
+        return " ".join(_text(item) for item in found)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return printers.compact(value)
+    return "" if value is None else str(value)

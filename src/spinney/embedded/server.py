@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import custom, deletion, discovery, reads, subresources, writes
-from spinney.embedded.admission import Admission
+from spinney.embedded import custom, deletion, discovery, reads, scale, subresources, writes
+from spinney.embedded.admission import MUTATING, VALIDATING, Admission, Resolver
 from spinney.embedded.calls import ANONYMOUS, Call, split_path, verb_of
 from spinney.embedded.conversion import load
 from spinney.embedded.credentials import Tokens, account_user
@@ -16,6 +16,7 @@ from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
 from spinney.embedded.openapi import OpenApi
 from spinney.embedded.reads import JSON
+from spinney.embedded.remote import over_https
 from spinney.embedded.store import Event, Store
 from spinney.embedded.watch import Watch, watch
 from spinney.kube.chance import Chance
@@ -38,12 +39,13 @@ class ApiServer:
         *,
         store: Store | None = None,
         bookmark_seconds: float = 60.0,
+        resolve_webhook: Resolver | None = None,
     ) -> None:
         self.clock = clock
         self.chance = chance
         self.store = store or Store()
         self.kinds = Kinds()
-        self.admission = Admission(self)
+        self.admission = Admission(self, resolve_webhook or over_https)
         self.watches: set[Watch] = set()
         self.bookmark_seconds = bookmark_seconds
         self.discovery = discovery.Discovery(self.kinds)
@@ -73,6 +75,8 @@ class ApiServer:
     def _follow(self, table: str, event: Event) -> None:
         if table == custom.TABLE:
             custom.follow(self, event)
+        elif table in (MUTATING, VALIDATING):
+            self.admission.refresh(table)
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
 
@@ -236,6 +240,7 @@ _WRITES: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
 _ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
     "binding": subresources.bind,
     "eviction": subresources.evict,
+    "scale": scale.scale,
 }
 
 

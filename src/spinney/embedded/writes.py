@@ -85,7 +85,7 @@ async def create_from(
         ownership.record_update(kind, None, document, Writer(call.manager, "", now))
     prepare_create(server, call, document)
     if server.admission.concerns(kind):
-        document = await server.admission.mutate(call, Operation.CREATE, document, None)
+        document = checked(call, await server.admission.mutate(call, Operation.CREATE, document, None))
         rules.default(document)
     errors = metadata_checks.check(kind, document["metadata"]) + _check(call, document, None)
     if errors:
@@ -267,7 +267,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         ownership.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
     rules = strategy(kind)
     if server.admission.concerns(kind):
-        new = await server.admission.mutate(call, Operation.UPDATE, new, old)
+        new = checked(call, await server.admission.mutate(call, Operation.UPDATE, new, old))
         rules.default(new)
     errors = metadata_checks.check(kind, new["metadata"]) + metadata_checks.check_update(
         new["metadata"], old["metadata"]

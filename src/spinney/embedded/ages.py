@@ -1,0 +1,40 @@
+"""Spans of time as kubectl writes them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def age(stamp: str | None, now: datetime) -> str:
+    """How long ago."""
+    if not stamp:
+        return "<unknown>"
+    try:
+        seconds = int((now - datetime.fromisoformat(stamp)).total_seconds())
+    except ValueError:
+        return "<invalid>"
+    return duration(seconds) if seconds >= -1 else "<invalid>"
+
+
+def duration(seconds: int) -> str:
+    """A span in the one or two largest units that matter."""
+    seconds = max(seconds, 0)
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 10:
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    hours, rest = divmod(minutes, 60)
+    if hours < 8:
+        return f"{hours}h{rest}m" if rest else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    days, rest = divmod(hours, 24)
+    if hours < 192:
+        return f"{days}d{rest}h" if rest else f"{days}d"
+    if days < 730:
+        return f"{days}d"
+    years, rest = divmod(days, 365)
+    return f"{years}y{rest}d" if rest and years < 8 else f"{years}y"

@@ -1,0 +1,55 @@
+"""The part of JSONPath that printer columns and scale paths use."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+_STEP = re.compile(
+    r"\.(?P<name>(?:\\.|[^.\[\]\\])+)"
+    r"|\[\?\(@\.(?P<field>[^=!<>)]+?)\s*(?P<operator>==|!=)\s*(?P<quote>['\"])(?P<value>.*?)(?P=quote)\)\]"
+    r"|\[(?P<star>\*)\]"
+    r"|\[(?P<index>-?\d+)\]"
+    r"|\[(?P<mark>['\"])(?P<key>.*?)(?P=mark)\]"
+)
+
+
+@lru_cache(maxsize=1024)
+def _steps(path: str) -> tuple[re.Match[str], ...]:
+    path = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
+    if path and not path.startswith((".", "[")):
+        path = "." + path
+    return tuple(_STEP.finditer(path))
+
+
+def find(document: Any, path: str) -> list[Any]:
+    """Everything that a path leads to."""
+    found = [document]
+    for step in _steps(path):
+        found = [item for node in found for item in _take(node, step)]
+    return [item for item in found if item is not None]
+
+
+def _take(node: Any, step: re.Match[str]) -> list[Any]:
+    name = step["name"] or step["key"]
+    if name is not None:
+        name = name.replace("\\.", ".").replace("\\/", "/")
+        if name == "*":
+            return list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+        return [node[name]] if isinstance(node, dict) and name in node else []
+    if step["star"]:
+        return list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+    if not isinstance(node, list):
+        return []
+    if step["index"] is not None:
+        at = int(step["index"])
+        return [node[at]] if -len(node) <= at < len(node) else []
+    wanted, equal = step["value"], step["operator"] == "=="
+    return [item for item in node if (_text(find(item, step["field"])) == wanted) is equal]
+
+
+def _text(found: list[Any]) -> str:
+    if not found:
+        return ""
+    return str(found[0]).lower() if isinstance(found[0], bool) else str(found[0])
