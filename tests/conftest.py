@@ -9,6 +9,9 @@ from typing import cast
 
 import pytest
 
+from spinney.embedded.server import ApiServer
+from spinney.kube.chance import Chance
+from spinney.kube.clock import SystemClock
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.golang import Unavailable
@@ -33,15 +36,15 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 
 
 @pytest.fixture(params=["embedded", "real"])
-def world(request: pytest.FixtureRequest) -> worlds.World:
-    """The world of a test, by name."""
-    if request.param == "real":
-        return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
-    pytest.skip("no embedded cluster yet")
-
-
-@pytest.fixture
-async def cluster(world: worlds.World) -> AsyncIterator[worlds.Cluster]:
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[worlds.Cluster]:
     """A cluster to test against: every test that asks for it runs in both worlds."""
     async with AsyncExitStack() as stack:
-        yield worlds.Cluster(world, stack, next(_numbers))
+        yield worlds.Cluster(await _world(request, stack), stack, next(_numbers))
+
+
+async def _world(request: pytest.FixtureRequest, stack: AsyncExitStack) -> worlds.World:
+    if request.param == "real":
+        return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
+    server = ApiServer(SystemClock(), Chance())
+    await server.start()
+    return worlds.Embedded(server, stack)

@@ -9,13 +9,18 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from spinney.embedded.calls import ANONYMOUS
+from spinney.embedded.credentials import Authority, write_kubeconfig
+from spinney.embedded.listener import Listener
+from spinney.embedded.server import ApiServer
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists
-from spinney.kube.transport import Transport
+from spinney.kube.transport import InProcess, Transport, User
 from spinney.testing import build
-from spinney.testing.controlplane import ControlPlane
+from spinney.testing.controlplane import ControlPlane, known_groups
 from tests import data
 
 Groups = tuple[str, ...] | None
@@ -56,6 +61,43 @@ class Real:
     async def forget(self) -> None:
         """Compact the store."""
         self.plane.compact()
+
+
+class Embedded:
+    """An embedded API server of the test's own: clients in this process call it, others come by HTTPS."""
+
+    name = "embedded"
+
+    def __init__(self, server: ApiServer, stack: AsyncExitStack) -> None:
+        self.server = server
+        self._stack = stack
+        self._authority = Authority(server.clock.now())
+        self._listener: Listener | None = None
+        self._folder = Path(stack.enter_context(TemporaryDirectory()))
+
+    def transport(self, user: str = "admin", groups: Groups = None) -> Transport:
+        """Straight into the server, as a user."""
+        return InProcess(self.server, User(user, (*known_groups(user, groups), "system:authenticated")))
+
+    def token_transport(self, token: str) -> Transport:
+        """Straight into the server, as whoever it says the token is."""
+        return InProcess(self.server, self.server.user_of_token(token) if token else ANONYMOUS)
+
+    async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
+        """A kubeconfig for a user, by client certificate; the server begins to listen when the first is asked for."""
+        if self._listener is None:
+            self._listener = Listener(self.server, self._authority)
+            await self._listener.start()
+            self._stack.push_async_callback(self._listener.stop)
+        path = self._folder / f"{user.replace(':', '_')}.kubeconfig"
+        write_kubeconfig(path, self._listener.url, self._authority, User(user, known_groups(user, groups)))
+        return path
+
+    async def forget(self) -> None:
+        """Drop the window of the past."""
+        for table in self.server.store.tables.values():
+            table.events.clear()
+            table.floor = self.server.store.version
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Requests that Kubernetes refuses, as data: `refusals/*.yaml` holds each with the answer of the real server.
 
-An entry says what it is `about`, the `request` (method and path, `{ns}` for the test's namespace), its `body`, what was
-done `before` it, and the `answer`: code, reason, message. `python -m tests.api_behaviour.refusals` asks the real
-server for the answers that are missing, so that a new entry needs none.
+An entry says what it is `about`, the `request` (method and path, `{ns}` for the test's namespace), its `body`,
+the `crd` it needs (a name in schemas.yaml), what was done `before` it, and the `answer`: code, reason, message.
+`python -m tests.api_behaviour.refusals` asks the real server for the answers that are missing, so that a new entry
+needs none.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import parse_qsl
 import yaml
 
 from spinney.testing.controlplane import ControlPlane
-from tests.api_behaviour.crds import install
+from tests.api_behaviour.crds import install, named
 from tests.api_behaviour.wire import Answer, Api, Json
 from tests.worlds import Cluster, Real
 
@@ -41,7 +42,7 @@ def load() -> dict[str, Json]:
 async def ask(api: Api, namespace: str, entry: Json) -> Answer:
     """Install its CRD, do what comes before, which has to work, then make the request."""
     if "crd" in entry:
-        await install(api, entry["crd"])
+        await install(api, named(entry["crd"]))
     for step in entry.get("before", ()):
         (await _request(api, namespace, step)).ok()
     return await _request(api, namespace, entry)

@@ -18,7 +18,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 # Long enough for a loaded machine: it bounds a failing check and is not part of any rule.
-PATIENCE = 60.0
+PATIENCE = {"embedded": 5.0, "real": 60.0}
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,13 @@ class Api:
     """One user's way to call a server."""
 
     transport: Transport
+    patience: float = PATIENCE["real"]
     headers: dict[str, str] = field(default_factory=dict)
 
     def with_headers(self, **headers: str) -> Api:
         """The same user, with headers on every call (`accept=`, `impersonate_user=`)."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return Api(self.transport, {**self.headers, **named})
+        return Api(self.transport, self.patience, {**self.headers, **named})
 
     async def call(
         self, method: str, path: str, body: Any = None, kind: str = "application/json", **query: Any
@@ -124,13 +125,13 @@ class Api:
         answer = await self.transport.send(Request("GET", path, pairs, headers))
         assert answer.stream is not None, answer.body
         try:
-            yield Watch(answer.stream)
+            yield Watch(answer.stream, self.patience)
         finally:
             await answer.stream.aclose()  # type: ignore[attr-defined]  # streams are async generators
 
     async def until(self, path: str, holds: Any, **query: Any) -> Answer:
         """Ask again until the answer is as wanted, for what controllers do in their own time."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self.patience):
             while True:
                 answer = await self.get(path, **query)
                 if holds(answer):
@@ -141,13 +142,14 @@ class Api:
 class Watch:
     """The events of one watch, in order."""
 
-    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+    def __init__(self, stream: AsyncIterator[bytes], patience: float) -> None:
         self._stream = stream
+        self._patience = patience
         self._pending = b""
 
     async def next(self) -> Json:
         """The next event."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self._patience):
             while b"\n" not in self._pending:
                 self._pending += await anext(self._stream)
         line, _, self._pending = self._pending.partition(b"\n")
@@ -160,7 +162,7 @@ class Watch:
 
     async def ended(self) -> bool:
         """Whether the server closed the stream with nothing more to say."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self._patience):
             try:
                 self._pending += await anext(self._stream)
             except StopAsyncIteration:

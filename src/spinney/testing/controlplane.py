@@ -110,7 +110,7 @@ class ControlPlane:
 
     def transport(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Plain:
         """The bare wire of a user: no retries, no flow control."""
-        certificate, key = self._authority.user(user, _groups(user, groups))
+        certificate, key = self._authority.user(user, known_groups(user, groups))
         context = ssl.create_default_context(cafile=str(self._authority.certificate))
         context.load_cert_chain(certificate, key)
         return Plain(self.url, context)
@@ -122,7 +122,7 @@ class ControlPlane:
 
     def kubeconfig(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Path:
         """A kubeconfig file of a user; without a name, of the administrator."""
-        certificate, key = self._authority.user(user, _groups(user, groups))
+        certificate, key = self._authority.user(user, known_groups(user, groups))
         path = certificate.with_suffix(".kubeconfig")
         path.write_text(yaml.safe_dump(_kubeconfig(self.url, self._authority.certificate, certificate, key)))
         path.chmod(0o600)
@@ -194,7 +194,8 @@ def _gates(gates: tuple[str, ...]) -> list[str]:
     return [f"--feature-gates={','.join(gates)}"] if gates else []
 
 
-def _groups(user: str, groups: tuple[str, ...] | None) -> tuple[str, ...]:
+def known_groups(user: str, groups: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The groups of a user where none are named: those of the administrator and of service accounts."""
     if groups is not None:
         return groups
     if user == ADMIN[0]:
