@@ -12,10 +12,11 @@ from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinityTerm
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue, QueueResource, Topology, TopologyConstraint
+from spinney.api.policy import PodDisruptionBudget
 from spinney.api.quantity import milli
 from spinney.api.requests import pod_requests
 from spinney.api.scheduling import PriorityClass
-from spinney.api.selector import LabelSelector, Requirement
+from spinney.api.selector import LabelSelector, Requirement, matches
 from spinney.scheduler import status as st
 from spinney.scheduler.specs import (
     DEFAULT_GPU_MEMORY,
@@ -36,6 +37,7 @@ from spinney.scheduler.specs import (
     Toleration,
     TopologySpec,
 )
+from spinney.scheduler.volumes import Reach
 
 _MIG = re.compile(r"mig-\d+g\.\d+gb")
 _NON_PREEMPTIBLE_FROM = 100
@@ -132,8 +134,13 @@ def job_key(namespace: str, group: str) -> str:
     return f"{namespace}/{group}"
 
 
-def job_spec(group: PodGroup, classes: Iterable[PriorityClass], topologies: Mapping[str, TopologySpec]) -> JobSpec:
-    """A PodGroup as a gang."""
+def job_spec(
+    group: PodGroup,
+    classes: Iterable[PriorityClass],
+    topologies: Mapping[str, TopologySpec],
+    evictable: bool = True,
+) -> JobSpec:
+    """A PodGroup as a gang; one that a disruption budget protects now is not evictable."""
     priority = _priority(group, classes)
     spec, annotations = group.spec, group.metadata.annotations
     preemptible = spec.preemptibility == "preemptible" if spec.preemptibility else priority < _NON_PREEMPTIBLE_FROM
@@ -152,6 +159,7 @@ def job_spec(group: PodGroup, classes: Iterable[PriorityClass], topologies: Mapp
         stale_since=_moment(annotations.get(labels.STALE_SINCE)),
         staleness_grace=_seconds(spec.staleness_grace_period),
         preemption_delay=_seconds(spec.preemption_delay) or 0.0,
+        evictable=evictable,
     )
 
 
@@ -202,7 +210,9 @@ def _levels(topology: TopologySpec | None) -> tuple[tuple[str, str], ...]:
     return topology.levels if topology is not None else ()
 
 
-def task_spec(pod: Pod, request: BindRequest | None, now: datetime, job: str | None = None) -> TaskSpec:
+def task_spec(
+    pod: Pod, request: BindRequest | None, now: datetime, job: str | None = None, reach: Reach | None = None
+) -> TaskSpec:
     """A pod as a task; a bind request that is under way puts it on its node already."""
     meta, spec = pod.metadata, pod.spec
     status, node = _status(pod, request, now)
@@ -222,7 +232,9 @@ def task_spec(pod: Pod, request: BindRequest | None, now: datetime, job: str | N
         node=node,
         request=_amounts({name: amount for name, amount in wanted.items() if not _is_gpu(name)}),
         gpu=_gpu_request(pod, wanted),
-        constraints=constraints_of(pod),
+        constraints=replace(constraints_of(pod), volume_nodes=reach.nodes, impossible=reach.impossible)
+        if reach is not None
+        else constraints_of(pod),
         gpu_groups=_gpu_groups(pod, request),
         created=timestamp(meta.creation_timestamp),
         order=int(order) if order.lstrip("-").isdecimal() else None,
@@ -371,3 +383,13 @@ def _seconds(text: str) -> float | None:
 def leaving(spec: TaskSpec) -> TaskSpec:
     """A task that has been told to go, before its pod shows it."""
     return replace(spec, status=st.RELEASING) if spec.status & st.ACTIVE else spec
+
+
+def is_protected(pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget]) -> bool:
+    """Whether a disruption budget allows none of the pods that hold a node to be evicted."""
+    exhausted = [budget for budget in budgets if budget.status.disruptions_allowed <= 0]
+    return any(
+        pod.spec.node_name and matches(budget.spec.selector, pod.metadata.labels)
+        for budget in exhausted
+        for pod in pods
+    )

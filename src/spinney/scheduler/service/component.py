@@ -35,7 +35,9 @@ COMPONENT = Component(
     summary="Decides which gangs run where, and which have to make room.",
     run=run,
     rules=(
-        Rule(("",), ("pods", "nodes"), _READ),
+        Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
+        Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+        Rule(("policy",), ("poddisruptionbudgets",), _READ),
         Rule(("",), ("pods/status",), ("patch",)),
         Rule(("",), ("pods/eviction",), ("create",)),
         Rule(("",), ("events",), ("create", "patch")),

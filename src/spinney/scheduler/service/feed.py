@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from spinney.api import labels
 from spinney.api.bindrequests import has_failed, is_for
-from spinney.api.core import Node, Pod
-from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest
 from spinney.api.meta import Object
-from spinney.api.scheduling import PriorityClass
+from spinney.api.policy import PodDisruptionBudget
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import intake
 from spinney.scheduler import status as st
 from spinney.scheduler.service.standin import StandIn
+from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import State
+from spinney.scheduler.volumes import Reach, needs_storage, reach_of
+
+_BY_GROUP = "scheduler/group"
+
+
+def _group_key(pod: Pod) -> Iterable[str]:
+    name = pod.metadata.annotations.get(labels.POD_GROUP)
+    return (intake.job_key(pod.namespace, name),) if name else ()
 
 
 @dataclass(frozen=True)
@@ -55,24 +64,24 @@ class Feed:
         self.intentions = Intentions()
         self._clock: Clock = runtime.clock
         self._changed = changed
-        caches = runtime.caches
-        self.topologies = caches.of(Topology)
-        self.classes = caches.of(PriorityClass)
-        self.queues = caches.of(Queue)
-        self.nodes = caches.of(Node)
-        self.groups = caches.of(PodGroup)
-        self.requests = caches.of(BindRequest)
-        self.pods = caches.of(Pod)
+        self.views = Views(runtime.caches)
+        self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
         self._uids: dict[Key, str] = {}
+        # Pods whose place depends on storage: they are looked at again when any of it changes.
+        self._storing: set[Key] = set()
+        self.pods.index(_BY_GROUP, _group_key)
         self.stand_in = StandIn(runtime, state, lambda key: self.mark("pod", key)) if stand_in else None
         self._dirty: dict[str, dict[Key, None]] = {}
-        self._watch("topology", self.topologies)
-        self._watch("class", self.classes)
-        self._watch("queue", self.queues)
-        self._watch("node", self.nodes)
+        self._watch("topology", self.views.topologies)
+        self._watch("class", self.views.classes)
+        self._watch("queue", self.views.queues)
+        self._watch("node", self.views.nodes)
         self._watch("group", self.groups)
         self._watch("pod", self.pods)
         self.requests.on_change(self._request_changed)
+        self.views.budgets.on_change(self._budget_changed)
+        for cache in self.views.about_storage:
+            cache.on_change(lambda change: self._storage_changed())
 
     def _watch(self, kind: str, cache: Cache[Any]) -> None:
         self._dirty[kind] = {}
@@ -86,15 +95,22 @@ class Feed:
         request = change.object
         self.mark("pod", (request.namespace, request.spec.pod_name))
 
+    def _storage_changed(self) -> None:
+        for key in self._storing:
+            self.mark("pod", key)
+
+    def _budget_changed(self, change: Change[PodDisruptionBudget]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _says_the_same(old, new):
+            return
+        for group in self.groups:
+            if group.namespace == change.object.namespace:
+                self.mark("group", (group.namespace, group.name))
+
     def mark(self, kind: str, key: Key) -> None:
         """Describe an object anew before the next cycle."""
         self._dirty[kind][key] = None
         self._changed()
-
-    async def synced(self) -> None:
-        """Wait until everything has been listed once."""
-        for cache in (self.topologies, self.classes, self.queues, self.nodes, self.groups, self.requests, self.pods):
-            await cache.synced()
 
     def apply(self) -> None:
         """Bring the state up to date with every event so far."""
@@ -118,21 +134,21 @@ class Feed:
         return found
 
     def _topology(self, name: str) -> None:
-        topology = self.topologies.get(name)
+        topology = self.views.topologies.get(name)
         if topology is None:
             self.state.drop_topology(name)
         else:
             self.state.set_topology(intake.topology_spec(topology))
 
     def _queue(self, name: str) -> None:
-        queue = self.queues.get(name)
+        queue = self.views.queues.get(name)
         if queue is None or not self.shard.holds(queue):
             self.state.drop_queue(name)
         else:
             self.state.set_queue(intake.queue_spec(queue))
 
     def _node(self, name: str) -> None:
-        node = self.nodes.get(name)
+        node = self.views.nodes.get(name)
         if node is None or not self.shard.holds(node):
             self.state.drop_node(name)
         else:
@@ -143,7 +159,9 @@ class Feed:
         if group is None or not self.shard.holds(group):
             self.state.drop_job(intake.job_key(*key))
         else:
-            self.state.set_job(intake.job_spec(group, self.classes, self.state.topologies))
+            budgets = [budget for budget in self.views.budgets if budget.namespace == group.namespace]
+            protected = bool(budgets) and intake.is_protected(self.pods.by(_BY_GROUP, intake.job_key(*key)), budgets)
+            self.state.set_job(intake.job_spec(group, self.views.classes, self.state.topologies, not protected))
 
     def _pod(self, key: Key) -> None:
         pod = self.pods.get(key[1], key[0])
@@ -160,13 +178,21 @@ class Feed:
             return
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
-        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for)
+        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, self._reach(key, pod))
         if pod.uid in self.intentions.evictions:
             spec = intake.leaving(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
             self.state.drop_task(pod.uid)
             return
         self.state.set_task(spec)
+
+    def _reach(self, key: Key, pod: Pod) -> Reach | None:
+        """Where storage lets a pod run; once it has a node the question is answered."""
+        if pod.spec.node_name or not needs_storage(pod):
+            self._storing.discard(key)
+            return None
+        self._storing.add(key)
+        return reach_of(pod, self.views.storage)
 
     def _request_for(self, key: Key, pod: Pod) -> BindRequest | None:
         """The bind that is under way for a pod: the one that can be seen, else the one we are about to write."""
@@ -186,6 +212,7 @@ class Feed:
         task = self.state.tasks.get(uid)
         self.state.drop_task(uid)
         self._uids.pop(key, None)
+        self._storing.discard(key)
         self._forget(key, uid)
         if self.stand_in is not None and task is not None:
             self.stand_in.forget(task.spec.job)
@@ -193,3 +220,8 @@ class Feed:
     def _forget(self, key: Key, uid: str) -> None:
         self.intentions.binds.pop(key, None)
         self.intentions.evictions.discard(uid)
+
+
+def _says_the_same(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:
+    """Whether a budget protects what it protected before."""
+    return old.spec == new.spec and (old.status.disruptions_allowed > 0) == (new.status.disruptions_allowed > 0)

@@ -59,7 +59,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Cycle whenever something changed, until cancelled."""
-        await self.feed.synced()
+        await self.feed.views.synced()
         self._runtime.ready()
         self._wake.set()
         if self.feed.stand_in is not None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from spinney.api import labels
 from spinney.api.affinity import selects_node
-from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.meta import Json
 from spinney.api.quantity import milli
 from spinney.api.storage import StorageClass
+from spinney.api.volumes import claim_names, serves
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.kube.waiting import Waiting
 from spinney.services.binder.bind import Bind, BindError
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-
-
-def claim_names(pod: Pod) -> Iterator[str]:
-    """The claims of a pod's volumes; an ephemeral volume's claim is named after pod and volume."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            yield f"{pod.name}-{volume.name}"
 
 
 class Volumes:
@@ -92,17 +82,7 @@ class Volumes:
 
     def _fitting(self, claim: PersistentVolumeClaim, bind: Bind) -> PersistentVolume | None:
         """The smallest free volume that fits the claim and can be used on the node."""
-        wanted = milli(claim.spec.resources.requests.get("storage", "0"))
-        fitting = [
-            volume
-            for volume in self._volumes
-            if volume.spec.claim_ref is None
-            and volume.status.phase in ("", "Available")
-            and volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
-            and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-            and milli(volume.spec.capacity.get("storage", "0")) >= wanted
-            and _reaches(volume, bind.node)
-        ]
+        fitting = [volume for volume in self._volumes if serves(volume, claim) and _reaches(volume, bind.node)]
         return min(fitting, key=lambda volume: (milli(volume.spec.capacity["storage"]), volume.name), default=None)
 
     async def _hold(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:

@@ -1,0 +1,56 @@
+"""The caches that the scheduler looks at."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from spinney.api.core import ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
+from spinney.api.meta import Object, Resource
+from spinney.api.policy import PodDisruptionBudget
+from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import StorageClass
+from spinney.kube.cache import Cache, Caches
+from spinney.scheduler.volumes import Storage
+
+
+class ConfigMapName(Object, frozen=True):
+    """A config map without its contents: only its being there matters."""
+
+    resource: ClassVar[Resource] = ConfigMap.resource
+
+
+class Views:
+    """One cache per kind, shared with everyone else in the process."""
+
+    def __init__(self, caches: Caches) -> None:
+        self.topologies = caches.of(Topology)
+        self.classes = caches.of(PriorityClass)
+        self.queues = caches.of(Queue)
+        self.nodes = caches.of(Node)
+        self.groups = caches.of(PodGroup)
+        self.requests = caches.of(BindRequest)
+        self.pods = caches.of(Pod)
+        self.budgets = caches.of(PodDisruptionBudget)
+        self.config_maps = caches.of(ConfigMapName)
+        self.claims = caches.of(PersistentVolumeClaim)
+        self.volumes = caches.of(PersistentVolume)
+        self.storage_classes = caches.of(StorageClass)
+        self.storage = Storage(
+            self.claims,
+            self.volumes,
+            self.storage_classes,
+            self.nodes,
+            lambda namespace, name: self.config_maps.get(name, namespace) is not None,
+        )
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        for cache in vars(self).values():
+            if isinstance(cache, Cache):
+                await cache.synced()
+
+    @property
+    def about_storage(self) -> tuple[Cache[Any], ...]:
+        """What decides where pods with volumes and config maps may run."""
+        return self.config_maps, self.claims, self.volumes, self.storage_classes, self.nodes
