@@ -200,3 +200,35 @@ async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
         async with asyncio.timeout(30):
             await process.communicate()
     assert process.returncode == 0
+
+
+async def test_a_component_with_webhooks_and_only_its_rights(cluster: Cluster, tmp_path: Path) -> None:
+    """With the rights that `spinney manifests` prints, `spinney run --webhook-url` serves and registers by URL."""
+    namespace = await cluster.namespace()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        url = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    printed = spinney("manifests", "admission", "--namespace", namespace).out
+    rights = [document for document in yaml.safe_load_all(printed) if "Webhook" not in document["kind"]]
+    applied = await cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
+    assert applied.code == 0, applied.err
+    account = await cluster.kubeconfig(f"system:serviceaccount:{namespace}:spinney-admission")
+    where = ["--kubeconfig", str(account), "--namespace", namespace, "--webhook-url", url]
+    process = await asyncio.create_subprocess_exec(*SPINNEY, "run", "admission", *where, stderr=asyncio.subprocess.PIPE)
+    try:
+        assert process.stderr is not None
+        seen = ""
+        async with asyncio.timeout(60):
+            while "webhook.registered" not in seen:
+                line = await process.stderr.readline()
+                assert line, seen
+                seen += line.decode()
+        shown = await cluster.kubectl("get", "mutatingwebhookconfigurations", "spinney-admission", "-o", "yaml")
+        assert f"url: {url}/" in shown.out
+        assert "caBundle: " in shown.out
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            await process.communicate()
+        for kind in ("mutating", "validating"):
+            await cluster.kubectl("delete", f"{kind}webhookconfigurations", "spinney-admission", "--ignore-not-found")
+    assert "Traceback" not in seen

@@ -13,6 +13,7 @@ from spinney.api.meta import Json
 from spinney.kube.cache import Cache, Caches, Change
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
+from spinney.kube.errors import status_body
 from spinney.kube.transport import Request, Response
 from spinney.kube.writes import Write
 from tests.kube.world import Thing, World, lose_request, query_of, refuse, settle, thing, virtual
@@ -156,6 +157,23 @@ async def test_an_unreachable_server_is_waited_for() -> None:
         world.put(thing("a", x=2))
         await asyncio.sleep(60)
         assert told == [("new", "a", 1), ("changed", "a", 2)]
+
+
+@virtual
+async def test_a_busy_server_says_when_to_come_back() -> None:
+    """A watch that is turned away is asked for again when the server said, not before."""
+    world = World()
+
+    async def busy(_: Request) -> Response | None:
+        body = status_body(429, "TooManyRequests", "later", {"retryAfterSeconds": 40})
+        return Response(429, msgspec.json.encode(body))
+
+    world.once("GET", busy)
+    async with watching(world) as (cache, _):
+        await asyncio.sleep(39)
+        assert not cache.has_synced
+        await asyncio.sleep(2)
+        assert cache.has_synced
 
 
 @virtual

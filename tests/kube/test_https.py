@@ -68,6 +68,24 @@ async def test_a_watch_streams() -> None:
     assert [lines[0], lines[1], len(lines[2])] == [b'{"a":1}', b"{}", 300_000]
 
 
+async def test_a_silent_watch_is_given_up() -> None:
+    """A connection on which nothing comes, not even a bookmark, is taken for dead."""
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.Event().wait()
+        return response
+
+    async with serving(handler) as server:
+        carrier = Https(server, silence=0.05)
+        response = await carrier.send(Request("GET", "/api/v1/pods", (("watch", "true"),)))
+        assert response.stream is not None
+        with pytest.raises(ConnectionLost):
+            await anext(response.stream)
+        await carrier.close()
+
+
 async def test_watches_do_not_take_connections_from_requests() -> None:
     """With more watches open than connections for requests, requests still go through."""
 

@@ -27,9 +27,10 @@ _SILENCE_SECONDS = 180.0
 class Https:
     """Carries requests to one server. Watches never take connections away from requests."""
 
-    def __init__(self, server: Server, connections: int = 64) -> None:
+    def __init__(self, server: Server, connections: int = 64, silence: float = _SILENCE_SECONDS) -> None:
         self._server = server
         self._connections = connections
+        self._silence = silence
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -86,7 +87,7 @@ class Https:
     def _session(self, watching: bool) -> aiohttp.ClientSession:
         if watching:
             if self._watches is None:
-                timeout = aiohttp.ClientTimeout(None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
+                timeout = aiohttp.ClientTimeout(None, sock_connect=_CONNECT_SECONDS, sock_read=self._silence)
                 self._watches = self._open(0, timeout)
             return self._watches
         if self._requests is None:

@@ -59,7 +59,7 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
     if ca_bundle:
         client["caBundle"] = ca_bundle
     return {
-        "name": hook.name,
+        "name": _qualified(component, hook),
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "clientConfig": client,
@@ -70,6 +70,11 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
         "objectSelector": hook.object_selector,
         "rules": list(hook.rules),
     }
+
+
+def _qualified(component: Component, hook: Webhook) -> str:
+    """Kubernetes wants at least three segments in a webhook's name."""
+    return hook.name if hook.name.count(".") >= 2 else f"{hook.name}.{account_name(component)}.svc"
 
 
 def _registration_rules(component: Component) -> Iterable[Rule]:

@@ -64,12 +64,14 @@ class Reflector(Generic[T]):
         failures = 0
         while True:
             started = loop.time()
+            asked = 0.0
             try:
                 await self._follow()
             except Gone:
                 self._log.info("watch.expired", resource_version=self._copy.resource_version)
                 self._copy.resource_version = ""
             except (ApiError, ConnectionLost) as error:
+                asked = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
                 self._log.info("watch.broken", error=str(error), failures=failures)
             except msgspec.MsgspecError:
                 # An object we cannot read must not stop the others; the list may show it mended.
@@ -79,8 +81,8 @@ class Reflector(Generic[T]):
                 failures = 0
                 continue
             # The first cut costs nothing; only one that repeats itself at once is backed off from.
-            if failures:
-                await asyncio.sleep(self._backoff.delay(failures - 1, self._client.chance))
+            delay = self._backoff.delay(failures - 1, self._client.chance) if failures else 0.0
+            await asyncio.sleep(max(asked, delay))
             failures += 1
 
     async def _follow(self) -> None:
