@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from spinney.embedded.cluster import Cluster
 
 from spinney import initc
 from spinney.api import labels
@@ -19,6 +18,7 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object, Resource
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.component import component

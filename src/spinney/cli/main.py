@@ -12,8 +12,10 @@ import click
 COMMANDS = {
     "crds": "spinney.cli.crds:crds",
     "conformance": "spinney.cli.conformance:conformance",
+    "demo": "spinney.cli.demo:demo",
     "manifests": "spinney.cli.manifests:manifests",
     "run": "spinney.cli.run:run",
+    "up": "spinney.cli.up:up",
 }
 
 

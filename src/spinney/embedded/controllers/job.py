@@ -6,6 +6,7 @@ import asyncio
 
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.owners import controller_of
 from spinney.embedded.controllers.jobplan import FINALIZER, JobPlan, plan_job
 from spinney.embedded.controllers.pods import BY_CONTROLLER, controller_uid
 from spinney.embedded.controllers.views import Job
@@ -15,6 +16,13 @@ from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+
+_HELD = "held-for-job"
+
+
+def _held_for(pod: Pod) -> tuple[str, ...]:
+    owner = controller_of(pod.metadata) if FINALIZER in pod.metadata.finalizers else None
+    return (f"{pod.namespace}/{owner.name}",) if owner is not None and owner.kind == "Job" else ()
 
 
 class Jobs:
@@ -26,18 +34,19 @@ class Jobs:
         self._jobs = runtime.caches.of(Job)
         self._pods = runtime.caches.of(Pod)
         self._pods.index(BY_CONTROLLER, controller_uid)
+        self._pods.index(_HELD, _held_for)
         self._recorder = Recorder(runtime.client, runtime.clock, "job-controller")
         self.controller = Controller("job", runtime, self._reconcile)
         self.controller.watch(self._jobs).watch(self._pods, owner_key("Job"))
 
     async def _reconcile(self, key: Key) -> After | None:
         job = self._jobs.get(key[1], key[0])
-        if job is None:
-            return None
-        if job.metadata.deletion_timestamp is not None or job.spec.managed_by not in (
-            "",
-            "kubernetes.io/job-controller",
-        ):
+        lives = job is not None and job.metadata.deletion_timestamp is None
+        # Pods of a Job that is gone, or of one of the same name before it, are held for nobody.
+        held = self._pods.by(_HELD, f"{key[0]}/{key[1]}")
+        orphans = [pod for pod in held if job is None or not lives or controller_uid(pod) != (job.uid,)]
+        await asyncio.gather(*(self._release(pod) for pod in orphans))
+        if job is None or not lives or job.spec.managed_by not in ("", "kubernetes.io/job-controller"):
             return None
         plan = plan_job(job, self._pods.by(BY_CONTROLLER, job.uid), self._clock.now())
         await self._apply(job, plan)

@@ -24,6 +24,7 @@ from spinney.kube.client import Client, Patch
 from spinney.kube.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
+from spinney.kube.writes import Writes
 
 # What an init container's program does for real: it gets the kubelet's client and returns an exit code.
 Program = Callable[[Client, Pod, Container], Awaitable[int]]
@@ -51,6 +52,11 @@ class Kubelets:
         self.controller = Controller("kubelets", runtime, self._reconcile, concurrency)
         self.controller.watch(self._nodes, self._pods_of, when=_answers_differently)
         self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.node_name))
+
+    @property
+    def writes(self) -> Writes:
+        """What has been written, for tests that hold kubelets to their budget."""
+        return self._client.writes
 
     async def run(self) -> None:
         """Serve the nodes until cancelled."""

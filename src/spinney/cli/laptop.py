@@ -1,0 +1,135 @@
+"""A cluster with all components in this process: what `spinney up` and `spinney demo` run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spinney import initc
+from spinney.api.groveconfig import Network, OperatorConfiguration, TopologyAwareScheduling
+from spinney.api.meta import convert
+from spinney.cli.components import COMPONENTS, load
+from spinney.cli.installation import SYSTEM_NAMESPACE, cluster_objects, install, install_crds, platform_objects
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.controllers import computedomains
+from spinney.embedded.credentials import Authority, write_kubeconfig
+from spinney.embedded.listener import Listener
+from spinney.embedded.nodes.kubelet import Program
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.client import Client
+from spinney.kube.host import Host
+from spinney.kube.runtime import Component
+
+READY_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose."""
+
+    nodes: Profile = field(default_factory=Profile)
+    # Without a kubeconfig nothing listens: the cluster is for this process only.
+    kubeconfig: Path | None = None
+    port: int = 0
+    bare: bool = False
+    mnnvl: bool = False
+
+
+class NotReady(RuntimeError):
+    """Components that did not start in time."""
+
+
+@dataclass
+class Laptop:
+    """A cluster that runs, and the components beside it."""
+
+    cluster: Cluster
+    url: str
+    components: list[str]
+    life: asyncio.Task[None] | None = None
+
+    @property
+    def client(self) -> Client:
+        """An administrator's client."""
+        return self.cluster.client()
+
+    async def failed(self) -> None:
+        """Return never, unless something that should run for ever ends: then raise its error."""
+        lives = [asyncio.create_task(self.cluster.failed()), *([self.life] if self.life else ())]
+        done, _ = await asyncio.wait(lives, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+@asynccontextmanager
+async def laptop(options: Options) -> AsyncIterator[Laptop]:
+    """Start everything; inside the block it is ready."""
+    async with Cluster(nodes=options.nodes, programs=_programs()) as cluster, _listening(cluster, options) as url:
+        client = cluster.client()
+        await install(client, cluster_objects())
+        if options.bare:
+            yield Laptop(cluster, url, [])
+            return
+        await install_crds(client)
+        await install(client, platform_objects())
+        await cluster.start_controller(computedomains.controller)
+        async with _components(cluster, options) as (names, life):
+            yield Laptop(cluster, url, names, life)
+
+
+@asynccontextmanager
+async def _listening(cluster: Cluster, options: Options) -> AsyncIterator[str]:
+    if options.kubeconfig is None:
+        yield ""
+        return
+    authority = Authority(cluster.clock.now())
+    listener = Listener(cluster.server, authority)
+    await listener.start(options.port)
+    try:
+        write_kubeconfig(options.kubeconfig, listener.url, authority)
+        yield listener.url
+    finally:
+        await listener.stop()
+
+
+@asynccontextmanager
+async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple[list[str], asyncio.Task[None]]]:
+    loaded = [load(name) for name in COMPONENTS]
+    configured = [(component, _configuration(component, options)) for component in loaded]
+    host = Host(cluster.client(), cluster.clock, configured, namespace=SYSTEM_NAMESPACE)
+    life = asyncio.create_task(host.run(), name="components")
+    try:
+        await _ready(host, life)
+        yield [component.name for component in loaded], life
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+
+
+async def _ready(host: Host, life: asyncio.Task[None]) -> None:
+    ready = asyncio.create_task(host.ready.wait())
+    await asyncio.wait([ready, life], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    if life.done():
+        ready.cancel()
+        life.result()
+    if not ready.done():
+        ready.cancel()
+        raise NotReady(f"not ready after {READY_SECONDS:g} s: {', '.join(host.not_ready)}")
+
+
+def _programs() -> dict[str, Program]:
+    """What init containers really run."""
+    return {"spinney initc": initc.program}
+
+
+def _configuration(component: Component, options: Options) -> Any:
+    if component.name == "grove":
+        return OperatorConfiguration(
+            topology_aware_scheduling=TopologyAwareScheduling(enabled=True),
+            network=Network(auto_mnnvl_enabled=options.mnnvl),
+        )
+    return convert(component.settings, {}) if component.settings is not None else None

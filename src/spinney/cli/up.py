@@ -1,0 +1,51 @@
+"""`spinney up`: a cluster in the foreground, with everything in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from spinney.cli.laptop import Options, laptop
+from spinney.cli.run import run_loop
+from spinney.embedded.nodes.profile import Profile
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  spinney up
+  spinney up --nodes 4 --gpus 8 --racks 2 --port 0 --kubeconfig /tmp/laptop
+  spinney up --bare --nodes 1000     only the API, its controllers and nodes
+"""
+)
+@click.option("--nodes", default=64, show_default=True, help="How many simulated nodes.")
+@click.option("--gpus", default=8, show_default=True, help="GPUs per node.")
+@click.option("--racks", default=8, show_default=True, help="Racks that the nodes stand in.")
+@click.option("--port", default=6443, show_default=True, help="Where to listen on 127.0.0.1; 0 picks a free port.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".spinney/kubeconfig"),
+    show_default=True,
+    help="Where to write how kubectl gets in.",
+)
+@click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
+@click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
+def up(*, nodes: int, gpus: int, racks: int, port: int, kubeconfig: Path, bare: bool, mnnvl: bool) -> None:
+    """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
+    try:
+        profile = Profile(count=nodes, gpus=gpus, racks=racks)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    where = kubeconfig.resolve()
+    options = Options(nodes=profile, port=port, kubeconfig=kubeconfig, bare=bare, mnnvl=mnnvl)
+
+    async def main() -> None:
+        async with laptop(options) as running:
+            click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
+            await running.failed()
+            await asyncio.Event().wait()
+
+    run_loop(main())

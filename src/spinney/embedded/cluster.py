@@ -1,0 +1,111 @@
+"""A whole cluster in this process: API server, the controllers that users expect, and simulated nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from spinney.embedded.controllers.table import CONTROLLERS, Factory
+from spinney.embedded.nodes.commands import NodeCommands
+from spinney.embedded.nodes.kubelet import Kubelets, Program
+from spinney.embedded.nodes.node import Nodes
+from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.server import ApiServer
+from spinney.kube.cache import Caches
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.clock import Clock, SystemClock
+from spinney.kube.runtime import Runtime
+from spinney.kube.transport import InProcess, User
+
+ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+_CONTROL_PLANE = User("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+
+
+class Cluster:
+    """Runs while it is entered: `async with Cluster(nodes=Profile(count=4)) as cluster: …`.
+
+    With a clock and a chance of virtual time it is deterministic: see `sim.loop`. Components are run beside it by
+    whoever knows them, through `client`.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: Profile | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        server: ApiServer | None = None,
+        controllers: Sequence[Factory] = CONTROLLERS,
+        programs: Mapping[str, Program] | None = None,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.chance = chance or Chance()
+        self.server = server or ApiServer(self.clock, self.chance)
+        self._profile = nodes or Profile(count=0)
+        self._controllers = controllers
+        self._programs = programs or {}
+        self._client = self.client(_CONTROL_PLANE)
+        self.caches = Caches(self._client)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.nodes = Nodes(self.runtime("kubelet"))
+        self.kubelets = Kubelets(self.runtime("kubelet"), self._programs)
+        self.commands = NodeCommands(self.client())
+
+    def client(self, user: User = ADMIN) -> Client:
+        """A client for a user, straight into the server."""
+        return Client(InProcess(self.server, user), self.chance)
+
+    def runtime(self, name: str) -> Runtime:
+        """What a controller of the cluster is handed."""
+        return Runtime(client=self._client.named(name), caches=self.caches, clock=self.clock)
+
+    async def __aenter__(self) -> Self:
+        await self.server.start()
+        self._start(self.caches.run(), "caches")
+        controllers = [factory(self.runtime("kube-controller-manager")) for factory in self._controllers]
+        for each in (self.nodes.controller, self.kubelets.controller, *controllers):
+            await self._healthy(each.synced())
+        for each in controllers:
+            self._start(each.run(), each.name)
+        self._start(self.nodes.run(), "nodes")
+        self._start(self.kubelets.run(), "kubelets")
+        await self._healthy(self.nodes.register(self._profile))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for task in reversed(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def start_controller(self, factory: Factory) -> None:
+        """Run one more controller, once what it watches is served."""
+        made = factory(self.runtime("kube-controller-manager"))
+        await self._healthy(made.synced())
+        self._start(made.run(), made.name)
+
+    async def failed(self) -> None:
+        """Return never, unless something that should run for ever ends: then raise its error."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+            raise RuntimeError(f"{task.get_name()} ended by itself")
+
+    def _start(self, life: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.create_task(life, name=name))
+
+    async def _healthy(self, step: Coroutine[Any, Any, None]) -> None:
+        """Take a step of the start; should something fail meanwhile, say so instead of waiting for ever."""
+        task = asyncio.create_task(step)
+        watch = asyncio.create_task(self.failed())
+        await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            watch.cancel()
+            task.result()
+            return
+        task.cancel()
+        await watch

@@ -1,0 +1,36 @@
+"""The table of controllers that a cluster runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.embedded.controllers import (
+    budgets,
+    claims,
+    cronjob,
+    deployment,
+    job,
+    nodetaints,
+    podgc,
+    replicaset,
+    slices,
+    tainteviction,
+)
+from spinney.kube.controller import Controller
+from spinney.kube.runtime import Runtime
+
+Factory = Callable[[Runtime], Controller]
+
+CONTROLLERS: tuple[Factory, ...] = (
+    job.controller,
+    cronjob.controller,
+    deployment.controller,
+    replicaset.controller,
+    nodetaints.controller,
+    tainteviction.controller,
+    podgc.controller,
+    budgets.controller,
+    claims.pod_claims,
+    claims.used_claims,
+    slices.controller,
+)

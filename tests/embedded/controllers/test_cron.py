@@ -1,0 +1,51 @@
+"""Cron schedules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from spinney.embedded.controllers.cron import CronError, parse
+
+NOON = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)  # a Thursday
+
+
+@pytest.mark.parametrize(
+    ("schedule", "due"),
+    [
+        ("* * * * *", "2026-01-01T12:01"),
+        ("*/15 * * * *", "2026-01-01T12:15"),
+        ("0 9-17/4 * * *", "2026-01-01T13:00"),
+        ("30 6 * * mon", "2026-01-05T06:30"),
+        ("0 0 1 feb *", "2026-02-01T00:00"),
+        ("0 0 13 * fri", "2026-01-02T00:00"),
+        ("0 0 * * 7", "2026-01-04T00:00"),
+        ("@daily", "2026-01-02T00:00"),
+        ("0 0 29 2 *", "2028-02-29T00:00"),
+    ],
+)
+def test_the_next_due_time(schedule: str, due: str) -> None:
+    """Days and weekdays that are both given are alternatives, as cron has always had it."""
+    found = parse(schedule).after(NOON, UTC)
+    assert found is not None
+    assert found.strftime("%Y-%m-%dT%H:%M") == due
+
+
+def test_schedules_follow_their_time_zone() -> None:
+    """Nine in Berlin is eight in UTC in winter."""
+    found = parse("0 9 * * *").after(NOON, ZoneInfo("Europe/Berlin"))
+    assert found == datetime(2026, 1, 2, 8, tzinfo=UTC)
+
+
+def test_a_day_that_never_comes() -> None:
+    """There is no 30 February."""
+    assert parse("0 0 30 2 *").after(NOON, UTC) is None
+
+
+@pytest.mark.parametrize("schedule", ["* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *"])
+def test_bad_schedules_are_refused(schedule: str) -> None:
+    """With the part that is wrong."""
+    with pytest.raises(CronError, match="schedule"):
+        parse(schedule)

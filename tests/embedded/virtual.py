@@ -1,0 +1,85 @@
+"""A cluster in virtual time, for tests: `run(test)` hands it to a coroutine function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json, Resource
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.kubelet import Program
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.chance import Chance
+from spinney.kube.errors import NotFound
+from spinney.sim.loop import clock, run_virtual
+
+# No test of ours needs more than a virtual month.
+LIMIT = 31 * 86400
+
+
+def run(
+    test: Callable[[Cluster], Awaitable[None]],
+    *,
+    nodes: Profile | None = None,
+    programs: Mapping[str, Program] | None = None,
+) -> None:
+    """Run a test on a fresh cluster with two nodes, unless told otherwise."""
+
+    async def main() -> None:
+        profile = nodes or Profile(count=2, racks=1)
+        async with Cluster(nodes=profile, clock=clock(), chance=Chance(7), programs=programs) as cluster:
+            await test(cluster)
+
+    run_virtual(main(), limit=LIMIT)
+
+
+async def pod(cluster: Cluster, body: Json) -> None:
+    """Create a pod."""
+    await cluster.client().create(Pod, body, body["metadata"].get("namespace", "default"))
+
+
+async def phase(cluster: Cluster, name: str) -> str:
+    """A pod's phase, or `gone`."""
+    found = await get(cluster, Pod.resource, name)
+    return str(found["status"]["phase"]) if found else "gone"
+
+
+async def get(cluster: Cluster, resource: Resource, name: str, namespace: str = "default") -> Json:
+    """An object as plain data; empty where it is not there."""
+    try:
+        return await cluster.client().get(resource, name, namespace if resource.namespaced else "")
+    except NotFound:
+        return {}
+
+
+async def condition(cluster: Cluster, name: str, type_: str) -> Any:
+    """The status of a condition of a pod."""
+    found = await get(cluster, Pod.resource, name)
+    return next((c["status"] for c in found["status"]["conditions"] if c["type"] == type_), None)
+
+
+async def after(seconds: float) -> None:
+    """Let virtual time pass, and everything that is due with it."""
+    await asyncio.sleep(seconds)
+
+
+class FirstNode:
+    """Stands in for a scheduler: binds every pod to the first node as soon as it is seen."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._client = cluster.client()
+        self._cache = cluster.caches.of(Pod)
+        self._cache.on_change(lambda change: self._bind(change.new) if change.new else None)
+        self._tasks: set[asyncio.Task[Json]] = set()
+        self._seen: set[str] = set()
+
+    def _bind(self, found: Pod) -> None:
+        if found.spec.node_name or found.uid in self._seen:
+            return
+        self._seen.add(found.uid)
+        body = {"metadata": {"name": found.name}, "target": {"kind": "Node", "name": "node-00"}}
+        task = asyncio.create_task(self._client.post(Pod, found.name, found.namespace, "binding", body))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
