@@ -331,6 +331,8 @@ async def test_manifests_give_exactly_the_rights(cluster: Cluster) -> None:
     host = Host(client, SystemClock(), [(tester, None)], namespace=namespace, identity="me")
     async with running(host.run()), asyncio.timeout(30):
         await host.ready.wait()
+    if cluster.name == "embedded":
+        pytest.xfail("the embedded server does not check rights yet")
     with pytest.raises(Forbidden):
         await client.create(ConfigMap, config("a", x="1"), namespace)
     with pytest.raises(Forbidden):
