@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from spinney.api.meta import Json
-from spinney.kube.cache import Cache, Caches, Change
+from spinney.kube.cache import Cache, Caches, Change, handlers_end
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.errors import status_body
@@ -285,3 +285,19 @@ async def test_a_selecting_cache_waits_for_what_it_selects() -> None:
     ours: Json = {"app": "x"}
     assert not cache.has_seen(Write("create", CHILD, "default", "a", resource_version="2", labels=ours))
     assert cache.has_seen(Write("create", CHILD, "default", "a", resource_version="2", labels={"app": "y"}))
+
+
+@virtual
+async def test_handlers_end_with_their_reader() -> None:
+    """A reader that stops is told nothing more, though the cache and its other readers go on."""
+    world = World()
+    async with watching(world) as (cache, told):
+        heard: list[str] = []
+        with handlers_end():
+            cache.on_change(lambda change: heard.append(change.object.name))
+            world.put(thing("a", x=1))
+            await settle()
+        world.put(thing("b", x=1))
+        await settle()
+        assert heard == ["a"]
+        assert [name for _, name, _ in told] == ["a", "b"]

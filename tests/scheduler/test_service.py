@@ -7,15 +7,15 @@ import asyncio
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.leader import LEASE
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
-from spinney.scheduler.service.component import SchedulerSettings
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
 from tests.services.stage import stage, virtual
 
-PARTS = ((SCHEDULER, SchedulerSettings(stand_in=True)), (BINDER, None))
+PARTS = ((SCHEDULER, SchedulerFile(stand_in=True)), (BINDER, None))
 KUBE_SCHEDULER_LEASE: Json = {
     "metadata": {"name": "kube-scheduler"},
     "spec": {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -22,6 +24,22 @@ T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace, name
 
 _log = structlog.get_logger("spinney.kube.cache")
+
+# What ends the handlers that are being registered; None where they last as long as their cache.
+_endings: ContextVar[list[Callable[[], None]] | None] = ContextVar("endings", default=None)
+
+
+@contextmanager
+def handlers_end() -> Iterator[None]:
+    """Handlers registered inside, also by tasks started inside, end with the block: caches outlive their readers."""
+    endings: list[Callable[[], None]] = []
+    token = _endings.set(endings)
+    try:
+        yield
+    finally:
+        _endings.reset(token)
+        for end in endings:
+            end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +98,9 @@ class Cache(Generic[T]):
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
         """Call the handler for every change; what is already here is told as new at once."""
         self._handlers.append(handler)
+        endings = _endings.get()
+        if endings is not None:
+            endings.append(lambda: self._handlers.remove(handler))
         for found in list(self._objects.values()):
             handler(Change(None, found))
 
@@ -164,7 +185,7 @@ class Cache(Generic[T]):
         for index in self._indexes.values():
             index.move(key, old, new)
         change = Change(old, new)
-        for handler in self._handlers:
+        for handler in tuple(self._handlers):
             self._call(handler, change)
         if new is None:
             for waiter in self._gone_waiters.pop(key, ()):

@@ -47,7 +47,7 @@ class Host:
             for component, _ in components
             if identity
         }
-        self.runtimes = {component.name: self._runtime(component) for component, _ in components}
+        self.runtimes = {component.name: self._runtime(component, config) for component, config in components}
 
     @property
     def not_ready(self) -> list[str]:
@@ -77,7 +77,7 @@ class Host:
         else:
             await election.lead(lambda: component.run(runtime, config))
 
-    def _runtime(self, component: Component) -> Runtime:
+    def _runtime(self, component: Component, config: Any) -> Runtime:
         election = self._elections.get(component.name)
         return Runtime(
             client=self.client.named(component.name, election.may_write if election else None),
@@ -85,6 +85,7 @@ class Host:
             clock=self.clock,
             ready=self._ready(component.name),
             namespace=self._namespace,
+            settings=config,
         )
 
     def _ready(self, name: str) -> Callable[[], None]:

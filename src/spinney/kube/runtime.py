@@ -23,6 +23,8 @@ class Runtime:
     ready: Callable[[], None] = lambda: None
     # Where the component keeps objects of its own: leases, certificates.
     namespace: str = "default"
+    # The component's own, as its `run` gets it: for reviews, which are made before it runs.
+    settings: Any = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -12,7 +11,7 @@ import msgspec
 from spinney.api import labels
 from spinney.api.conditions import find
 from spinney.api.core import Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 from spinney.api.quantity import QuantityError, exact, from_milli
 from spinney.api.requests import pod_requests
 from spinney.kube.cache import Change, Key
@@ -26,8 +25,7 @@ _ALL: Key = ("", "all")
 _LONGEST_LABEL = 63
 
 
-@dataclass(frozen=True)
-class NodeScaleSettings:
+class NodeScaleSettings(Struct, frozen=True):
     """Where stand-ins live and how they are counted."""
 
     scheduler_name: str = labels.KAI_SCHEDULER
@@ -35,9 +33,9 @@ class NodeScaleSettings:
     service_account: str = labels.SCALE_ADJUST_NAMESPACE
     image: str = "spinney"
     # The part of a GPU that a request by memory is taken for: the size of future GPUs is not known.
-    memory_as_fraction: Fraction = Fraction(1, 10)
+    memory_as_fraction: str = "0.1"
     # A node that comes takes a while to show: no new stand-ins so soon after one was no longer needed.
-    cool_down: timedelta = timedelta(seconds=60)
+    cool_down_seconds: float = 60.0
 
 
 def devices_of(pod: Pod) -> int:
@@ -50,7 +48,7 @@ def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
     """The GPUs that a sharing pod would take up on a fresh node; 0 for any other pod."""
     annotations = pod.metadata.annotations
     if labels.GPU_MEMORY in annotations:
-        return settings.memory_as_fraction * devices_of(pod)
+        return exact(settings.memory_as_fraction) * devices_of(pod)
     try:
         return exact(annotations.get(labels.GPU_FRACTION, "0")) * devices_of(pod)
     except QuantityError:
@@ -163,7 +161,7 @@ class NodeScaleAdjuster:
         now = self._clock.now()
         for pod in useless:
             await self._delete(pod)
-            self._quiet_until = now + self._settings.cool_down
+            self._quiet_until = now + timedelta(seconds=self._settings.cool_down_seconds)
         if not waiting:
             return None
         if self._quiet_until is not None and now < self._quiet_until:
@@ -197,15 +195,16 @@ class NodeScaleAdjuster:
             return
 
 
-async def run(runtime: Runtime, config: object = None) -> None:
+async def run(runtime: Runtime, settings: NodeScaleSettings | None = None) -> None:
     """Keep stand-ins as needed until cancelled."""
-    await run_controllers(runtime, NodeScaleAdjuster(runtime, NodeScaleSettings()).controller)
+    await run_controllers(runtime, NodeScaleAdjuster(runtime, settings or NodeScaleSettings()).controller)
 
 
 COMPONENT = Component(
     name="node-scale-adjuster",
     summary="Lets cluster autoscalers see what pods that share GPUs are missing.",
     run=run,
+    settings=NodeScaleSettings,
     rules=(
         Rule(("",), ("pods",), ("get", "list", "watch", "create", "delete")),
         Rule(("",), ("pods/status",), ("patch",)),

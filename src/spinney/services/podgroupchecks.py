@@ -95,7 +95,7 @@ def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
 
 
 WEBHOOK = Webhook(
-    name="kai-podgroup-validation",
+    name="podgroups.validation.kai.scheduler",
     path="/validate-scheduling-run-ai-v2alpha2-podgroup",
     mutating=False,
     review=review,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 from spinney.api.scheduling import PriorityClass
 from spinney.kube.cache import Change, Key
 from spinney.kube.clock import Clock, seconds
@@ -105,10 +105,16 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     return [*others, entry]
 
 
+class PodGroupSettings(Struct, frozen=True):
+    """How the controller runs."""
+
+    workers: int = 32
+
+
 class PodGroups:
     """Keeps `status` of every PodGroup true."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, settings: PodGroupSettings) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._groups = runtime.caches.of(PodGroup)
@@ -116,7 +122,7 @@ class PodGroups:
         self._nodes = runtime.caches.of(Node)
         self._classes = runtime.caches.of(PriorityClass)
         self._pods.index(BY_GROUP, group_of)
-        self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=32)
+        self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
         self._groups.on_change(self._group_changed)
         self._pods.on_change(self._pod_changed)
@@ -153,15 +159,16 @@ class PodGroups:
             return
 
 
-async def run(runtime: Runtime, config: object = None) -> None:
+async def run(runtime: Runtime, settings: PodGroupSettings | None = None) -> None:
     """Keep PodGroup status true until cancelled."""
-    await run_controllers(runtime, PodGroups(runtime).controller)
+    await run_controllers(runtime, PodGroups(runtime, settings or PodGroupSettings()).controller)
 
 
 COMPONENT = Component(
     name="podgroup-controller",
     summary="Reports what each PodGroup asks for and holds.",
     run=run,
+    settings=PodGroupSettings,
     rules=(
         Rule(("",), ("pods", "nodes"), ("get", "list", "watch")),
         Rule(("scheduling.k8s.io",), ("priorityclasses",), ("get", "list", "watch")),

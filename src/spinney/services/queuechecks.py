@@ -96,7 +96,7 @@ def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
 
 
 WEBHOOK = Webhook(
-    name="kai-queue-validation",
+    name="queues.validation.kai.scheduler",
     path="/validate-scheduling-run-ai-v2-queue",
     mutating=False,
     review=review,

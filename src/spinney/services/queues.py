@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from spinney.api.kai import PodGroup, Queue
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 from spinney.api.quantity import milli
 from spinney.kube.cache import Change, Key
 from spinney.kube.clock import Clock, seconds
@@ -134,10 +134,20 @@ def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[Json]:
     ]
 
 
+class QueueSettings(Struct, frozen=True):
+    """How queues are shown as metrics."""
+
+    metrics_namespace: str = "kai"
+    # Labels of a queue that become labels of its metrics, and what stands where a queue has none.
+    metric_labels: dict[str, str] = {}
+    metric_defaults: dict[str, str] = {}
+
+
 class Queues:
     """Keeps `status` of every Queue true."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, settings: QueueSettings) -> None:
+        self._settings = settings
         self._client = runtime.client
         self._clock = runtime.clock
         self._queues = runtime.caches.of(Queue)
@@ -181,15 +191,16 @@ class Queues:
             return
 
 
-async def run(runtime: Runtime, config: object = None) -> None:
+async def run(runtime: Runtime, settings: QueueSettings | None = None) -> None:
     """Keep Queue status true until cancelled."""
-    await run_controllers(runtime, Queues(runtime).controller)
+    await run_controllers(runtime, Queues(runtime, settings or QueueSettings()).controller)
 
 
 COMPONENT = Component(
     name="queue-controller",
     summary="Rolls usage up the tree of queues.",
     run=run,
+    settings=QueueSettings,
     rules=(
         Rule(("scheduling.run.ai",), ("podgroups", "queues"), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("queues/status",), ("patch",)),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 import msgspec
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 from spinney.api.quantity import ResourceList
 
 
-@dataclass(frozen=True)
-class ReservationSettings:
+class ReservationSettings(Struct, frozen=True):
     """How reservation pods are made."""
 
     namespace: str = labels.RESERVATION_NAMESPACE
@@ -22,7 +20,9 @@ class ReservationSettings:
     app: str = labels.RESERVATION_NAMESPACE
     image: str = "spinney"
     runtime_class: str = ""
-    resources: ResourceList | None = None
+    resources: ResourceList = {}
+    pod_security_context: Json = {}
+    container_security_context: Json = {}
     allocation_timeout_seconds: float = 40.0
 
 
@@ -33,7 +33,7 @@ def reservation_name(node: str, group: str) -> str:
 
 def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationSettings) -> Json:
     """The pod that holds one GPU of a node for a group; it goes straight to the node, past all schedulers."""
-    limits = {labels.GPU_RESOURCE: "1", **(settings.resources or {})}
+    limits = {labels.GPU_RESOURCE: "1", **settings.resources}
     spec: Json = {
         "nodeName": node,
         "serviceAccountName": settings.service_account,

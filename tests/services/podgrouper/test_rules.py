@@ -117,7 +117,9 @@ async def test_where_the_priority_comes_from(owner: Json, pod: Json, spec: Json,
 
 async def test_defaults_by_kind() -> None:
     """The defaults ConfigMap speaks for a kind where nobody else does."""
-    settings = Settings(kind_defaults={"Job.batch": KindDefaults("build", "non-preemptible")})
+    settings = Settings(
+        kind_defaults={"Job.batch": KindDefaults(priority_class="build", preemptibility="non-preemptible")}
+    )
     grouping = await grouped(workload("batch/v1", "Job"), settings=settings)
     assert (grouping.priority_class, grouping.preemptibility) == ("build", "non-preemptible")
 

@@ -49,6 +49,7 @@ BUILT_IN: dict[str, Install] = {
     "topology": topology.install,
     "snapshot": _nothing,
     "reflectjoborder": _nothing,
+    "podaffinity": _nothing,
     "numa": numa.install,
     "sg-nodelocalgreedy": generators.node_local,
     "sg-multinodegang": generators.multi_node,
@@ -60,11 +61,15 @@ def _third_party() -> dict[str, Install]:
     return {point.name: point.load() for point in entry_points(group=GROUP)}
 
 
+def known() -> frozenset[str]:
+    """The names that a configuration may use."""
+    return frozenset((*BUILT_IN, *_third_party()))
+
+
 def install(cycle: Cycle, config: Config) -> None:
     """Let every configured plugin take part in a cycle, in order."""
     for plugin in config.plugins:
         found = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
         if found is None:
-            known = ", ".join(sorted({*BUILT_IN, *_third_party()}))
-            raise ConfigError(f"plugin {plugin.name!r} is unknown; known are {known}")
+            raise ConfigError(f"plugin {plugin.name!r} is unknown; known are {', '.join(sorted(known()))}")
         found(cycle, plugin)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.clock import LoopClock
 from spinney.kube.runtime import Component, Rule, Runtime
-from spinney.scheduler.config import Config
+from spinney.scheduler.file import from_file
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
-
-
-@dataclass(frozen=True)
-class SchedulerSettings:
-    """How the service runs, apart from what it decides."""
-
-    # Serve the pods of kube-scheduler as well, where none runs.
-    stand_in: bool = False
-
 
 _READ = ("get", "list", "watch")
 
@@ -26,14 +16,16 @@ async def run(runtime: Runtime, config: object = None) -> None:
     """Schedule until cancelled."""
     # Virtual time knows no threads: its clock follows the loop, and so does the plan.
     think = think_inline if isinstance(runtime.clock, LoopClock) else think_in_thread
-    settings = config if isinstance(config, SchedulerSettings) else SchedulerSettings()
-    await Scheduler(runtime, Shard(), Config(), think, stand_in=settings.stand_in).run()
+    file = config if isinstance(config, SchedulerFile) else SchedulerFile()
+    shard = Shard(file.scheduler_name, file.node_pool_label_key, file.partition_label_value)
+    await Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in).run()
 
 
 COMPONENT = Component(
     name="scheduler",
     summary="Decides which gangs run where, and which have to make room.",
     run=run,
+    settings=SchedulerFile,
     rules=(
         Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),

@@ -9,8 +9,6 @@ from spinney.kube.runtime import Component, Rule, Runtime, Webhook
 from spinney.services.admission.reviews import pod_mutation, pod_validation, topology_validation
 from spinney.services.admission.settings import AdmissionSettings
 
-_SETTINGS = AdmissionSettings(gpu_sharing=True)
-
 
 async def run(runtime: Runtime, config: object = None) -> None:
     """Stay ready to answer; the reviews themselves are called by the webhook server."""
@@ -33,29 +31,30 @@ COMPONENT = Component(
     name="admission",
     summary="Checks pods for our scheduler and wires those that share a GPU.",
     run=run,
+    settings=AdmissionSettings,
     rules=(
         Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
         Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
     ),
     webhooks=(
         Webhook(
-            name="mutating-kai-admission",
+            name="mutate.pods.admission.kai.scheduler",
             path="/mutate--v1-pod",
             mutating=True,
-            review=pod_mutation(_SETTINGS),
+            review=pod_mutation,
             rules=(_rule("", "v1", "pods", "CREATE"),),
             namespace_selector=_NOT_SYSTEM,
         ),
         Webhook(
-            name="validating-kai-admission",
+            name="validate.pods.admission.kai.scheduler",
             path="/validate--v1-pod",
             mutating=False,
-            review=pod_validation(_SETTINGS),
+            review=pod_validation,
             rules=(_rule("", "v1", "pods", "CREATE", "UPDATE"),),
             namespace_selector=_NOT_SYSTEM,
         ),
         Webhook(
-            name="topology-kai-admission",
+            name="topology.admission.kai.scheduler",
             path="/validate-kai-scheduler-v1alpha1-topology",
             mutating=False,
             review=topology_validation,

@@ -15,54 +15,51 @@ from spinney.services.admission.settings import AdmissionSettings
 Review = Callable[[Json], Awaitable[Json]]
 
 
-def pod_mutation(settings: AdmissionSettings) -> Callable[[Runtime], Review]:
+def pod_mutation(runtime: Runtime) -> Review:
     """Wires pods that share a GPU, and hides devices from those that asked for none."""
+    settings = _settings(runtime)
 
-    def on(runtime: Runtime) -> Review:
-        async def review(request: Json) -> Json:
-            pod = deepcopy(request["object"])
-            if not _is_ours(pod, settings):
-                return allowed(request)
-            # What cannot be granted is left to the check, which says why.
-            if fractions.asks_for_part(pod) and not fractions.problems(pod, settings.gpu_sharing):
-                fractions.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
-            if settings.block_visible_devices:
-                devices.hide_from_others(pod)
-            return changed(request, pod)
+    async def review(request: Json) -> Json:
+        pod = deepcopy(request["object"])
+        if not _is_ours(pod, settings):
+            return allowed(request)
+        # What cannot be granted is left to the check, which says why.
+        if fractions.asks_for_part(pod) and not fractions.problems(pod, settings.gpu_sharing):
+            fractions.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
+        if settings.block_visible_devices:
+            devices.hide_from_others(pod)
+        return changed(request, pod)
 
-        return review
-
-    return on
+    return review
 
 
-def pod_validation(settings: AdmissionSettings) -> Callable[[Runtime], Review]:
+def pod_validation(runtime: Runtime) -> Review:
     """Refuses pods whose wish for GPUs makes no sense, or whose sender may not use their queue."""
+    settings = _settings(runtime)
+    known_queues = runtime.caches.of(Queue)
 
-    def on(runtime: Runtime) -> Review:
-        known_queues = runtime.caches.of(Queue)
+    async def review(request: Json) -> Json:
+        pod = request["object"]
+        if not _is_ours(pod, settings):
+            return allowed(request)
+        found = fractions.problems(pod, settings.gpu_sharing)
+        if settings.block_visible_devices:
+            found += devices.problems(pod, fractions.asks_for_part(pod))
+        if found:
+            return refused(request, "; ".join(found))
+        queue = (pod["metadata"].get("labels") or {}).get(settings.queue_label)
+        if not queue or request.get("operation") != "CREATE":
+            return allowed(request)
+        if settings.check_queue_access and not await queues.may_use(runtime.client, queue, request["userInfo"]):
+            who = request["userInfo"].get("username", "")
+            return refused(request, f"user {who!r} may not use queue {queue!r}: verb 'use' on the Queue is not granted")
+        return allowed(request, queues.warnings(queue, known_queues))
 
-        async def review(request: Json) -> Json:
-            pod = request["object"]
-            if not _is_ours(pod, settings):
-                return allowed(request)
-            found = fractions.problems(pod, settings.gpu_sharing)
-            if settings.block_visible_devices:
-                found += devices.problems(pod, fractions.asks_for_part(pod))
-            if found:
-                return refused(request, "; ".join(found))
-            queue = (pod["metadata"].get("labels") or {}).get(settings.queue_label)
-            if not queue or request.get("operation") != "CREATE":
-                return allowed(request)
-            if settings.check_queue_access and not await queues.may_use(runtime.client, queue, request["userInfo"]):
-                who = request["userInfo"].get("username", "")
-                return refused(
-                    request, f"user {who!r} may not use queue {queue!r}: verb 'use' on the Queue is not granted"
-                )
-            return allowed(request, queues.warnings(queue, known_queues))
+    return review
 
-        return review
 
-    return on
+def _settings(runtime: Runtime) -> AdmissionSettings:
+    return runtime.settings if isinstance(runtime.settings, AdmissionSettings) else AdmissionSettings()
 
 
 def topology_validation(runtime: Runtime) -> Review:

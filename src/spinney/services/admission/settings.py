@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from spinney.api import labels
+from spinney.api.meta import Struct
 
 
-@dataclass(frozen=True)
-class AdmissionSettings:
+class AdmissionSettings(Struct, frozen=True):
     """Upstream's switches, and ours for queues."""
 
     scheduler_name: str = labels.KAI_SCHEDULER

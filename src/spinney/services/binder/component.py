@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api.meta import Struct
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.binder.claims import Claims
@@ -14,17 +15,31 @@ from spinney.services.reservation import ReservationSettings
 _READ = ("get", "list", "watch")
 
 
-async def run(runtime: Runtime, config: object = None) -> None:
+class BinderSettings(Struct, frozen=True):
+    """How binds are carried out."""
+
+    reservation: ReservationSettings = ReservationSettings()
+    volume_timeout_seconds: float = 120.0
+    # Devices are named in the way of the container device interface.
+    cdi: bool = False
+    # A bind may wait for a volume or a reservation: those must not hold up the others.
+    workers: int = 512
+
+
+async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     """Carry out BindRequests until cancelled."""
-    gpus = SharedGpus(runtime, ReservationSettings())
-    steps = (gpus, Volumes(runtime), Claims(runtime.client), SharingConfig(runtime.client))
-    await run_controllers(runtime, Binder(runtime, steps).controller, gpus.controller)
+    settings = settings or BinderSettings()
+    gpus = SharedGpus(runtime, settings.reservation)
+    volumes = Volumes(runtime, settings.volume_timeout_seconds)
+    steps = (gpus, volumes, Claims(runtime.client), SharingConfig(runtime.client, settings.cdi))
+    await run_controllers(runtime, Binder(runtime, steps, settings.workers).controller, gpus.controller)
 
 
 COMPONENT = Component(
     name="binder",
     summary="Carries out the scheduler's decisions: binds pods to nodes.",
     run=run,
+    settings=BinderSettings,
     rules=(
         Rule(("",), ("pods", "nodes", "persistentvolumes", "persistentvolumeclaims"), _READ),
         # Labels of pods that share a GPU, and reservation pods.

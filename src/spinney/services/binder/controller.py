@@ -52,7 +52,7 @@ class PodBinding:
 class Binder:
     """Watches BindRequests and carries them out."""
 
-    def __init__(self, runtime: Runtime, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, runtime: Runtime, steps: tuple[Step, ...] = (), workers: int = 512) -> None:
         self._client = runtime.client
         self._steps = steps
         self._finish = PodBinding(runtime.client)
@@ -61,8 +61,7 @@ class Binder:
         self._nodes = runtime.caches.of(Node)
         self._events = Recorder(runtime.client, runtime.clock, "binder")
         self._requests.index(_BY_DECISION, lambda request: (decision_of(request)[0],))
-        # A bind may wait for a volume or a reservation: those must not hold up the others.
-        self.controller = Controller("binder", runtime, self.reconcile, concurrency=512)
+        self.controller = Controller("binder", runtime, self.reconcile, concurrency=workers)
         self.controller.watch(self._requests, keys=self._complete)
         self.controller.wait_for(self._pods, self._nodes)
 

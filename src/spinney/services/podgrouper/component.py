@@ -26,6 +26,7 @@ COMPONENT = Component(
     name="podgrouper",
     summary="Puts pods into the PodGroup that their workload asks for.",
     run=run,
+    settings=Settings,
     rules=(
         Rule(("",), ("pods",), (*_READ, "patch")),
         Rule(("",), ("events",), ("create", "patch")),

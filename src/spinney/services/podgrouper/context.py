@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spinney.api.core import Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 
 
 class Lookup(Protocol):
@@ -28,16 +28,14 @@ class Lookup(Protocol):
         """Whether the PodGroup of that name has subgroups; None where there is no such group."""
 
 
-@dataclass(frozen=True)
-class KindDefaults:
+class KindDefaults(Struct, frozen=True):
     """What the defaults ConfigMap says of one workload kind."""
 
     priority_class: str = ""
     preemptibility: str = ""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The grouper's configuration."""
 
     scheduler_name: str = "kai-scheduler"
@@ -45,7 +43,14 @@ class Settings:
     node_pool_label: str = "kai.scheduler/node-pool"
     knative_gangs: bool = True
     # By "Kind.group" or by "Kind".
-    kind_defaults: dict[str, KindDefaults] = field(default_factory=dict)
+    kind_defaults: dict[str, KindDefaults] = {}
+    # A ConfigMap with more of them, read while running; no name, no such map.
+    defaults_namespace: str = ""
+    defaults_name: str = ""
+    # Only pods, and pods of namespaces, with all of these labels.
+    pod_labels: dict[str, str] = {}
+    namespace_labels: dict[str, str] = {}
+    workers: int = 32
 
 
 @dataclass(frozen=True)

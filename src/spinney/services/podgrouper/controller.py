@@ -65,7 +65,7 @@ class PodGrouper:
         self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
         self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
         self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
-        self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=32)
+        self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.watch(self._pods, when=self._concerns_us)
         self.controller.wait_for(self._groups, self._lookup.priority_classes)
 

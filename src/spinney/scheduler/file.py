@@ -1,0 +1,68 @@
+"""From the scheduler's configuration file to its configuration; a name or value that is wrong is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from spinney.api import duration
+from spinney.api.schedulerfile import ARGUMENTS, SchedulerFile
+from spinney.scheduler.config import ACTIONS, Config, ConfigError, PluginConfig
+from spinney.scheduler.plugins.registry import known
+
+T = TypeVar("T")
+
+
+def from_file(file: SchedulerFile) -> Config:
+    """What the file says; upstream's defaults where it says nothing."""
+    config = _with_arguments(Config(), file.args)
+    if file.actions:
+        config = replace(config, actions=_actions(file.actions))
+    if file.tiers:
+        plugins = tuple(PluginConfig(entry.name, entry.arguments) for tier in file.tiers for entry in tier.plugins)
+        _check("plugin", [plugin.name for plugin in plugins], known())
+        config = replace(config, plugins=plugins)
+    _check("queueDepthPerAction: action", file.queue_depth_per_action, config.actions)
+    return replace(config, queue_depth=dict(file.queue_depth_per_action))
+
+
+def _actions(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    _check("action", names, ACTIONS)
+    return names
+
+
+def _check(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    unknown = sorted(set(names) - set(allowed))
+    if unknown:
+        raise ConfigError(f"{what} {', '.join(unknown)} is unknown; known are {', '.join(sorted(allowed))}")
+
+
+def _with_arguments(config: Config, arguments: Mapping[str, str]) -> Config:
+    _check("args: flag", arguments, ARGUMENTS)
+    return replace(
+        config,
+        consolidation_victims=_argument(arguments, "max-consolidation-preemptees", int, config.consolidation_victims),
+        staleness_grace=_argument(
+            arguments, "default-staleness-grace-period", duration.seconds, config.staleness_grace
+        ),
+        skip_alike=_argument(arguments, "use-scheduling-signatures", _boolean, config.skip_alike),
+        consolidating_reclaim=_argument(
+            arguments, "allow-consolidating-reclaim", _boolean, config.consolidating_reclaim
+        ),
+    )
+
+
+def _argument(arguments: Mapping[str, str], name: str, read: Callable[[str], T], default: T) -> T:
+    text = arguments.get(name, "")
+    try:
+        return read(text) if text else default
+    except ValueError as error:
+        raise ConfigError(f"args.{name} is {text!r}: {error}") from None
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.lower() == "true"
