@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
 from spinney.kube.cache import Caches
-from spinney.kube.client import Client
+from spinney.kube.client import Client, Patch
 from spinney.kube.errors import ApiError
 
 
@@ -34,6 +35,8 @@ class StandIn:
             await self._caches.synced()
             while True:
                 await self._wake.wait()
+                # A scheduler has a cycle; and what it bound is in the cache by the next one.
+                await asyncio.sleep(0.1)
                 self._wake.clear()
                 await self._place()
 
@@ -62,6 +65,19 @@ class StandIn:
         for pod in [] if short else extras:
             if free:
                 await self._bind(pod, free.pop(0))
+        if short:
+            await self._refuse([pod for _, _, needed in minimums for pod in needed])
+
+    async def _refuse(self, pods: list[Pod]) -> None:
+        """Say once on each pod that it found no room, as schedulers do."""
+        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+        for pod in pods:
+            if not any(found.reason == "Unschedulable" for found in pod.status.conditions):
+                with suppress(ApiError):
+                    patch = {"status": {"conditions": [said]}}
+                    await self._client.patch(
+                        Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
+                    )
 
     def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod]:
         needed: list[Pod] = []
@@ -82,10 +98,8 @@ class StandIn:
 
     async def _bind(self, pod: Pod, node: str) -> None:
         body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
-        try:
+        with suppress(ApiError):
             await self._client.post(Pod, pod.name, pod.namespace, "binding", body)
-        except ApiError:
-            self._wake.set()
 
 
 def _stays(pod: Pod) -> bool:

@@ -128,3 +128,98 @@ def test_pods_know_their_place() -> None:
         assert pod.spec.scheduler_name == "kai-scheduler"
 
     play(scenario, nodes=10)
+
+
+def test_gs4_groups_and_sets_scale_together() -> None:
+    """GS4: group to three, set to two, the second group to three: each batch waits for its own room."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(19)
+        await stage.apply(*sample(WL1))
+        await stage.settle()
+        await stage.uncordon(1)
+        await stage.runs(10)
+        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
+        await stage.settle()
+        assert await stage.running() == 10
+        await stage.uncordon(4)
+        await stage.runs(14)
+        await stage.scale(PodCliqueSet, "workload1", 2)
+        await stage.settle()
+        assert await stage.running() == 14
+        await stage.uncordon(10)
+        await stage.runs(24)
+        await stage.scale(PodCliqueScalingGroup, "workload1-1-sg-x", 3)
+        await stage.settle()
+        assert await stage.running() == 24
+        await stage.uncordon(4)
+        await stage.runs(28)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=28)
+
+
+STEPS = [
+    # name, nodes, closed at first, and steps: (kind, name, replicas) or (nodes opened, pods that then run)
+    ("gs6", 14, 12, [(1, 3), (7, 10), ("group", "workload2-0-sg-x", 3), (2, 12), (2, 14)]),
+    ("gs7", 14, 12, [(1, 3), (2, 5), (5, 10), ("group", "workload2-0-sg-x", 3), (2, 12), (2, 14)]),
+    ("gs8", 14, 12, [("group", "workload2-0-sg-x", 3), (1, 3), (4, 7), (7, 14)]),
+    ("gs9", 20, 18, [(1, 3), (7, 10), ("set", "workload2", 2), (3, 13), (7, 20)]),
+    ("gs10", 20, 18, [("set", "workload2", 2), (4, 6), (4, 10), (10, 20)]),
+    (
+        "gs11",
+        28,
+        26,
+        [
+            (1, 3),
+            (7, 10),
+            ("group", "workload2-0-sg-x", 3),
+            (2, 12),
+            (2, 14),
+            ("set", "workload2", 2),
+            (3, 17),
+            (7, 24),
+            ("group", "workload2-1-sg-x", 3),
+            (2, 26),
+            (2, 28),
+        ],
+    ),
+    (
+        "gs12",
+        28,
+        26,
+        [
+            ("set", "workload2", 2),
+            ("group", "workload2-0-sg-x", 3),
+            ("group", "workload2-1-sg-x", 3),
+            (4, 6),
+            (8, 14),
+            (14, 28),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "nodes", "closed", "steps"), STEPS, ids=[step[0] for step in STEPS])
+def test_minimums_come_before_extras(name: str, nodes: int, closed: int, steps: list[tuple[object, ...]]) -> None:
+    """GS6–GS12: base minimums before scaled minimums before extras, however a set is scaled meanwhile."""
+    kinds = {"set": PodCliqueSet, "group": PodCliqueScalingGroup}
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(closed)
+        await stage.apply(*sample(WL2))
+        await stage.settle()
+        running = await stage.running()
+        assert running == 0
+        for step in steps:
+            if len(step) == 3:
+                await stage.scale(kinds[str(step[0])], str(step[1]), int(str(step[2])))
+                await stage.settle()
+                assert await stage.running() == running
+                continue
+            await stage.uncordon(int(str(step[0])))
+            running = int(str(step[1]))
+            await stage.runs(running)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=nodes)

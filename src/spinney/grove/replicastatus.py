@@ -135,6 +135,7 @@ def summarize(view: View, told: tuple[GangSummary, ...]) -> Summary:
     )
     breached = any(cliques.is_breached(view.counts(clique), clique.min_available) for clique in view.layout.cliques)
     return Summary(
+        generation=view.pcs.metadata.generation,
         available=available,
         updated=len(converged) == len(alone) and len(groups_done) == len(view.layout.groups),
         scheduled_pods=sum(view.counts(clique).scheduled for clique in view.layout.cliques),

@@ -110,7 +110,7 @@ class Sets:
 
     async def _write_status(self, pcs: PodCliqueSet, key: Key) -> None:
         self._summaries.drop(key, pcs.spec.replicas)
-        summaries = self._summaries.of(key, pcs.spec.replicas)
+        summaries = self._summaries.of(key, pcs.spec.replicas, pcs.metadata.generation)
         if summaries is None:
             return
         condition = set_status.topology_condition(pcs, self._world.levels(pcs), self._world.settings.topology_aware)

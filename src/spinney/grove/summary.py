@@ -23,8 +23,9 @@ class GangSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """One replica of a set."""
+    """One replica of a set, as it looked for one generation of the set's spec."""
 
+    generation: int
     available: bool
     updated: bool
     scheduled_pods: int
@@ -50,12 +51,13 @@ class Summaries:
         known[index] = summary
         return True
 
-    def of(self, pcs: Key, replicas: int) -> list[Summary] | None:
-        """The summaries of all replicas; None while some are not in yet."""
+    def of(self, pcs: Key, replicas: int, generation: int) -> list[Summary] | None:
+        """The summaries of all replicas; None while some are not in yet, or speak of an older spec."""
         known = self._by_set.get(pcs, {})
-        if any(index not in known for index in range(replicas)):
+        found = [known[index] for index in range(replicas) if index in known]
+        if len(found) < replicas or any(summary.generation != generation for summary in found):
             return None
-        return [known[index] for index in range(replicas)]
+        return found
 
     def drop(self, pcs: Key, replicas: int = 0) -> None:
         """Forget replicas beyond a count, or the whole set."""

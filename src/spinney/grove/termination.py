@@ -73,13 +73,22 @@ def _group_breaches(
 ) -> tuple[list[str], list[datetime], list[datetime]]:
     """Cliques to replace, moments to look again, and moments at which the whole replica goes."""
     breached = breached_replicas(view, group)
-    if group.replicas - len(breached) < group.in_base:
+    well = sum(_is_well(view, cliques) for cliques in view.replicas_of(group))
+    # Replicas that were never placed break no promise, but they cannot stand in for lost ones either.
+    if breached and well < group.in_base:
         since = _group_breach(view, group)
         return [], [], [since + delay] if since else []
     expired = {index for index, since in breached.items() if since + delay <= now}
     replaced = [clique.name for clique in view.layout.members(group) if clique.group_index in expired]
     due = [since + delay for index, since in breached.items() if index not in expired]
     return [name for name in replaced if name in view.cliques], due, []
+
+
+def _is_well(view: View, cliques: list[Clique]) -> bool:
+    return all(
+        clique.name in view.cliques and not clique_status.is_breached(view.counts(clique), clique.min_available)
+        for clique in cliques
+    )
 
 
 def _clique_breach(view: View, clique: Clique) -> datetime | None:

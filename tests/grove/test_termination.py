@@ -1,0 +1,190 @@
+"""Upstream's gang termination suite: what stays below its minimum for terminationDelay is replaced as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("spinney.embedded.cluster")
+
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json
+from tests.grove.stage import Stage, play, sample
+
+WL1_GT, WL2 = "e2e-yaml/workload1-gt", "e2e-yaml/workload2"
+
+
+def with_delay(name: str, delay: str = "10s", **minimums: int) -> Json:
+    """One of upstream's workloads with a short terminationDelay, and other minimums for some cliques."""
+    (pcs,) = sample(name)
+    pcs["spec"]["template"]["terminationDelay"] = delay
+    for clique in pcs["spec"]["template"]["cliques"]:
+        key = clique["name"].replace("-", "_")
+        if key in minimums:
+            clique["spec"]["minAvailable"] = minimums[key]
+    return pcs
+
+
+async def uids(stage: Stage, clique: str = "") -> set[str]:
+    """The identities of pods that stay."""
+    return {pod.uid for pod in await stage.pods(clique)}
+
+
+async def kill(stage: Stage, *pods: Pod) -> None:
+    """Close the nodes of some pods, then delete the pods: their successors find no place."""
+    for pod in pods:
+        await stage.client.patch(Node, pod.spec.node_name, "", {"spec": {"unschedulable": True}})
+        await stage.client.delete(Pod, pod.name, pod.namespace)
+
+
+async def heal(stage: Stage) -> None:
+    """Open all nodes."""
+    await stage.cordon(0)
+
+
+def test_gt1_a_lost_pod_replaces_the_whole_replica() -> None:
+    """GT1: one pod of a clique that needs all is missing for the delay: every pod of the replica is new."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample(WL1_GT))
+        await stage.runs(10)
+        before = await uids(stage)
+        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
+        await kill(stage, first)
+        await stage.settle(5)
+        assert len(before & await uids(stage)) == 9
+        await stage.settle(25)
+        assert not before & await uids(stage)
+        await heal(stage)
+        await stage.runs(10)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_gt2_a_scaling_group_that_needs_all_replicas_takes_the_set_replica_along() -> None:
+    """GT2: one pod of a group replica is missing, the group needs both: every pod of the replica is new."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample(WL1_GT))
+        await stage.runs(10)
+        before = await uids(stage)
+        (first, *_) = await stage.pods("workload1-gt-0-sg-x-0-pc-c")
+        await kill(stage, first)
+        await stage.settle(30)
+        assert not before & await uids(stage)
+        await heal(stage)
+        await stage.runs(10)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_gt3_pods_beyond_the_minimum_may_be_lost() -> None:
+    """GT3: losing one of two pods with minimum one changes nothing; losing both replaces the replica."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(with_delay(WL2))
+        await stage.runs(10)
+        before = await uids(stage)
+        first, second = await stage.pods("workload2-0-pc-a")
+        await kill(stage, first)
+        await stage.settle(40)
+        assert before - await uids(stage) == {first.uid}
+        await kill(stage, second)
+        await stage.settle(40)
+        assert not before & await uids(stage)
+        await heal(stage)
+        await stage.runs(10)
+
+    play(scenario, nodes=10)
+
+
+def test_gt4_one_group_replica_goes_alone_both_take_the_set_replica_along() -> None:
+    """GT4: a lost group replica is replaced alone while the group has its minimum; without it the whole replica is."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(with_delay(WL2))
+        await stage.runs(10)
+        before = await uids(stage)
+        await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
+        await stage.settle(40)
+        after = await uids(stage)
+        kept = await uids(stage, "workload2-0-pc-a") | await uids(stage, "workload2-0-sg-x-0-pc-b")
+        assert kept <= before
+        assert not before & await uids(stage, "workload2-0-sg-x-1-pc-b")
+        await stage.cordon(10)
+        await kill(stage, *await stage.pods("workload2-0-sg-x-0-pc-c"))
+        await stage.settle(40)
+        assert not after & before & await uids(stage)
+        await heal(stage)
+        await stage.runs(10)
+
+    play(scenario, nodes=10)
+
+
+def test_gt5_only_the_breached_group_replica_is_replaced() -> None:
+    """GT5: all pods of one group replica's clique are lost: only that replica's pods change."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(with_delay(WL2, pc_c=3))
+        await stage.runs(10)
+        before = await uids(stage)
+        await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
+        await stage.settle(40)
+        gone = before - await uids(stage)
+        assert len(gone) == 4
+        assert await uids(stage, "workload2-0-sg-x-0-pc-c") <= before
+        await heal(stage)
+        await stage.runs(10)
+
+    play(scenario, nodes=10)
+
+
+def test_gt6_a_pod_of_a_scaled_gang_is_just_recreated() -> None:
+    """GT6: a deleted pod of a scaled gang comes back, and nothing else changes."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(with_delay(WL2))
+        await stage.runs(10)
+        before = await uids(stage)
+        (first, *_) = await stage.pods("workload2-0-sg-x-1-pc-c")
+        await stage.client.delete(Pod, first.name, first.namespace)
+        await stage.runs(10)
+        await stage.settle(60)
+        assert before - await uids(stage) == {first.uid}
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_a_gang_that_was_never_placed_is_not_terminated() -> None:
+    """A set that never found room waits; it is not killed over and over."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.cordon(1)
+        await stage.apply(*sample(WL1_GT))
+        await stage.settle(10)
+        before = await uids(stage)
+        await stage.settle(300)
+        assert await uids(stage) == before
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_a_breach_that_heals_in_time_is_forgiven() -> None:
+    """A lost pod that comes back before the delay is over ends nothing."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample(WL1_GT))
+        await stage.runs(10)
+        before = await uids(stage)
+        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
+        await kill(stage, first)
+        await stage.settle(5)
+        await heal(stage)
+        await stage.settle(120)
+        assert before - await uids(stage) == {first.uid}
+        assert await stage.running() == 10
+
+    play(scenario, nodes=10)
