@@ -12,6 +12,7 @@ from typing import Any
 from spinney import initc
 from spinney.api.groveconfig import Network, OperatorConfiguration, TopologyAwareScheduling
 from spinney.api.meta import convert
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.cli.components import COMPONENTS, load
 from spinney.cli.installation import SYSTEM_NAMESPACE, cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.cluster import Cluster
@@ -132,4 +133,7 @@ def _configuration(component: Component, options: Options) -> Any:
             topology_aware_scheduling=TopologyAwareScheduling(enabled=True),
             network=Network(auto_mnnvl_enabled=options.mnnvl),
         )
+    if component.name == "scheduler":
+        # No kube-scheduler runs here: its pods are served in the same plan.
+        return SchedulerFile(stand_in=True)
     return convert(component.settings, {}) if component.settings is not None else None
