@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import yaml
+from rich import box
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -18,12 +19,13 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.cli.laptop import Laptop, Options, laptop
-from spinney.cli.progress import Row, rows
+from spinney.cli.progress import STAGES, Progress
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
+from spinney.kube.logs import configure
 
 # The gangs of the demo and the number of their pods.
 GANGS = {"inference-0": 13, "evaluation-0": 4, "training": 2}
@@ -47,16 +49,29 @@ Examples:
 )
 @click.option("--exit", "then_exit", is_flag=True, help="End once everything runs, instead of serving on.")
 @click.option("--nodes", default=64, show_default=True, help="How many simulated nodes.")
-def demo(*, then_exit: bool, nodes: int) -> None:
+@click.option("--port", default=0, help="Where to listen on 127.0.0.1. Default: a free port.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".spinney/kubeconfig"),
+    show_default=True,
+    help="Where to write how kubectl gets in.",
+)
+def demo(*, then_exit: bool, nodes: int, port: int, kubeconfig: Path) -> None:
     """Show gangs on their way from created to running, in a cluster in this process."""
+    configure(level="warning")
     console = Console()
+    where = kubeconfig.resolve()
 
     async def main() -> None:
-        async with laptop(Options(nodes=Profile(count=nodes))) as running:
+        options = Options(nodes=Profile(count=nodes), kubeconfig=where, port=port)
+        async with laptop(options) as running:
             await _show(console, running)
             if not then_exit:
-                console.print("\nThe cluster serves on. Ctrl-C ends it.")
-                await asyncio.Event().wait()
+                console.print(f"\nThe cluster serves on at {running.url} until Ctrl-C. To look around:")
+                console.print(f"  export KUBECONFIG={where}", highlight=False, soft_wrap=True)
+                console.print("  kubectl get pcs,podgangs,pods", highlight=False)
+                await running.failed()
 
     run_loop(main())
 
@@ -77,28 +92,31 @@ async def _show(console: Console, running: Laptop) -> None:
 
 
 async def _to_running(console: Console, client: Client, caches: Caches) -> None:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    progress = Progress(GANGS, lambda: loop.time() - start)
     pods, gangs = caches.of(Pod), caches.of(PodGang)
     await pods.synced()
     await gangs.synced()
     changed = asyncio.Event()
+    pods.on_change(progress.pod)
+    gangs.on_change(progress.gang)
     pods.on_change(lambda _: changed.set())
     for name in ("1-inference", "2-evaluation", "3-training"):
         await apply_file(client, name)
     with Live(console=console, auto_refresh=False) as live:
         try:
             async with asyncio.timeout(_RUN_SECONDS):
-                while True:
+                while not progress.done:
                     changed.clear()
-                    current = rows(gangs, pods, GANGS)
-                    live.update(_table(current), refresh=True)
-                    if all(row.done for row in current):
-                        return
+                    live.update(_table(progress), refresh=True)
                     await changed.wait()
                     # A wave of changes is drawn once.
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            stuck = ", ".join(f"{row.gang} is {row.stage}" for row in rows(gangs, pods, GANGS) if not row.done)
+            stuck = ", ".join(f"{gang.name} is {gang.stage}" for gang in progress.gangs.values() if not gang.done)
             raise DemoFailed(f"not everything runs after {_RUN_SECONDS:g} s: {stuck}") from None
+        live.update(_table(progress), refresh=True)
 
 
 async def _why_not(console: Console, client: Client, caches: Caches) -> None:
@@ -123,12 +141,8 @@ async def _why_not(console: Console, client: Client, caches: Caches) -> None:
 
 
 def reasons(gangs: Iterable[PodGang], groups: Iterable[kai.PodGroup], pods: Iterable[Pod]) -> list[tuple[str, str]]:
-    """Why the gang that cannot fit is not placed, from its objects; empty until the gang itself says so."""
+    """Why the gang that cannot fit is not placed, from its objects; empty until the reason has reached the gang."""
     found = []
-    for gang in gangs:
-        scheduled = find(gang.status.conditions, "Scheduled") if gang.name == TOO_LARGE else None
-        if scheduled is not None and scheduled.status == "False" and scheduled.message:
-            found.append((f"PodGang {gang.name}", scheduled.message))
     for group in groups:
         if TOO_LARGE in group.name:
             found += [(f"PodGroup {group.name}", each.message) for each in group.status.scheduling_conditions]
@@ -137,8 +151,11 @@ def reasons(gangs: Iterable[PodGang], groups: Iterable[kai.PodGroup], pods: Iter
         if TOO_LARGE in pod.name and scheduled is not None and scheduled.reason == "Unschedulable":
             found.append((f"Pod {pod.name}", scheduled.message))
             break
-    kinds = {where.partition(" ")[0] for where, _ in found}
-    return found if {"PodGang", "PodGroup"} <= kinds else []
+    for gang in gangs:
+        scheduled = find(gang.status.conditions, "Scheduled") if gang.name == TOO_LARGE else None
+        if scheduled is not None and any(why in scheduled.message for _, why in found):
+            return [(f"PodGang {gang.name}", scheduled.message), *found]
+    return []
 
 
 async def apply_file(client: Client, name: str) -> None:
@@ -153,22 +170,17 @@ async def apply_file(client: Client, name: str) -> None:
         await client.create(resource, document, document["metadata"]["namespace"])
 
 
-def _table(current: list[Row]) -> Table:
-    table = Table(title="created → gated → released → bound → running")
-    for column in ("gang", "placed by"):
-        table.add_column(column)
-    for column in ("created", "gated", "released", "bound", "running"):
-        table.add_column(column, justify="right")
-    table.add_column("now")
-    for row in current:
-        table.add_row(
-            row.gang,
-            row.placed_by,
-            f"{row.created}/{row.pods}",
-            str(row.gated),
-            str(row.released),
-            str(row.bound),
-            str(row.running),
-            f"[green]{row.stage}[/green]" if row.done else row.stage,
-        )
+def _table(progress: Progress) -> Table:
+    """Per gang and stage how many pods have got there, and after how many seconds the last one did."""
+    table = Table("gang", "placed by", *STAGES, box=box.SIMPLE)
+    for gang in progress.gangs.values():
+        cells = []
+        for stage in STAGES:
+            seconds = gang.complete.get(stage)
+            count = f"{len(gang.reached[stage])}/{gang.pods}"
+            cells.append(count if seconds is None else f"[green]{count}[/green]\n{seconds:.2f} s")
+        # A Job's pods are never gated.
+        if not gang.reached["gated"] and gang.reached["released"]:
+            cells[1] = "–"
+        table.add_row(gang.name, gang.placed_by, *cells)
     return table

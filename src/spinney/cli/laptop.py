@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney import initc
-from spinney.api.groveconfig import Network, OperatorConfiguration, TopologyAwareScheduling
-from spinney.api.meta import convert
-from spinney.api.schedulerfile import SchedulerFile
+from spinney.api.meta import Json, convert
 from spinney.cli.components import COMPONENTS, load
 from spinney.cli.installation import SYSTEM_NAMESPACE, cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.cluster import Cluster
@@ -38,6 +36,7 @@ class Options:
     port: int = 0
     bare: bool = False
     mnnvl: bool = False
+    authorizer: bool = False
 
 
 class NotReady(RuntimeError):
@@ -128,12 +127,12 @@ def _programs() -> dict[str, Program]:
 
 
 def _configuration(component: Component, options: Options) -> Any:
-    if component.name == "grove":
-        return OperatorConfiguration(
-            topology_aware_scheduling=TopologyAwareScheduling(enabled=True),
-            network=Network(auto_mnnvl_enabled=options.mnnvl),
-        )
-    if component.name == "scheduler":
-        # No kube-scheduler runs here: its pods are served in the same plan.
-        return SchedulerFile(stand_in=True)
-    return convert(component.settings, {}) if component.settings is not None else None
+    """Everything on, as on a cluster that has it all; what changes what users may do is chosen by them."""
+    chosen: dict[str, Json] = {
+        "grove": {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}},
+        # No kube-scheduler runs here, so ours serves its pods as well.
+        "scheduler": {"standIn": True},
+    }
+    if component.settings is None:
+        return None
+    return convert(component.settings, chosen.get(component.name, {}))

@@ -1,72 +1,86 @@
-"""How far each gang is on its way from created to running, counted from its pods."""
+"""How far each gang is on its way from created to running, told by the changes of its pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.labels import PODGANG, SCHEDULER_BACKEND
 from spinney.api.podgang import PodGang
+from spinney.kube.cache import Change
 
+STAGES = ("created", "gated", "released", "bound", "running")
 _JOB = "batch.kubernetes.io/job-name"
-_SCHEDULERS = {"kai": "Spinney (kai)", "default": "kube-scheduler"}
+_SCHEDULERS = {"kai": "Spinney", "default": "default"}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One gang: how many of its pods have got how far. Each number includes those that are further."""
+@dataclass
+class Gang:
+    """One gang: which of its pods have reached each stage, and when the last one did."""
 
-    gang: str
-    placed_by: str
+    name: str
     pods: int
-    created: int
-    gated: int
-    released: int
-    bound: int
-    running: int
+    placed_by: str = "Spinney"
+    reached: dict[str, set[str]] = field(default_factory=lambda: {stage: set() for stage in STAGES})
+    complete: dict[str, float] = field(default_factory=dict)
 
     @property
     def stage(self) -> str:
-        """In one word, where the gang as a whole is."""
-        if self.pods and self.running == self.pods:
-            return "running"
-        if self.bound:
-            return "bound"
-        if self.released:
-            return "released"
-        if self.gated:
-            return "gated"
-        return "created" if self.created else "waiting"
+        """In one word, the furthest that any pod has got."""
+        return next((stage for stage in reversed(STAGES) if self.reached[stage]), "waiting")
 
     @property
     def done(self) -> bool:
         """Whether every pod runs."""
-        return self.stage == "running"
+        return len(self.reached["running"]) >= self.pods
+
+    def see(self, pod: Pod, seconds: float) -> None:
+        """Take note of a pod's state."""
+        for stage in stages_of(pod):
+            self.reached[stage].add(pod.name)
+            if len(self.reached[stage]) >= self.pods:
+                self.complete.setdefault(stage, seconds)
 
 
-def rows(gangs: Iterable[PodGang], pods: Iterable[Pod], wanted: dict[str, int]) -> list[Row]:
-    """A row per gang and per Job that has pods or is waited for (`wanted`: its name and number of pods)."""
-    members: dict[str, list[Pod]] = {name: [] for name in wanted}
-    for pod in pods:
-        name = pod.metadata.labels.get(PODGANG) or pod.metadata.labels.get(_JOB)
-        if name and pod.metadata.deletion_timestamp is None:
-            members.setdefault(name, []).append(pod)
-    backends = {gang.name: gang.metadata.labels.get(SCHEDULER_BACKEND, "") for gang in gangs}
-    return [_row(name, found, backends, wanted.get(name, len(found))) for name, found in sorted(members.items())]
+def stages_of(pod: Pod) -> list[str]:
+    """The stages that a pod's state proves it has reached."""
+    reached = ["created"]
+    if pod.spec.scheduling_gates:
+        return [*reached, "gated"]
+    reached.append("released")
+    if pod.spec.node_name:
+        reached.append("bound")
+    if pod.status.phase == "Running" and is_true(pod.status.conditions, "Ready"):
+        reached.append("running")
+    return reached
 
 
-def _row(name: str, pods: list[Pod], backends: dict[str, str], expected: int) -> Row:
-    backend = backends.get(name, "kai")
-    gated = sum(1 for pod in pods if pod.spec.scheduling_gates)
-    return Row(
-        gang=name,
-        placed_by=_SCHEDULERS.get(backend, backend),
-        pods=max(expected, len(pods)),
-        created=len(pods),
-        gated=gated,
-        released=len(pods) - gated,
-        bound=sum(1 for pod in pods if pod.spec.node_name),
-        running=sum(1 for pod in pods if pod.status.phase == "Running" and is_true(pod.status.conditions, "Ready")),
-    )
+class Progress:
+    """Follows gangs and Jobs of known sizes. Feed it every change of pods and gangs."""
+
+    def __init__(self, sizes: dict[str, int], elapsed: Callable[[], float]) -> None:
+        self.gangs = {name: Gang(name, pods) for name, pods in sizes.items()}
+        self._elapsed = elapsed
+
+    @property
+    def done(self) -> bool:
+        """Whether every pod of every gang runs."""
+        return all(gang.done for gang in self.gangs.values())
+
+    def pod(self, change: Change[Pod]) -> None:
+        """A pod has changed."""
+        pod = change.new
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        gang = self.gangs.get(pod.metadata.labels.get(PODGANG) or pod.metadata.labels.get(_JOB, ""))
+        if gang is not None:
+            gang.see(pod, self._elapsed())
+
+    def gang(self, change: Change[PodGang]) -> None:
+        """A gang has changed: its backend may have been chosen."""
+        gang = self.gangs.get(change.object.name)
+        if gang is not None:
+            backend = change.object.metadata.labels.get(SCHEDULER_BACKEND, "")
+            gang.placed_by = _SCHEDULERS.get(backend, backend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from spinney.cli.laptop import Options, laptop
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
+from spinney.kube.logs import configure
 
 
 @click.command(
@@ -33,19 +33,22 @@ Examples:
 )
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
-def up(*, nodes: int, gpus: int, racks: int, port: int, kubeconfig: Path, bare: bool, mnnvl: bool) -> None:
+@click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
+def up(
+    *, nodes: int, gpus: int, racks: int, port: int, kubeconfig: Path, bare: bool, mnnvl: bool, authorizer: bool
+) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
     try:
         profile = Profile(count=nodes, gpus=gpus, racks=racks)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    configure(level="warning")
     where = kubeconfig.resolve()
-    options = Options(nodes=profile, port=port, kubeconfig=kubeconfig, bare=bare, mnnvl=mnnvl)
+    options = Options(nodes=profile, port=port, kubeconfig=where, bare=bare, mnnvl=mnnvl, authorizer=authorizer)
 
     async def main() -> None:
         async with laptop(options) as running:
             click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
             await running.failed()
-            await asyncio.Event().wait()
 
     run_loop(main())

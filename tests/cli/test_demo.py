@@ -1,0 +1,50 @@
+"""`spinney demo`, run as a user runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from spinney.api.core import Pod
+from spinney.api.meta import convert
+from spinney.cli.progress import Progress, stages_of
+from spinney.kube.cache import Change
+from tests import make
+
+
+def test_the_demo_ends_with_0_once_everything_runs(tmp_path: Path) -> None:
+    """Three workloads run, and the one that cannot fit says why, in its gang, its group and its pods."""
+    command = [sys.executable, "-m", "spinney.cli", "demo", "--exit", "--kubeconfig", str(tmp_path / "kubeconfig")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for gang, pods in (("inference-0", "13/13"), ("evaluation-0", "4/4"), ("training", "2/2")):
+        (line,) = (line for line in done.stdout.splitlines() if gang in line)
+        assert line.rstrip().endswith(pods)
+    for where in ("PodGang too-large-0:", "PodGroup pg-too-large-0-", "Pod too-large-0-worker-"):
+        assert where in done.stdout
+
+
+def test_the_stages_of_a_pod() -> None:
+    """A pod's own state proves how far it is."""
+    builder = make.pod("a").gate("grove.io/podgang")
+    assert stages_of(convert(Pod, builder.build())) == ["created", "gated"]
+    builder.object["spec"].pop("schedulingGates")
+    assert stages_of(convert(Pod, builder.build())) == ["created", "released"]
+    builder.on("node-1")
+    assert stages_of(convert(Pod, builder.build())) == ["created", "released", "bound"]
+    builder.object["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert stages_of(convert(Pod, builder.build()))[-1] == "running"
+
+
+def test_a_stage_is_complete_when_the_last_pod_reaches_it() -> None:
+    """And keeps the time at which it did."""
+    seconds = iter([1.0, 2.0, 3.0])
+    progress = Progress({"g": 2}, lambda: next(seconds))
+    for name in ("a", "b"):
+        progress.pod(Change(None, convert(Pod, make.pod(name).label("grove.io/podgang", "g").build())))
+    progress.pod(Change(None, convert(Pod, make.pod("c").label("grove.io/podgang", "other").build())))
+
+    assert progress.gangs["g"].complete == {"created": 2.0, "released": 2.0}
+    assert not progress.done
