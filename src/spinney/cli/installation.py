@@ -69,7 +69,7 @@ async def install_crds(client: Client) -> None:
     """Our kinds and those of the schedulers we work with, served when this returns."""
     definitions = crds((*OUR_GROUPS, *FOREIGN_GROUPS))
     names = [definition["metadata"]["name"] for definition in definitions]
-    await asyncio.gather(*(_apply(client, CustomResourceDefinition.resource, each) for each in definitions))
+    await asyncio.gather(*(apply(client, CustomResourceDefinition.resource, each) for each in definitions))
     waiting = set(names)
     while waiting:
         for name in sorted(waiting):
@@ -89,7 +89,13 @@ async def install(client: Client, objects: Iterable[tuple[Resource, Json]]) -> N
             continue
 
 
-async def _apply(client: Client, resource_: Resource, document: Json) -> None:
+def webhook_resource(kind: str) -> Resource:
+    """Where a kind of webhook configuration is served."""
+    return Resource("admissionregistration.k8s.io/v1", kind, f"{kind.lower()}s", namespaced=False)
+
+
+async def apply(client: Client, resource_: Resource, document: Json) -> None:
+    """Bring an object of ours to what this version of us wants."""
     await client.patch(resource_, document["metadata"]["name"], "", document, kind=Patch.APPLY, force=True)
 
 

@@ -12,18 +12,32 @@ from typing import Any
 from spinney import initc
 from spinney.api.meta import Json, convert
 from spinney.cli.components import COMPONENTS, load
-from spinney.cli.installation import SYSTEM_NAMESPACE, cluster_objects, install, install_crds, platform_objects
+from spinney.cli.installation import (
+    SYSTEM_NAMESPACE,
+    apply,
+    cluster_objects,
+    install,
+    install_crds,
+    platform_objects,
+    webhook_resource,
+)
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers import computedomains
 from spinney.embedded.credentials import Authority, write_kubeconfig
 from spinney.embedded.listener import Listener
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.remote import over_https
 from spinney.kube.client import Client
+from spinney.kube.clock import SystemClock
 from spinney.kube.host import Host
+from spinney.kube.manifests import account_name, webhook_configurations
 from spinney.kube.runtime import Component
+from spinney.kube.webhooks import Reviewer
 
 READY_SECONDS = 60.0
+# What init containers really run.
+_PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,10 @@ class Laptop:
 @asynccontextmanager
 async def laptop(options: Options) -> AsyncIterator[Laptop]:
     """Start everything; inside the block it is ready."""
-    async with Cluster(nodes=options.nodes, programs=_programs()) as cluster, _listening(cluster, options) as url:
+    clock = SystemClock()
+    authority = Authority(clock.now())
+    made = Cluster(nodes=options.nodes, clock=clock, programs=_PROGRAMS, ca_certificate=authority.bundle.trusted)
+    async with made as cluster, _listening(cluster, authority, options) as url:
         client = cluster.client()
         await install(client, cluster_objects())
         if options.bare:
@@ -82,11 +99,10 @@ async def laptop(options: Options) -> AsyncIterator[Laptop]:
 
 
 @asynccontextmanager
-async def _listening(cluster: Cluster, options: Options) -> AsyncIterator[str]:
+async def _listening(cluster: Cluster, authority: Authority, options: Options) -> AsyncIterator[str]:
     if options.kubeconfig is None:
         yield ""
         return
-    authority = Authority(cluster.clock.now())
     listener = Listener(cluster.server, authority)
     await listener.start(options.port)
     try:
@@ -104,10 +120,28 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
     life = asyncio.create_task(host.run(), name="components")
     try:
         await _ready(host, life)
+        await _register_webhooks(cluster, host, loaded)
         yield [component.name for component in loaded], life
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
+
+
+async def _register_webhooks(cluster: Cluster, host: Host, components: list[Component]) -> None:
+    """Let the API server ask our webhooks by a direct call; those of others are asked over HTTPS."""
+    ours = {account_name(component) for component in components}
+    reviewers = host.reviewers()
+
+    def resolve(client: Json) -> Reviewer:
+        service = client.get("service") or {}
+        if service.get("namespace") == SYSTEM_NAMESPACE and service.get("name") in ours:
+            return reviewers[service["path"]]
+        return over_https(client)
+
+    cluster.server.admission.resolve = resolve
+    for component in components:
+        for wanted in webhook_configurations(component, SYSTEM_NAMESPACE):
+            await apply(cluster.client(), webhook_resource(wanted["kind"]), wanted)
 
 
 async def _ready(host: Host, life: asyncio.Task[None]) -> None:
@@ -119,11 +153,6 @@ async def _ready(host: Host, life: asyncio.Task[None]) -> None:
     if not ready.done():
         ready.cancel()
         raise NotReady(f"not ready after {READY_SECONDS:g} s: {', '.join(host.not_ready)}")
-
-
-def _programs() -> dict[str, Program]:
-    """What init containers really run."""
-    return {"spinney initc": initc.program}
 
 
 def _configuration(component: Component, options: Options) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from spinney.api.core import Secret, ServiceAccount
+from spinney.embedded.controllers import serviceaccounts, tokens
 from spinney.embedded.controllers.table import CONTROLLERS, Factory
 from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets, Program
@@ -22,6 +24,8 @@ from spinney.kube.transport import InProcess, User
 
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 _CONTROL_PLANE = User("system:kube-controller-manager", ("system:masters", "system:authenticated"))
+# The last second of the year 9999.
+_NEVER = 253402300799
 
 
 class Cluster:
@@ -40,12 +44,17 @@ class Cluster:
         server: ApiServer | None = None,
         controllers: Sequence[Factory] = CONTROLLERS,
         programs: Mapping[str, Program] | None = None,
+        ca_certificate: str = "",
     ) -> None:
         self.clock = clock or SystemClock()
         self.chance = chance or Chance()
         self.server = server or ApiServer(self.clock, self.chance)
         self._profile = nodes or Profile(count=0)
-        self._controllers = controllers
+        self._controllers = (
+            *controllers,
+            serviceaccounts.controller(ca_certificate),
+            tokens.controller(self._issue, ca_certificate),
+        )
         self._programs = programs or {}
         self._client = self.client(_CONTROL_PLANE)
         self.caches = Caches(self._client)
@@ -94,6 +103,13 @@ class Cluster:
         for task in done:
             task.result()
             raise RuntimeError(f"{task.get_name()} ended by itself")
+
+    def _issue(self, account: ServiceAccount, secret: Secret) -> str:
+        """A token that lasts as long as its secret."""
+        reference = {"name": account.name, "uid": account.uid}
+        bound = {"namespace": account.namespace, "serviceaccount": reference, "secret": {"name": secret.name}}
+        subject = f"system:serviceaccount:{account.namespace}:{account.name}"
+        return self.server.tokens.issue({"sub": subject, "exp": _NEVER, "kubernetes.io": bound})
 
     def _start(self, life: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(life, name=name))

@@ -14,7 +14,7 @@ from spinney.kube.runtime import Runtime
 
 TYPE = "kubernetes.io/service-account-token"
 
-# Makes the token of an account for a secret: (namespace, account, account UID, secret, secret UID) → token.
+# Makes the token of an account for a secret.
 Issue = Callable[[ServiceAccount, Secret], str]
 
 
