@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from spinney.api.meta import Json, without_nulls
-from spinney.embedded import fieldsets, writes
-from spinney.embedded.calls import Call, parse
+from spinney.embedded import fieldsets, typed, writes
+from spinney.embedded.calls import Call, Unreadable, parse
 from spinney.embedded.errors import Refusal, bad_request, conflict, not_found
 from spinney.embedded.fieldsets import FieldSet, item_key
 from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
@@ -59,7 +59,10 @@ def _config(call: Call) -> Json:
             "Invalid",
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
         )
-    config = parse(call.request.body, "application/yaml")
+    try:
+        config = parse(call.request.body, "application/yaml")
+    except Unreadable as error:
+        raise bad_request(f"error decoding YAML: {error}") from None
     if not isinstance(config, dict):
         raise bad_request("error decoding YAML: the applied configuration is no object")
     metadata = config.get("metadata") or {}
@@ -68,6 +71,10 @@ def _config(call: Call) -> Json:
     if metadata.get("name") not in (None, "", call.name):
         name = metadata["name"]
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+    if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
+    typed.check(config, call.kind, shape_of(call.kind))
     config = cast(Json, without_nulls(config))
     config["metadata"] = {**metadata, "name": call.name}
     if call.kind.namespaced:

@@ -11,8 +11,16 @@ import msgspec
 import yaml
 
 from spinney.api.meta import Json
-from spinney.embedded import protobuf
-from spinney.embedded.errors import Refusal, bad_request, unsupported_media_type
+from spinney.embedded import gojson, protobuf
+from spinney.embedded.errors import (
+    FieldError,
+    bad_request,
+    forbidden_field,
+    invalid_options,
+    too_long,
+    unsupported,
+    unsupported_media_type,
+)
 from spinney.embedded.kinds import Kind
 from spinney.kube.transport import Request, User
 
@@ -43,11 +51,7 @@ class Call:
     @property
     def dry_run(self) -> bool:
         """Whether nothing may be kept."""
-        value = self.query.get("dryRun")
-        if value not in (None, "", "All"):
-            listed = 'Unsupported value: ["' + str(value) + '"]: supported values: "All"'
-            raise Refusal(422, "Invalid", f' "" is invalid: dryRun: {listed}')
-        return bool(value)
+        return bool(self.query.get("dryRun"))
 
     @property
     def manager(self) -> str:
@@ -58,11 +62,25 @@ class Call:
     @property
     def field_validation(self) -> str:
         """Strict, Warn or Ignore."""
-        value = self.query.get("fieldValidation") or "Warn"
-        if value not in ("Strict", "Warn", "Ignore"):
-            supported = 'supported values: "Ignore", "Strict", "Warn"'
-            raise Refusal(422, "Invalid", f' "" is invalid: fieldValidation: Unsupported value: "{value}": {supported}')
-        return value
+        return self.query.get("fieldValidation") or "Warn"
+
+    def check_options(self) -> None:
+        """Refuse options of a write that make no sense."""
+        query = self.query
+        if not query:
+            return
+        found: list[FieldError] = []
+        if query.get("dryRun") not in (None, "", "All"):
+            found.append(unsupported("dryRun", [query["dryRun"]], ("All",)))
+        if len(query.get("fieldManager", "")) > 128:
+            found.append(too_long("fieldManager", 128))
+        if query.get("fieldValidation") not in (None, "", "Strict", "Warn", "Ignore"):
+            found.append(unsupported("fieldValidation", query["fieldValidation"], ("", "Ignore", "Strict", "Warn")))
+        if self.verb == "patch" and "force" in query and "apply-patch" not in media_type(self.request):
+            found.append(forbidden_field("force", "may not be specified for non-apply patch"))
+        if found:
+            name = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(self.verb)
+            raise invalid_options(name or "DeleteOptions", found)
 
 
 @lru_cache(maxsize=4096)
@@ -107,37 +125,54 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "application/json").partition(";")[0].strip()
 
 
-def read_body(call: Call) -> Json:
+def read_body(call: Call, kind: Kind | None = None) -> Json:
     """The object in the body, whatever language it is written in."""
-    kind = media_type(call.request)
-    if kind not in JSON_TYPES:
+    form = media_type(call.request)
+    if form not in JSON_TYPES:
         raise unsupported_media_type(JSON_TYPES)
-    document = parse(call.request.body, kind)
-    if not isinstance(document, dict):
+    body = call.request.body
+    wanted = kind.kind if kind is not None else body_kind(call)
+    try:
+        document = parse(body, form)
+        if not isinstance(document, dict):
+            raise Unreadable(
+                f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(document)} "
+                'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+                'Kind string "json:\\"kind,omitempty\\"" }'
+            )
+        if call.kind.custom is not None and not call.subresource and not document.get("kind"):
+            raise Unreadable(f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
+    except Unreadable as error:
         raise bad_request(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_type(document)} "
-            'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }'
-        )
+            f"the object provided is unrecognized (must be of type {wanted}): {error} ({gojson.summary(body)})"
+        ) from None
     return document
+
+
+def body_kind(call: Call) -> str:
+    """The kind that a body must be of."""
+    return call.kind.subresources[call.subresource].kind if call.subresource else call.kind.kind
+
+
+class Unreadable(Exception):
+    """A body that does not parse."""
 
 
 def parse(body: bytes, kind: str) -> Any:
     """Plain data from JSON, YAML or Kubernetes' protobuf."""
     if kind == "application/vnd.kubernetes.protobuf":
         return protobuf.decode(body)
-    if not body:
-        raise bad_request("couldn't get version/kind; json parse error: unexpected end of JSON input")
     try:
         if "yaml" in kind:
             return _no_dates(yaml.load(body, Loader=_Loader))
         return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-    except yaml.YAMLError as error:
-        raise bad_request(f"error parsing YAML: {error}") from None
-    except (RecursionError, ValueError):
-        raise bad_request("couldn't get version/kind; json parse error: exceeded max depth") from None
+    except msgspec.DecodeError:
+        raise Unreadable(f"couldn't get version/kind; json parse error: {gojson.explain(body)}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.context_mark.line + 1 if error.context_mark is not None else 1
+        raise Unreadable(f"yaml: line {line}: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise Unreadable("couldn't get version/kind; json parse error: exceeded max depth") from None
 
 
 class _Loader(yaml.CSafeLoader):
@@ -156,6 +191,7 @@ def _no_dates(value: Any) -> Any:
     return [_no_dates(item) for item in value] if isinstance(value, list) else value
 
 
-def _go_type(value: Any) -> str:
+def json_name(value: Any) -> str:
+    """What Go's decoder calls a value."""
     names = {bool: "bool", int: "number", float: "number", str: "string", list: "array", type(None): "null"}
     return names.get(type(value), "object")

@@ -22,6 +22,7 @@ from spinney.embedded.shapes import META, Shape, built_in_shape, definitions, me
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
+_MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 _INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _ANYTHING = (
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
@@ -32,6 +33,7 @@ _ANYTHING = (
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
 )
 _NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
+_NORMAL_MICRO_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 _NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
 
 
@@ -60,6 +62,8 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
         return {"type": "string", "pattern": _NORMAL_QUANTITY}
     if name == _TIME:
         return {"type": "string", "pattern": _NORMAL_TIME}
+    if name == _MICRO_TIME:
+        return {"type": "string", "pattern": _NORMAL_MICRO_TIME}
     if name == _INT_OR_STRING:
         return {"type": ["integer", "string"]}
     if "$ref" in schema:
@@ -85,6 +89,8 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
     if kind == "object":
         values = schema.get("additionalProperties")
         return {"type": "object", "additionalProperties": _normal(values, "", into) if values else {}}
+    if kind == "string" and schema.get("format") == "byte":
+        return {"type": "string", "pattern": r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"}
     return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
 
 
@@ -106,13 +112,13 @@ def conform(document: Json, group: str, version: str, kind: str) -> tuple[Json, 
     return walker.value(document, shape, "", shape.name.rpartition(".")[2]), findings.unknown
 
 
-def conform_metadata(metadata: Json) -> tuple[Json, list[str]]:
+def conform_metadata(metadata: Json, kind: str, version: str) -> tuple[Json, list[str]]:
     """The metadata of a custom resource in normal form, and the fields that metadata does not have."""
     validator = _metadata_validator()
     if validator.is_valid(metadata):
         return metadata, []
     findings = Findings()
-    walker = _Walker("json", findings)
+    walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
     made: Json = walker.value(metadata, meta_shape(), "", "ObjectMeta")
     return made, findings.unknown
 
@@ -134,6 +140,8 @@ class _Walker:
             return self._quantity(value)
         if shape.name == _TIME:
             return self._time(value)
+        if shape.name == _MICRO_TIME:
+            return self._time(value, "2006-01-02T15:04:05.000000Z07:00", "%Y-%m-%dT%H:%M:%S.%fZ")
         if shape.name in _ANYTHING:
             return value
         if shape.name == _INT_OR_STRING:
@@ -150,6 +158,8 @@ class _Walker:
             case "string":
                 if not isinstance(value, str):
                     raise self._mismatch(value, path, owner, "string")
+                if shape.schema.get("format") == "byte":
+                    self._check_base64(value)
             case "integer":
                 return self._integer(value, shape, path, owner)
             case "boolean":
@@ -165,11 +175,7 @@ class _Walker:
         if not isinstance(value, dict):
             raise self._mismatch(value, path, owner, f"v1.{go_name}" if go_name else "map[string]string")
         if not shape.properties:
-            return {
-                key: self.value(item, shape.values, f"{path}.{key}", owner)
-                for key, item in value.items()
-                if item is not None
-            }
+            return {key: self.value(item, shape.values, path, owner) for key, item in value.items() if item is not None}
         needed = shape.schema.get("required") or ()
         result: Json = {}
         for key, item in value.items():
@@ -196,6 +202,12 @@ class _Walker:
             raise self._mismatch(value, path, owner, go_type)
         return value
 
+    def _check_base64(self, value: str) -> None:
+        wrong = re.search(r"[^A-Za-z0-9+/=\n\r]", value)
+        if wrong is not None or len(value.rstrip("\n")) % 4:
+            at = wrong.start() if wrong is not None else len(value) - len(value) % 4
+            raise bad_request(f"{self._refusal}: illegal base64 data at input byte {at}")
+
     def _quantity(self, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise bad_request(f"{self._refusal}: {quantities.RULE}")
@@ -204,16 +216,16 @@ class _Walker:
         except ValueError:
             raise bad_request(f"{self._refusal}: {quantities.RULE}") from None
 
-    def _time(self, value: Any) -> str:
+    def _time(self, value: Any, form: str = "2006-01-02T15:04:05Z07:00", written: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
         try:
             moment = datetime.fromisoformat(value)
         except (ValueError, TypeError):
-            wrong = f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
+            wrong = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
             raise bad_request(f"{self._refusal}: {wrong}") from None
         offset = moment.utcoffset()
         if offset:
             moment = moment.replace(tzinfo=None) - offset
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return moment.strftime(written)
 
     def _mismatch(self, value: Any, path: str, owner: str, go_type: str) -> Exception:
         field_path = re.sub(r"\[\d+\]", "", path).lstrip(".")

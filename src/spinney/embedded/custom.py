@@ -10,7 +10,7 @@ import msgspec
 from spinney.api.meta import Json, encode
 from spinney.embedded.cel import Rules, rules_below
 from spinney.embedded.conform import conform_metadata
-from spinney.embedded.errors import FieldError
+from spinney.embedded.errors import FieldError, invalid
 from spinney.embedded.kinds import ALL, Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
 from spinney.embedded.structural import Checker, compiled, has_defaults, prune, set_defaults
@@ -58,20 +58,20 @@ class Custom:
         """Whether the status has an endpoint of its own."""
         return self.versions[version].status
 
-    def conform(self, version: str, document: Json) -> tuple[Json, list[str]]:
+    def conform(self, kind: Kind, document: Json) -> tuple[Json, list[str]]:
         """The object pruned and defaulted, and the fields that were dropped."""
-        served = self.versions[version]
+        served = self.versions[kind.version]
         dropped: list[str] = []
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         if not served.normal.is_valid(body):
             body = prune(body, served.schema, "", dropped)
-        metadata, unknown = conform_metadata(document["metadata"])
+        metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version)
         if served.defaults:
             body = msgspec.json.decode(encode(body))
             set_defaults(body, served.schema)
         dropped += [f"metadata.{path}" for path in unknown]
         head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
-        return head | body, dropped
+        return head | body, sorted(dropped)
 
     def check(self, version: str, new: Json, old: Json | None) -> list[FieldError]:
         """What is wrong with an object."""
@@ -81,6 +81,11 @@ class Custom:
         if not served.normal.is_valid(body) or served.lists:
             before = {key: value for key, value in (old or {}).items() if key not in _TYPE_AND_METADATA}
             checker.check(body, served.schema, "", before or None)
+        if checker.errors and served.rules is not None:
+            detail = (
+                "some validation rules were not checked because the object was invalid; correct the existing errors to "
+            )
+            return [*checker.errors, invalid("<nil>", None, detail + "complete validation")]
         if checker.errors or served.rules is None:
             return checker.errors
         return served.rules.check(new, old)

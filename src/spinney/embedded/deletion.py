@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING
 from spinney.api.meta import Json, encode
 from spinney.embedded import fields
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import Call, media_type, parse
+from spinney.embedded.calls import Call, Unreadable, media_type, parse
 from spinney.embedded.conversion import load
-from spinney.embedded.errors import Refusal, bad_request, conflict, forbidden, not_found
+from spinney.embedded.errors import (
+    FieldError,
+    Refusal,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_options,
+    not_found,
+    unsupported,
+)
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON, answer, matcher
 from spinney.embedded.store import Item
@@ -30,7 +40,10 @@ def options_of(call: Call) -> Json:
     """The DeleteOptions of a request, from its body or its query."""
     options: Json = {}
     if call.request.body:
-        found = parse(call.request.body, media_type(call.request))
+        try:
+            found = parse(call.request.body, media_type(call.request))
+        except Unreadable as error:
+            raise bad_request(str(error)) from None
         if not isinstance(found, dict):
             raise bad_request("couldn't get version/kind; json parse error: the DeleteOptions are no object")
         options = found
@@ -39,24 +52,32 @@ def options_of(call: Call) -> Json:
             options[key] = call.query[key]
     if isinstance(options.get("gracePeriodSeconds"), str):
         options["gracePeriodSeconds"] = int(options["gracePeriodSeconds"])
-    policy = options.get("propagationPolicy")
-    if policy not in (None, "", "Foreground", "Background", "Orphan"):
-        allowed = '"Background", "Foreground", "Orphan"'
-        raise Refusal(
-            422,
-            "Invalid",
-            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}": supported '
-            f"values: {allowed}",
-        )
+    _check_options(options)
     return options
+
+
+def _check_options(options: Json) -> None:
+    found: list[FieldError] = []
+    policy = options.get("propagationPolicy")
+    if policy and options.get("orphanDependents") is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        found.append(invalid("propagationPolicy", policy, detail))
+    elif policy not in (None, "", "Foreground", "Background", "Orphan"):
+        found.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+    dry = options.get("dryRun")
+    dry = [dry] if isinstance(dry, str) else dry
+    if dry and dry != ["All"]:
+        found.append(unsupported("dryRun", dry, ("All",)))
+    if found:
+        raise invalid_options("DeleteOptions", found)
 
 
 async def delete(server: ApiServer, call: Call) -> Response:
     """Delete one object by name."""
+    options = options_of(call)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    options = options_of(call)
     await server.admission.validate_delete(call, Operation.DELETE, load(item))
     dry = call.dry_run or bool(options.get("dryRun"))
     gone, last = delete_item(server, call.kind, item, options, dry_run=dry)

@@ -27,7 +27,12 @@ class Refusal(Exception):
 
     def body(self) -> Json:
         """The Status to answer with."""
-        return status_body(self.code, self.reason, self.message, self.details)
+        body = status_body(self.code, self.reason, self.message, self.details)
+        if not self.reason:
+            del body["reason"]
+        if self.details == {}:
+            body["details"] = {}
+        return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,23 @@ def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refus
     details["causes"] = [error.cause() for error in errors]
     shown_kind = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     return Refusal(422, "Invalid", f'{shown_kind} "{name}" is invalid: {told}', details)
+
+
+def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
+    """422: the options of a request break their rules."""
+    told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
+    details: Json = {"group": "meta.k8s.io", "kind": name, "causes": [error.cause() for error in errors]}
+    return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {told}', details)
+
+
+def plain(message: str) -> Refusal:
+    """500 without a reason: what Kubernetes makes of an error that nobody gave a better form."""
+    return Refusal(500, "", message)
+
+
+def not_served() -> Refusal:
+    """404: there is no such resource."""
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def bad_request(message: str) -> Refusal:

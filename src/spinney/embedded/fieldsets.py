@@ -179,12 +179,13 @@ def paths(fields: FieldSet, prefix: str = "") -> list[str]:
         if key == ".":
             found.append(prefix)
             continue
-        path = prefix + _element(key)
+        path = prefix + told_key(key)
         found += paths(node, path) if node else [path]
     return found
 
 
-def _element(key: str) -> str:
+def told_key(key: str) -> str:
+    """An element of a path, as it is told to people."""
     if key.startswith("f:"):
         return "." + key[2:]
     value = msgspec.json.decode(key[2:])

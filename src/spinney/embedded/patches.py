@@ -25,14 +25,19 @@ def merge(target: Any, patch: Any) -> Any:
     return target
 
 
-def _unprocessable(message: str) -> Refusal:
-    return Refusal(422, "Invalid", message)
+def _unprocessable(why: str) -> Refusal:
+    """Kubernetes does not tell the reason; whoever debugs us finds it as the cause."""
+    refusal = Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
+    refusal.__cause__ = ValueError(why)
+    return refusal
 
 
 def apply_json_patch(document: Json, operations: Any) -> Json:
     """The document with the operations applied in order."""
     if not isinstance(operations, list):
-        raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        )
     if len(operations) > 10000:
         raise Refusal(413, "RequestEntityTooLarge", "The allowed maximum operations in a JSON patch is 10000")
     for operation in operations:

@@ -32,12 +32,22 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
     spec = pod["spec"]
     _priority(server, call, spec)
     _tolerations(spec)
-    if not spec.get("serviceAccountName"):
-        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    _account(server, call, spec)
+    runtime = spec.get("runtimeClassName")
+    if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
+        raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
     status: Json = {"phase": "Pending", "qosClass": quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [dict(GATED)]
     pod["status"] = status
+
+
+def _account(server: ApiServer, call: Call, spec: Json) -> None:
+    name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
+        why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(call.kind, call.name, why)
 
 
 def _priority(server: ApiServer, call: Call, spec: Json) -> None:
@@ -61,8 +71,15 @@ def _priority(server: ApiServer, call: Call, spec: Json) -> None:
             f"computed {value} from the given PriorityClass name"
         )
         raise forbidden(call.kind, call.name, why)
+    wanted = spec.get("preemptionPolicy")
+    if wanted is not None and wanted != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; priority admission "
+            f"controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(call.kind, call.name, why)
     spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
+    spec["preemptionPolicy"] = policy
 
 
 def default_priority(server: ApiServer) -> tuple[str, int, str]:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from spinney.embedded import selectors, table
+from spinney.embedded import gojson, selectors, table
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import present
-from spinney.embedded.errors import Refusal, bad_request, expired, not_found
+from spinney.embedded.errors import (
+    Refusal,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid_options,
+    not_found,
+    plain,
+)
 from spinney.embedded.fields import selectable
 from spinney.embedded.kinds import Kind
 from spinney.embedded.store import Item, TooOld
@@ -31,10 +39,13 @@ TOO_OLD_PAGE = (
 
 def get(server: ApiServer, call: Call) -> Response:
     """One object by name."""
+    text = call.query.get("resourceVersion", "")
+    if text and not text.isdigit():
+        raise plain(f"resourceVersion: {_not_a_version(text)}")
+    check_version(server, text)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    check_version(server, call.query.get("resourceVersion", ""))
     return answer(call, [item], server)
 
 
@@ -78,17 +89,21 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
     allowed = selectable(kind)
     for name, _, _ in tests:
         if name not in allowed:
-            raise bad_request(
-                f'Unable to find "{kind.group + "/" if kind.group else ""}{kind.version}, Resource={kind.plural}" '
-                f'that match label selector "", field selector "{text}": field label not supported: {name}'
-            )
+            if kind.custom is None and len(allowed) <= 2:
+                only = 'only "metadata.name", "metadata.namespace"'
+                raise bad_request(f'"{name}" is not a known field selector: {only}')
+            raise bad_request(f"field label not supported: {name}")
     return tests
 
 
 def list_(server: ApiServer, call: Call) -> Response:
     """All objects that match, or a page of them."""
     page, version = _select(server, call)
-    limit = int(call.query.get("limit") or 0)
+    limit = _limit(call.query.get("limit", ""))
+    if call.query.get("sendInitialEvents"):
+        raise invalid_options(
+            "ListOptions", [forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")]
+        )
     shown, rest = (page[:limit], page[limit:]) if limit else (page, [])
     metadata: dict[str, object] = {"resourceVersion": str(version)}
     if rest:
@@ -103,6 +118,13 @@ def list_(server: ApiServer, call: Call) -> Response:
         return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
     head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
     return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
+
+
+def _limit(text: str) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
@@ -163,12 +185,16 @@ def _check_match(version: str, match: str) -> None:
             422, "Invalid", where + "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         )
     if match not in ("Exact", "NotOlderThan"):
-        supported = 'supported values: "Exact", "NotOlderThan"'
+        supported = 'supported values: "Exact", "NotOlderThan", ""'
         raise Refusal(422, "Invalid", f'{where}Unsupported value: "{match}": {supported}')
     if match == "Exact" and version == "0":
         raise Refusal(
-            422, "Invalid", f'{where}Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+            422, "Invalid", f'{where}Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
         )
+
+
+def _not_a_version(text: str) -> str:
+    return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
 def check_version(server: ApiServer, text: str) -> int:
@@ -176,8 +202,7 @@ def check_version(server: ApiServer, text: str) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise bad_request(f"resourceVersion: {message}")
+        raise bad_request(f"invalid resource version: resourceVersion: {_not_a_version(text)}")
     version = int(text)
     if version > server.store.version:
         message = f"Too large resource version: {version}, current: {server.store.version}"
@@ -196,4 +221,12 @@ def _read_token(token: str) -> tuple[int, str]:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(found["rv"]), str(found["start"])
     except (ValueError, KeyError, TypeError, msgspec.DecodeError):
-        raise bad_request("continue key is not valid: illegal base64 data or unknown version") from None
+        raise bad_request(f"invalid continue token: continue key is not valid: {_why_not(token)}") from None
+
+
+def _why_not(token: str) -> str:
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except ValueError:
+        return "illegal base64 data at input byte 0"
+    return gojson.explain(raw.decode("latin-1").encode())

@@ -75,10 +75,11 @@ def parse_labels(text: str) -> Selector:
         found.append(requirement)
         if position < len(tokens):
             if tokens[position] != ",":
-                raise _unparsable(f"found '{tokens[position]}', expected: ',' or 'end of string'")
+                raise bad_request(f"found '{tokens[position]}', expected: ',' or 'end of string'")
             position += 1
-            if position == len(tokens):
-                raise _unparsable("found '', expected: identifier after ','")
+            following = tokens[position] if position < len(tokens) else ""
+            if following in ("", ","):
+                raise bad_request(f"found '{following}', expected: identifier after ','")
     return tuple(found)
 
 
@@ -88,7 +89,7 @@ def _unparsable(why: str) -> Exception:
 
 def _requirement(tokens: list[str], at: int) -> tuple[Requirement, int]:
     if tokens[at] == "!":
-        key = _key(tokens, at + 1)
+        key = _key(tokens, at + 1, "identifier")
         return Requirement(key, "!"), at + 2
     key = _key(tokens, at)
     at += 1
@@ -107,15 +108,16 @@ def _requirement(tokens: list[str], at: int) -> tuple[Requirement, int]:
         at += 1
     if operator in ("<", ">"):
         if not re.fullmatch(r"-?\d+", value):
-            raise _unparsable(f"for 'Gt', 'Lt' operators, the value must be an integer, found '{value}'")
+            rule = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise _unparsable(f'values[0]: Invalid value: "{value}": {rule}')
         return Requirement(key, "gt" if operator == ">" else "lt", frozenset((value,))), at
     return Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,))), at
 
 
-def _key(tokens: list[str], at: int) -> str:
+def _key(tokens: list[str], at: int, expected: str = "!, identifier, or 'end of string'") -> str:
     key = tokens[at] if at < len(tokens) else ""
     if not key or key in ("=", "==", "!=", ",", "(", ")", "<", ">", "!"):
-        raise _unparsable(f"found '{key}', expected: !, identifier, or 'end of string'")
+        raise _unparsable(f"found '{key}', expected: {expected}")
     if not _KEY.match(key):
         raise _unparsable(f'<nil>: Invalid value: "{key}": {KEY_RULE}')
     return key
@@ -132,7 +134,7 @@ def _value(key: str, value: str) -> str:
 def _set(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
     if at >= len(tokens) or tokens[at] != "(":
         found = tokens[at] if at < len(tokens) else ""
-        raise _unparsable(f"found '{found}', expected: '('")
+        raise _unparsable(f"found '{found}' expected: '('")
     values: set[str] = set()
     at += 1
     while at < len(tokens) and tokens[at] != ")":
@@ -140,7 +142,7 @@ def _set(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
             values.add(_value("", tokens[at]))
         at += 1
     if at >= len(tokens):
-        raise _unparsable("found '', expected: ',', or ')'")
+        raise _unparsable("found '', expected: ',' or ')'")
     return frozenset(values or {""}), at + 1
 
 

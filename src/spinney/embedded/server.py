@@ -10,7 +10,7 @@ from spinney.embedded.admission import MUTATING, VALIDATING, Admission, Resolver
 from spinney.embedded.calls import ANONYMOUS, Call, split_path, verb_of
 from spinney.embedded.conversion import load
 from spinney.embedded.credentials import Tokens, account_user
-from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, too_large
+from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, not_served, too_large
 from spinney.embedded.gc import Collector
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
@@ -102,8 +102,10 @@ class ApiServer:
             return self._other(request)
         group, version, namespace, plural, name, sub = parts
         kind = self.kinds.find(group, version, plural)
-        if kind is None or (sub and sub.partition("/")[0] not in kind.subresources):
-            return NOT_FOUND
+        if kind is None:
+            raise not_served()
+        if sub and sub.partition("/")[0] not in kind.subresources:
+            raise not_found(kind, name) if kind.custom is not None else not_served()
         if len(request.body) > MAX_BODY:
             raise too_large(MAX_BODY)
         query = dict(request.query)
@@ -124,6 +126,10 @@ class ApiServer:
             return await self._subresource(call)
         if verb not in kind.verbs or (kind.namespaced and not call.namespace and verb not in ("list", "watch")):
             raise method_not_allowed(kind)
+        if (verb == "create") is bool(call.name) and verb in ("create", "update", "patch"):
+            raise method_not_allowed(kind)
+        if verb in ("create", "update", "patch"):
+            call.check_options()
         match verb:
             case "get":
                 return reads.get(self, call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney.embedded.errors import bad_request
+from spinney.embedded.errors import plain
 from spinney.embedded.shapes import Shape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -21,7 +21,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
-        raise bad_request(f"Unknown patch type: {directive}")
+        raise plain(f"unknown patch type: {directive} in map: {_go_map(patch)}")
     target = dict(target) if isinstance(target, dict) else {}
     retained = patch.get("$retainKeys")
     if retained is not None:
@@ -47,8 +47,17 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
             field = key.removeprefix(_ORDER)
             if isinstance(target.get(field), list):
-                target[field] = _ordered(target[field], order, shape.child(field).merge_key)
+                target[field] = _ordered(target[field], order, shape.child(field).merge_key, target[field])
     return target
+
+
+def _go_map(value: Any) -> str:
+    """A map as Go prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_go_map(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(_go_map, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _strip(value: Any) -> Any:
@@ -61,13 +70,13 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     key = shape.merge_key
     if not key:
         merged = target + [item for item in patch if item not in target]
-        return _ordered(merged, order, "") if order else merged
-    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
+        return _ordered(merged, order if order is not None else patch, "", target)
+    if any(isinstance(item, dict) and item.get("$patch") == "replace" and len(item) == 1 for item in patch):
         return [_strip(item) for item in patch if item.get("$patch") != "replace"]
     result = list(target)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+            raise plain(f"map: {_go_map(item)} does not contain declared merge key: {key}")
         at = next((i for i, old in enumerate(result) if isinstance(old, dict) and old.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             result = [old for old in result if old.get(key) != item[key]]
@@ -77,29 +86,26 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
             result[at] = _strip(item)
         else:
             result[at] = merge(result[at], item, shape.items)
-    return _ordered(result, order, key) if order else result
+    return _ordered(result, order if order is not None else patch, key, target)
 
 
-def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Items in the order the patch gives; those it does not name keep their place relative to their neighbours."""
-    wanted = [entry.get(key) if key and isinstance(entry, dict) else entry for entry in order]
-    rank = {name: position for position, name in enumerate(wanted)}
+def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) -> list[Any]:
+    """Items in the order the patch gives; those it does not name go where they stood before among the named ones.
+
+    An item that is new has no place yet, and so comes before everything that the patch does not name.
+    """
 
     def name_of(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
+    rank = {name_of(entry): position for position, entry in reversed(list(enumerate(order)))}
+    place = {name_of(item): position for position, item in enumerate(original)}
     named = sorted((item for item in items if name_of(item) in rank), key=lambda item: rank[name_of(item)])
+    others = [item for item in items if name_of(item) not in rank]
     result: list[Any] = []
-    queue = iter(named)
-    pending = next(queue, None)
-    others = [(position, item) for position, item in enumerate(items) if name_of(item) not in rank]
-    positions = {id(item): position for position, item in enumerate(items)}
-    for position, item in others:
-        while pending is not None and positions[id(pending)] < position:
-            result.append(pending)
-            pending = next(queue, None)
+    for item in named:
+        here = place.get(name_of(item), -1)
+        while others and place.get(name_of(others[0]), -1) < here:
+            result.append(others.pop(0))
         result.append(item)
-    while pending is not None:
-        result.append(pending)
-        pending = next(queue, None)
-    return result
+    return result + others

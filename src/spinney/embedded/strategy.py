@@ -26,6 +26,8 @@ class Strategy:
     creates_on_update: bool
     answers_with_deleted: bool
     default: Callable[[Json], None]
+    # On creation only, at every write, and at every update with the old object beside it.
+    check_create: Check
     check: Check
     check_update: CheckUpdate
 
@@ -118,13 +120,14 @@ def strategy(kind: Kind) -> Strategy:
     if found is not None:
         return found
     table = kind.table
-    check, check_update = checks_for(table)
+    check_create, check, check_update = checks_for(table)
     made = Strategy(
         counts_generations=kind.custom is not None or table in _GENERATIONS,
         overwrites=kind.custom is None and table not in _NO_OVERWRITE,
         creates_on_update=table in _CREATES_ON_UPDATE,
         answers_with_deleted=table in _ANSWERS_WITH_DELETED,
         default=defaults.DEFAULTS.get(table, _nothing),
+        check_create=check_create,
         check=check,
         check_update=check_update,
     )

@@ -189,7 +189,7 @@ class Checker:
             if isinstance(value, int | str) and not isinstance(value, bool):
                 return True
             wanted = "integer,string"
-        if not wanted or _fits(value, wanted):
+        elif not wanted or _fits(value, wanted):
             return True
         found = json_type(value)
         detail = f'{name or "<nil>"} in body must be of type {wanted}: "{found}"'
@@ -203,16 +203,18 @@ class Checker:
         for part in schema.get("allOf") or ():
             self.check(value, part, name)
         if schema.get("anyOf") and not any(_holds(value, part) for part in schema["anyOf"]):
-            self.errors.append(invalid(name, _short(value), f"{where} must validate at least one schema (anyOf)"))
+            self.errors.append(invalid("<nil>", "", f"{where} must validate at least one schema (anyOf)"))
             self._closest(value, schema["anyOf"], name)
         if schema.get("oneOf"):
             count = sum(_holds(value, part) for part in schema["oneOf"])
             if count != 1:
                 found = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
                 detail = f"{where} must validate one and only one schema (oneOf). {found}"
-                self.errors.append(invalid(name, _short(value), detail))
+                self.errors.append(invalid("<nil>", "", detail))
+                if count == 0:
+                    self._closest(value, schema["oneOf"], name)
         if schema.get("not") and _holds(value, schema["not"]):
-            self.errors.append(invalid(name, _short(value), f"{where} must not validate the schema (not)"))
+            self.errors.append(invalid("<nil>", "", f"{where} must not validate the schema (not)"))
 
     def _closest(self, value: Any, parts: list[Json], name: str) -> None:
         checker = Checker()
@@ -289,10 +291,12 @@ class Checker:
             self.errors.append(invalid(name, count, detail))
         prefix = f"{name}." if name else ""
         for key in schema.get("required") or ():
-            if key not in value:
+            if value.get(key) is None and not (key in value and _nullable(schema, key)):
                 self.errors.append(required(prefix + key))
         known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, item in value.items():
+            if item is None and key in (schema.get("required") or ()):
+                continue
             if key in known:
                 self.check(item, known[key], prefix + key, before.get(key))
             elif isinstance(extra, dict):
@@ -339,8 +343,8 @@ def json_type(value: Any) -> str:
     return names[type(value)]
 
 
-def _short(value: Any) -> Any:
-    return "" if isinstance(value, dict | list) else value
+def _nullable(schema: Json, key: str) -> bool:
+    return bool(((schema.get("properties") or {}).get(key) or {}).get("nullable"))
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,7 @@ from spinney.embedded import writes
 from spinney.embedded.calls import Call, read_body
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
-from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, required, unsupported
+from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, plain, required, unsupported
 from spinney.embedded.reads import JSON
 from spinney.kube.transport import Response
 
@@ -36,7 +36,7 @@ async def bind(server: ApiServer, call: Call) -> Response:
     if not target.get("name"):
         errors.append(required("target.name"))
     if errors:
-        raise Refusal(500, "InternalError", ", ".join(map(str, errors)))
+        raise plain(", ".join(map(str, errors)))
 
     def change(pod: Json) -> Json:
         return _bound(server, call.name, pod, metadata, target["name"])
@@ -52,7 +52,11 @@ async def bind(server: ApiServer, call: Call) -> Response:
 def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) -> Json:
     metadata, spec = pod["metadata"], pod["spec"]
     if binding.get("uid") and binding["uid"] != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {binding['uid']}, UID in object meta: {metadata['uid']}"
+        key = f"/registry/pods/{metadata['namespace']}/{name}"
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+            f"failed: UID in precondition: {binding['uid']}, UID in object meta: {metadata['uid']}"
+        )
         raise Refusal(
             409, "Conflict", f'Operation cannot be fulfilled on pods "{name}": {why}', {"name": name, "kind": "pods"}
         )
@@ -83,6 +87,8 @@ async def evict(server: ApiServer, call: Call) -> Response:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
+    if (eviction.get("metadata") or {}).get("name") not in (None, "", call.name):
+        raise bad_request("name in URL does not match name in Eviction object")
     options = eviction.get("deleteOptions") or {}
     dry_run = call.dry_run or bool(options.get("dryRun"))
     allow(server, item, dry_run=dry_run)

@@ -10,7 +10,7 @@ from spinney.api.meta import Json, encode
 from spinney.embedded import table
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load, present
-from spinney.embedded.errors import Refusal, bad_request, expired
+from spinney.embedded.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
 from spinney.embedded.reads import matcher
 from spinney.embedded.store import Event, Item, TooOld
 from spinney.kube.transport import Response
@@ -172,9 +172,8 @@ def watch(server: ApiServer, call: Call) -> Response:
     text = query.get("resourceVersion", "")
     streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
     if text and not text.isdigit():
-        raise bad_request(
-            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        )
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise plain(f"resourceVersion: {message}")
     if text in ("", "0") or streaming_list:
         wanted = streaming_list is not False
         stream.start(list(server.store.table(call.kind.table).range(call.namespace)) if wanted else None, [])
@@ -201,12 +200,11 @@ def _wants_initial(value: str | None, query: object) -> bool | None:
     if value in (None, ""):
         return None
     assert isinstance(query, dict)
-    where = 'ListOptions.meta.k8s.io "" is invalid: '
-    if query.get("resourceVersionMatch") != "NotOlderThan":
-        raise Refusal(
-            422,
-            "Invalid",
-            f"{where}resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
-            "NotOlderThan",
-        )
+    match = query.get("resourceVersionMatch", "")
+    if match != "NotOlderThan":
+        field, rule = "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        found = [forbidden_field(field, rule)]
+        if match:
+            found.append(unsupported(field, match, ("NotOlderThan",)))
+        raise invalid_options("ListOptions", found)
     return value in ("true", "1")

@@ -7,6 +7,7 @@ nothing here changes nested data in place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,11 +15,12 @@ import msgspec
 from spinney.api.meta import Json, encode
 from spinney.embedded import fields, ownership, patches, strategic
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import Call, media_type, parse, read_body
+from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse, read_body
 from spinney.embedded.conform import conform
 from spinney.embedded.conversion import kept, load, shown
 from spinney.embedded.deletion import finished, remove
 from spinney.embedded.errors import (
+    FieldError,
     Refusal,
     already_exists,
     bad_request,
@@ -26,13 +28,14 @@ from spinney.embedded.errors import (
     invalid,
     invalid_object,
     not_found,
+    plain,
     unsupported_media_type,
 )
 from spinney.embedded.kinds import Kind
 from spinney.embedded.lifecycle import prepare_create, prepare_update
 from spinney.embedded.ownership import Writer
 from spinney.embedded.reads import answer
-from spinney.embedded.shapes import built_in_shape
+from spinney.embedded.shapes import built_in_shape, kind_names
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
 from spinney.embedded.validation import metadata as metadata_checks
@@ -65,6 +68,8 @@ async def create_from(
     document = checked(call, document)
     metadata = document["metadata"]
     _place(call, metadata)
+    if metadata.get("resourceVersion") not in (None, "", "0"):
+        raise plain("resourceVersion should not be set on objects to be created")
     server.check_namespace(call, metadata.get("name", ""))
     if metadata.get("generateName") and not metadata.get("name"):
         prefix = metadata["generateName"][: 63 - 5]
@@ -98,9 +103,17 @@ async def create_from(
 
 def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
     if call.kind.custom is not None:
-        return call.kind.custom.check(call.kind.version, document, old)
+        found = call.kind.custom.check(call.kind.version, document, old)
+        return [_below_status(error) for error in found] if call.subresource == "status" else found
     rules = strategy(call.kind)
-    return rules.check(document) + (rules.check_update(document, old) if old is not None else [])
+    compared = rules.check_create(document) if old is None else rules.check_update(document, old)
+    return compared + rules.check(document)
+
+
+def _below_status(error: FieldError) -> FieldError:
+    """A status is checked by its own part of the schema, which does not know that it is called status."""
+    name = error.field.removeprefix("status.")
+    return replace(error, message=error.message.replace(f"{error.field} in body", f"{name} in body"))
 
 
 def commit(server: ApiServer, call: Call, document: Json) -> Item:
@@ -119,33 +132,54 @@ def commit(server: ApiServer, call: Call, document: Json) -> Item:
 def checked(call: Call, document: Json) -> Json:
     """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone."""
     kind = call.kind
-    version, name = document.get("apiVersion"), document.get("kind")
-    if kind.custom is not None and not name:
-        raise bad_request(f"Object 'Kind' is missing in '{encode(document).decode()[:400]}'")
-    if name and name != kind.kind:
-        raise bad_request(
-            f'{name} in version "{(version or "").rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
-            f'no kind "{name}" is registered for version "{version}" in scheme'
-        )
-    if version and version != kind.api_version:
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-        )
-    if not isinstance(document.get("metadata", {}), dict | None):
+    _check_type(call, document)
+    if not isinstance(document.get("metadata") or {}, dict):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+            f"{json_name(document['metadata'])} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
         )
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **_no_type(document)}
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
-        document, unknown = kind.custom.conform(kind.version, document)
+        document, unknown = kind.custom.conform(kind, document)
     else:
         document, unknown = conform(document, kind.group, kind.version, kind.kind)
         document["metadata"] = dict(document.get("metadata") or {})
     if unknown:
         _unknown_fields(call, unknown)
     return document
+
+
+def _check_type(call: Call, document: Json) -> None:
+    """Refuse an object of another kind or version, in the words of whoever decodes it."""
+    kind = call.kind
+    version, name = document.get("apiVersion"), document.get("kind")
+    if (not name or name == kind.kind) and (not version or version == kind.api_version):
+        return
+    if kind.custom is not None:
+        metadata = document.get("metadata") or {}
+        if name == kind.kind:
+            raise bad_request(
+                f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+            )
+        error = invalid("kind", name, f"must be {kind.kind}")
+        shown_kind = replace(kind, kind=name or kind.kind)
+        raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])
+    version = version or kind.api_version
+    where = f'{name or kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
+    if kind_names().get((*_split(version), name or kind.kind)):
+        group = "core" if not kind.group else kind.group.partition(".")[0]
+        short = version.rpartition("/")[2]
+        raise bad_request(f"{where}converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion")
+    raise bad_request(
+        f'{where}no kind "{name or kind.kind}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"'
+    )
+
+
+def _split(version: str) -> tuple[str, str]:
+    group, _, short = version.rpartition("/")
+    return group, short
 
 
 def _no_type(document: Json) -> Json:
@@ -180,15 +214,16 @@ async def update(server: ApiServer, call: Call) -> Response:
     if name and name != call.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if not name:
-        raise bad_request("the name of the object ( based on URL) was undeterminable: name must be provided")
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        )
     _place(call, metadata)
     rules = strategy(call.kind)
     if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
         return answer(call, [await create_from(server, call, document)], server, 201)
     if not metadata.get("resourceVersion") and not rules.overwrites:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        error = type(error)(error.reason, error.field, error.message.replace("value: 0:", "value: 0x0:"))
-        raise invalid_object(call.kind, call.name, [error])
+        raise invalid_object(replace(call.kind, kind=call.kind.plural), call.name, [error])
     item = await modify(server, call, lambda old: document)
     return answer(call, [item], server)
 
@@ -214,28 +249,28 @@ def patcher(call: Call, kind: str) -> Change:
         changes = _patch_body(body)
         _must_be_object(changes)
         return lambda old: patches.merge(old, changes)
-    if kind == STRATEGIC_PATCH:
-        if call.kind.custom is not None:
-            raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml"))
-        changes = _patch_body(body)
+    if kind == STRATEGIC_PATCH and call.kind.custom is None:
+        changes = _patch_body(body, "")
         _must_be_object(changes)
         shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
         return lambda old: strategic.merge(old, changes, shape)
-    raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, "application/apply-patch+yaml"))
+    if kind == STRATEGIC_PATCH:
+        raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH[0]))
+    raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
-def _patch_body(body: bytes) -> Any:
+def _patch_body(body: bytes, prefix: str = "error decoding patch: ") -> Any:
     try:
         return parse(body, "application/json")
-    except Refusal as refusal:
-        message = refusal.message.removeprefix("couldn't get version/kind; json parse error: ")
-        raise bad_request(f"error decoding patch: {message}") from None
+    except Unreadable as error:
+        raise bad_request(prefix + str(error).removeprefix("couldn't get version/kind; json parse error: ")) from None
 
 
 def _must_be_object(changes: Any) -> None:
     if not isinstance(changes, dict):
         raise bad_request(
-            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+            f"error decoding patch: json: cannot unmarshal {json_name(changes)} into Go value of type "
+            "map[string]interface {}"
         )
 
 
@@ -257,8 +292,8 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     proposed = change(old)
     if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
         raise bad_request("the patched object has no metadata")
-    new = checked(call, proposed)
-    _preconditions(kind, old, new)
+    new = _patched(call, proposed) if call.verb == "patch" else checked(call, proposed)
+    _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     new = settle(server, call, new, old)
     if record is not None:
@@ -278,6 +313,20 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         raise invalid_object(kind, call.name, errors)
     await server.admission.validate(call, Operation.UPDATE, new, old)
     return _finish(server, call, item, new, given_version)
+
+
+def _patched(call: Call, proposed: Json) -> Json:
+    """The result of a patch as an object of the kind; where it is none, the patch is to blame."""
+    try:
+        return checked(call, proposed)
+    except Refusal as refusal:
+        kind = call.kind
+        prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        if refusal.code != 400 or not refusal.message.startswith(prefix):
+            raise
+        shown_object = encode(proposed).decode()
+        error = invalid("patch", shown_object, refusal.message.removeprefix(prefix))
+        raise Refusal(422, "Invalid", f' "" is invalid: {error}', {"causes": [error.cause()]}) from None
 
 
 def _finish(server: ApiServer, call: Call, item: Item, new: Json, given_version: str | None) -> Item | None:
@@ -323,18 +372,18 @@ def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
     return any(new.get(key) != old.get(key) for key in {**new, **old} if key not in ("metadata", "status"))
 
 
-def _preconditions(kind: Kind, old: Json, new: Json) -> None:
+def _preconditions(call: Call, old: Json, new: Json) -> None:
+    kind = call.kind
     metadata, before = new["metadata"], old["metadata"]
     name = before["name"]
     version = metadata.get("resourceVersion")
     if version and version != before["resourceVersion"]:
         if not str(version).isdigit():
-            error = invalid(
-                "metadata.resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax'
-            )
-            raise invalid_object(kind, name, [error])
+            raise plain(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         raise conflict(kind, name)
     uid = metadata.get("uid")
+    if uid and uid != before["uid"] and call.verb == "patch":
+        raise invalid_object(kind, name, [invalid("metadata.uid", uid, "field is immutable")])
     if uid and uid != before["uid"]:
         raise conflict(
             kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"

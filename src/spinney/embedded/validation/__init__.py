@@ -19,8 +19,12 @@ def _fine_update(new: Json, old: Json) -> list[FieldError]:
     return []
 
 
-def checks_for(table: str) -> tuple[Check, CheckUpdate]:
-    """The checks on creation (and on the whole object at any write), and those that compare with the old object."""
+def checks_for(table: str) -> tuple[Check, Check, CheckUpdate]:
+    """The checks on creation, those on the whole object at any write, and those that compare with the old object."""
     from spinney.embedded.validation import table as rows  # noqa: PLC0415  # the modules import the types above
 
-    return rows.CHECKS.get(table, _fine), rows.UPDATE_CHECKS.get(table, _fine_update)
+    return (
+        rows.CREATE_CHECKS.get(table, _fine),
+        rows.CHECKS.get(table, _fine),
+        rows.UPDATE_CHECKS.get(table, _fine_update),
+    )

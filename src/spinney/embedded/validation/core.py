@@ -112,7 +112,7 @@ def check_node(document: Json) -> list[FieldError]:
         if not effect:
             found.append(required(f"{where}.effect"))
         elif effect not in ("NoExecute", "NoSchedule", "PreferNoSchedule"):
-            found.append(unsupported(f"{where}.effect", effect, ("NoExecute", "NoSchedule", "PreferNoSchedule")))
+            found.append(unsupported(f"{where}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
         mark = (taint.get("key", ""), effect)
         if mark in seen:
             found.append(duplicate(where, taint))
@@ -146,6 +146,9 @@ def check_service(document: Json) -> list[FieldError]:
             seen.add(name)
         if not 1 <= port.get("port", 0) <= 65535:
             found.append(invalid(f"{where}.port", port.get("port", 0), _PORTS))
+        target = port.get("targetPort", 1)
+        if isinstance(target, int) and not 1 <= target <= 65535:
+            found.append(invalid(f"{where}.targetPort", target, _PORTS))
         protocol = port.get("protocol", "TCP")
         if protocol not in ("SCTP", "TCP", "UDP"):
             found.append(unsupported(f"{where}.protocol", protocol, ("SCTP", "TCP", "UDP")))
@@ -267,10 +270,12 @@ def check_workload(document: Json) -> list[FieldError]:
 def _policy(policy: Json, path: str) -> list[FieldError]:
     given = [key for key in ("basic", "gang") if policy.get(key) is not None]
     if not given:
-        return [required(path, "must specify one of: `basic`, `gang`")]
+        return [required(path, "exactly one of `basic`, `gang` is required")]
     if len(given) > 1:
         return [
-            invalid(path, "{basic, gang}", "exactly one of `basic`, `gang` is required, but multiple fields are set")
+            invalid(
+                path, "{`basic`, `gang`}", "exactly one of `basic`, `gang` is required, but multiple fields are set"
+            )
         ]
     least = (policy.get("gang") or {}).get("minCount", 1)
     if least <= 0:
@@ -283,10 +288,30 @@ def check_workload_update(new: Json, old: Json) -> list[FieldError]:
     mine, was = new.get("spec") or {}, old.get("spec") or {}
     found: list[FieldError] = []
     if was.get("controllerRef") is not None and mine.get("controllerRef") != was.get("controllerRef"):
-        found.append(invalid("controllerRef", mine.get("controllerRef"), "field is immutable"))
+        reference = mine.get("controllerRef") or {}
+        shown = {key: reference.get(key[0].lower() + key[1:], "") for key in ("Kind", "Name")}
+        shown = {"APIGroup": reference.get("apiGroup", ""), **shown}
+        found.append(invalid("controllerRef", shown, "field is immutable"))
     if mine.get("podGroups") != was.get("podGroups"):
-        found.append(invalid("podGroups", mine.get("podGroups"), "field is immutable"))
+        groups = [_internal_group(group) for group in mine.get("podGroups") or ()]
+        found.append(invalid("podGroups", groups, "field is immutable"))
     return found
+
+
+def _internal_group(group: Json) -> Json:
+    """A pod group as Kubernetes' internal type prints it."""
+    policy = group.get("policy") or {}
+    gang = {"MinCount": policy["gang"].get("minCount", 0)} if policy.get("gang") is not None else None
+    return {"Name": group.get("name", ""), "Policy": {"Basic": policy.get("basic"), "Gang": gang}}
+
+
+def check_event(document: Json) -> list[FieldError]:
+    """An Event."""
+    about = document.get("involvedObject") or {}
+    namespace = about.get("namespace", "")
+    if namespace and namespace != document["metadata"].get("namespace"):
+        return [invalid("involvedObject.namespace", namespace, "does not match event.namespace")]
+    return []
 
 
 def check_role(document: Json) -> list[FieldError]:
@@ -297,6 +322,9 @@ def check_role(document: Json) -> list[FieldError]:
         if not rule.get("verbs"):
             found.append(required(f"{where}.verbs", "verbs must contain at least one value"))
         if rule.get("nonResourceURLs"):
+            if document.get("kind") == "Role":
+                detail = "namespaced rules cannot apply to non-resource URLs"
+                found.append(invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail))
             continue
         if not rule.get("apiGroups"):
             found.append(required(f"{where}.apiGroups", "resource rules must supply at least one api group"))
@@ -312,7 +340,7 @@ def check_role_binding(document: Json) -> list[FieldError]:
     group = "rbac.authorization.k8s.io"
     if reference.get("apiGroup") != group:
         found.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
-    allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("ClusterRole", "Role")
+    allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("Role", "ClusterRole")
     if reference.get("kind") not in allowed:
         found.append(unsupported("roleRef.kind", reference.get("kind", ""), allowed))
     if not reference.get("name"):
@@ -332,7 +360,9 @@ def check_role_binding_update(new: Json, old: Json) -> list[FieldError]:
     """A binding keeps its role."""
     if new.get("roleRef") == old.get("roleRef"):
         return []
-    return [invalid("roleRef", new.get("roleRef"), "cannot change roleRef")]
+    role = new.get("roleRef") or {}
+    shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
+    return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
 def check_lease(document: Json) -> list[FieldError]:

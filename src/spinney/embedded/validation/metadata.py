@@ -37,12 +37,12 @@ def check(kind: Kind, metadata: Json) -> list[FieldError]:
         found += names.check_annotations(metadata["annotations"], "metadata.annotations")
     if metadata.get("ownerReferences"):
         found += _owners(metadata["ownerReferences"])
-    for finalizer in metadata.get("finalizers") or ():
+    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and kind.custom is None:
             found.append(
                 invalid(
-                    "metadata.finalizers",
+                    f"metadata.finalizers[{at}]",
                     finalizer,
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
@@ -51,25 +51,22 @@ def check(kind: Kind, metadata: Json) -> list[FieldError]:
 
 
 def _owners(owners: list[Json]) -> list[FieldError]:
+    path = "metadata.ownerReferences"
     found: list[FieldError] = []
-    controllers: list[str] = []
-    for at, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{at}]"
+    controller = ""
+    for owner in owners:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
-                detail = "must not be empty"
-                found.append(invalid(f"{path}.{key}", "", detail))
-        if owner.get("controller"):
-            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
-    if len(controllers) > 1:
-        shown = ", ".join(controllers)
-        found.append(
-            invalid(
-                "metadata.ownerReferences",
-                owners,
-                f'Only one reference can have Controller set to true. Found "true" in references for {shown}',
-            )
-        )
+                found.append(invalid(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
+        if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
+            found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        if not owner.get("controller"):
+            continue
+        name = f"{owner.get('kind')}/{owner.get('name')}"
+        if controller:
+            rule = "Only one reference can have Controller set to true."
+            found.append(invalid(path, owners, f'{rule} Found "true" in references for {controller} and {name}'))
+        controller = controller or name
     return found
 
 

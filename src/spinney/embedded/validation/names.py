@@ -49,21 +49,23 @@ ANNOTATIONS_LIMIT = 256 * 1024
 @lru_cache(maxsize=8192)
 def subdomain_problems(name: str) -> tuple[str, ...]:
     """Why a name is no DNS subdomain."""
-    found = ["must be no more than 253 bytes"] if len(name) > 253 else []
+    found = ["must be no more than 253 characters"] if len(name) > 253 else []
     return tuple(found if DNS_SUBDOMAIN.match(name) else [*found, SUBDOMAIN_RULE])
 
 
 @lru_cache(maxsize=8192)
 def label_problems(name: str) -> tuple[str, ...]:
     """Why a name is no DNS label."""
-    found = ["must be no more than 63 bytes"] if len(name) > 63 else []
-    return tuple(found if DNS_LABEL.match(name) else [*found, LABEL_RULE])
+    found = ["must be no more than 63 characters"] if len(name) > 63 else []
+    if DNS_LABEL.match(name):
+        return tuple(found)
+    return (*found, "must not contain dots" if DNS_SUBDOMAIN.match(name) else LABEL_RULE)
 
 
 @lru_cache(maxsize=8192)
 def dns_1035_problems(name: str) -> tuple[str, ...]:
     """Why a name is no service name."""
-    found = ["must be no more than 63 bytes"] if len(name) > 63 else []
+    found = ["must be no more than 63 characters"] if len(name) > 63 else []
     return tuple(found if DNS_1035.match(name) else [*found, DNS_1035_RULE])
 
 

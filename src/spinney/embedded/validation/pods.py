@@ -27,6 +27,13 @@ _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pods"))
 _RANGE = "must be between 1 and 65535, inclusive"
 
 
+def check_create(pod: Json) -> list[FieldError]:
+    """What a new pod may not bring along."""
+    if (pod.get("spec") or {}).get("ephemeralContainers"):
+        return [forbidden_field("spec.ephemeralContainers", "cannot be set on create")]
+    return []
+
+
 def check(pod: Json) -> list[FieldError]:
     """A pod as it is about to be kept."""
     return check_spec(pod.get("spec") or {}, "spec")
@@ -54,13 +61,23 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
         found += _container(container, f"{path}.containers[{at}]", volumes, seen)
     for at, container in enumerate(spec.get("initContainers") or ()):
         found += _container(container, f"{path}.initContainers[{at}]", volumes, seen)
+        if container.get("restartPolicy") is None:
+            detail = "may not be set for init containers without restartPolicy=Always"
+            for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+                if container.get(key) is not None:
+                    found.append(forbidden_field(f"{path}.initContainers[{at}].{key}", detail))
         if container.get("restartPolicy") not in (None, "Always"):
             found.append(
                 unsupported(f"{path}.initContainers[{at}].restartPolicy", container["restartPolicy"], ("Always",))
             )
+    found += _claims(spec, path)
     found += _enumerated(spec, path)
     if spec.get("schedulingGates"):
         found += _gates(spec, path)
+    if spec.get("hostNetwork"):
+        found += _host_ports(spec, path)
+    if spec.get("workloadRef") is not None:
+        found += _workload(spec["workloadRef"], f"{path}.workloadRef")
     for key, rule in (("nodeName", names.subdomain_problems), ("serviceAccountName", names.subdomain_problems)):
         if spec.get(key):
             found += [invalid(f"{path}.{key}", spec[key], problem) for problem in rule(spec[key])]
@@ -81,6 +98,37 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     return found
 
 
+def _claims(spec: Json, path: str) -> list[FieldError]:
+    """Resource claims of the pod, and the containers' references to them."""
+    found: list[FieldError] = []
+    known: set[str] = set()
+    for at, claim in enumerate(spec.get("resourceClaims") or ()):
+        where = f"{path}.resourceClaims[{at}]"
+        name = claim.get("name", "")
+        found += names.check_label_name(name, f"{where}.name")
+        if name in known:
+            found.append(duplicate(f"{where}.name", name))
+        known.add(name)
+        sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")]
+        shown = {"Name": name, "ResourceClaimName": sources[0], "ResourceClaimTemplateName": sources[1]}
+        which = "`resourceClaimName`, `resourceClaimTemplateName`"
+        if not any(sources):
+            found.append(invalid(where, shown, f"must specify one of: {which}"))
+        elif all(sources):
+            found.append(invalid(where, shown, f"at most one of {which} may be specified"))
+    for key in ("containers", "initContainers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            for number, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
+                if claim.get("name") in known:
+                    continue
+                where = f"{path}.{key}[{at}].resources.claims[{number}]"
+                detail = "must be one of the names in pod.spec.resourceClaims"
+                error = not_found_field(where, claim.get("name"))
+                suffix = "" if known else " which is empty"
+                found.append(FieldError(error.reason, error.field, f"{error.message}: {detail}{suffix}"))
+    return found
+
+
 def _enumerated(spec: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     policy = spec.get("restartPolicy", "Always")
@@ -93,6 +141,27 @@ def _enumerated(spec: Json, path: str) -> list[FieldError]:
     grace = spec.get("terminationGracePeriodSeconds", 30)
     if grace < 0:
         found.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+    return found
+
+
+def _host_ports(spec: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for at, container in enumerate(spec.get("containers") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort") != port.get("containerPort"):
+                where = f"{path}.containers[{at}].ports[{number}].hostPort"
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                found.append(invalid(where, port.get("hostPort"), detail))
+    return found
+
+
+def _workload(reference: Json, path: str) -> list[FieldError]:
+    name, group = reference.get("name", ""), reference.get("podGroup", "")
+    found = [invalid(f"{path}.name", name, problem) for problem in names.subdomain_problems(name)]
+    found += [invalid(f"{path}.podGroup", group, problem) for problem in names.label_problems(group)]
+    replica = reference.get("podGroupReplicaKey")
+    if replica:
+        found += [invalid(f"{path}.podGroupReplicaKey", replica, problem) for problem in names.label_problems(replica)]
     return found
 
 
@@ -135,7 +204,7 @@ def _container(container: Json, path: str, volumes: dict[str, Json], seen: set[s
     if container.get("volumeMounts"):
         found += _mounts(container["volumeMounts"], f"{path}.volumeMounts", volumes)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
+        if container.get(probe) is not None:
             found += _probe(container[probe], f"{path}.{probe}", probe)
     return found
 
@@ -311,7 +380,9 @@ def _tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
         if operator not in ("Equal", "Exists"):
             found.append(unsupported(f"{where}.operator", operator, ("Equal", "Exists")))
         if operator == "Exists" and toleration.get("value"):
-            found.append(invalid(f"{where}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
+            found.append(
+                invalid(f"{where}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
+            )
         effect = toleration.get("effect", "")
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             found.append(

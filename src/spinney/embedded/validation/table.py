@@ -29,10 +29,13 @@ CHECKS: dict[str, Check] = {
     "rbac.authorization.k8s.io/clusterrolebindings": core.check_role_binding,
     "coordination.k8s.io/leases": core.check_lease,
     "storage.k8s.io/storageclasses": core.check_storage_class,
+    "/events": core.check_event,
     "apiextensions.k8s.io/customresourcedefinitions": definitions.check,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": webhooks.check,
     "admissionregistration.k8s.io/validatingwebhookconfigurations": webhooks.check,
 }
+
+CREATE_CHECKS: dict[str, Check] = {"/pods": pods.check_create}
 
 UPDATE_CHECKS: dict[str, CheckUpdate] = {
     "/pods": pods.check_update,

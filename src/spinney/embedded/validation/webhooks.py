@@ -39,12 +39,6 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
         found.append(
             unsupported(field, given, allowed) if given else required(field, "must specify one of None, NoneOnDryRun")
         )
-    if not hook.get("admissionReviewVersions"):
-        detail = "must specify one of v1, v1beta1"
-        found.append(required(f"{where}.admissionReviewVersions", detail))
-    elif not set(hook["admissionReviewVersions"]) & {"v1", "v1beta1"}:
-        detail = "must include at least one of v1, v1beta1"
-        found.append(invalid(f"{where}.admissionReviewVersions", hook["admissionReviewVersions"], detail))
     timeout = hook.get("timeoutSeconds", 10)
     if not 1 <= timeout <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
@@ -55,6 +49,16 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     if bool(config.get("url")) == bool(config.get("service")):
         detail = "exactly one of url or service is required"
         found.append(required(f"{where}.clientConfig", detail))
+    elif config.get("url") and not config["url"].startswith("https://"):
+        scheme = config["url"].partition(":")[0]
+        detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
+        found.append(invalid(f"{where}.clientConfig.url", scheme, detail))
+    if not hook.get("admissionReviewVersions"):
+        detail = "must specify one of v1, v1beta1"
+        found.append(required(f"{where}.admissionReviewVersions", detail))
+    elif not set(hook["admissionReviewVersions"]) & {"v1", "v1beta1"}:
+        detail = "must include at least one of v1, v1beta1"
+        found.append(invalid(f"{where}.admissionReviewVersions", hook["admissionReviewVersions"], detail))
     for at, condition in enumerate(hook.get("matchConditions") or ()):
         field = f"{where}.matchConditions[{at}]"
         if not condition.get("name"):

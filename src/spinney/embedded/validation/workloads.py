@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.api.meta import Json
 from spinney.embedded import selectors
@@ -30,8 +31,9 @@ def _selector_and_template(spec: Json, restart: tuple[str, ...] = ("Always",)) -
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if selector and not selectors.matches(selectors.from_object(selector), labels):
-        found.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+    if not selector or not selectors.matches(selectors.from_object(selector), labels):
+        detail = "`selector` does not match template `labels`"
+        found.append(invalid("spec.template.metadata.labels", labels or None, detail))
     found += pods.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
     if policy not in restart and policy in ("Always", "OnFailure", "Never"):
@@ -157,6 +159,9 @@ def check_cron_job(document: Json) -> list[FieldError]:
         count = len(schedule.split())
         detail = f"expected exactly 5 fields, found {count}: {list_of(schedule.split())}"
         found.append(invalid("spec.schedule", schedule, detail))
+    zone = spec.get("timeZone")
+    if zone is not None and not _known_zone(zone):
+        found.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
     policy = spec.get("concurrencyPolicy", "Allow")
     if policy not in ("Allow", "Forbid", "Replace"):
         found.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
@@ -164,6 +169,14 @@ def check_cron_job(document: Json) -> list[FieldError]:
     if len(document["metadata"].get("name", "")) > 52:
         found.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
     return found
+
+
+def _known_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def list_of(words: list[str]) -> str:
@@ -177,7 +190,13 @@ def check_budget(document: Json) -> list[FieldError]:
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     found: list[FieldError] = []
     if least is not None and most is not None:
-        found.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        shown_spec = {
+            "MinAvailable": least,
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": most,
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        found.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
             found.append(invalid(f"spec.{key}", value, _NOT_NEGATIVE))
@@ -188,6 +207,8 @@ def check_budget(document: Json) -> list[FieldError]:
                     f"spec.{key}", value, detail + " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
                 )
             )
+        elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
+            found.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
     return found + check_selector(spec.get("selector"), "spec.selector")
 
 
@@ -200,7 +221,7 @@ def check_autoscaler(document: Json) -> list[FieldError]:
         found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
     if most < 1:
         found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
-    elif most < least:
+    if most < least:
         found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     for key in ("kind", "name"):
@@ -210,4 +231,7 @@ def check_autoscaler(document: Json) -> list[FieldError]:
             found += [
                 invalid(f"spec.scaleTargetRef.{key}", target[key], why) for why in names.path_problems(target[key])
             ]
+    if not (target.get("apiVersion") or ""):
+        detail = "apiVersion must specify API group"
+        found.append(invalid("spec.scaleTargetRef.apiVersion", "", detail))
     return found
