@@ -1,0 +1,94 @@
+"""`spinney explain`: why something waits, in sentences, with numbers and the smallest fix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.cli.picture import source_options, take_picture
+from spinney.cli.queues import reports_of
+from spinney.scheduler import intake
+from spinney.scheduler.explanation import explain_job
+from spinney.scheduler.queuereport import QueueReport
+from spinney.scheduler.service.frozen import Picture
+from spinney.scheduler.texts import number
+
+_KINDS = ("pod", "gang", "set", "queue")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  spinney explain inference            # a pod, a gang, a PodCliqueSet or a queue of that name
+  spinney explain pod/train-0 -n team-a
+  spinney explain queue/team-a -o json
+  spinney explain gang/inference-0 --snapshot now.zip
+"""
+)
+@click.argument("what", metavar="[KIND/]NAME")
+@click.option("--namespace", "-n", default="default", show_default=True)
+@source_options
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def explain(
+    *, what: str, namespace: str, kubeconfig: str, context: str, snapshot: Path | None, node_pool: str, output: str
+) -> None:
+    """Why a pod, a gang, a set or a queue waits: what blocks it, by how much, and the smallest change that helps."""
+    kind, _, name = what.rpartition("/")
+    if kind and kind not in _KINDS:
+        raise click.BadParameter(f"{kind!r} is none of {', '.join(_KINDS)}", param_hint="[KIND/]NAME")
+    picture = take_picture(kubeconfig, context, snapshot, node_pool)
+    found: list[dict[str, Any]] = []
+    text: list[str] = []
+    for job in _jobs(picture, kind, name, namespace):
+        explanation = explain_job(picture.state, picture.plan, job)
+        found.append(explanation.data())
+        text += explanation.sentences()
+    for report in reports_of(picture) if kind in ("", "queue") else ():
+        if report.name == name:
+            found.append({"queue": name, "sentences": _queue_sentences(report, picture)})
+            text += _queue_sentences(report, picture)
+    if not found:
+        raise click.ClickException(f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}")
+    click.echo(json.dumps(found, indent=2) if output == "json" else "\n".join(text))
+
+
+def _jobs(picture: Picture, kind: str, name: str, namespace: str) -> list[str]:
+    """The scheduler's gangs behind a name."""
+    keys: dict[str, None] = {}
+    own = intake.job_key(namespace, name)
+    if kind in ("", "gang") and own in picture.state.jobs:
+        keys[own] = None
+    for pod in picture.caches.of(Pod):
+        if pod.namespace != namespace:
+            continue
+        names = {
+            "pod": pod.name,
+            "gang": pod.metadata.labels.get(labels.PODGANG, ""),
+            "set": pod.metadata.labels.get(labels.PART_OF, ""),
+        }
+        if name in ([names[kind]] if kind in names else names.values() if not kind else ()):
+            group = pod.metadata.annotations.get(labels.POD_GROUP, "")
+            key = intake.job_key(namespace, group)
+            if key in picture.state.jobs:
+                keys[key] = None
+    return list(keys)
+
+
+def _queue_sentences(report: QueueReport, picture: Picture) -> list[str]:
+    quota, limit = report.quota[2], report.limit[2]
+    lines = [
+        f"queue {report.name} holds {number(report.allocated[2])} GPUs; its fair share is "
+        f"{number(report.fair_share[2])}, its quota {number(quota) if quota >= 0 else 'unlimited'}, "
+        f"its limit {number(limit) if limit >= 0 else 'unlimited'}.",
+        f"{number(report.pending[2])} GPUs wait in it; {number(report.borrowed[2])} of those it holds are borrowed "
+        "and may be reclaimed.",
+    ]
+    waiting = [job for job in picture.state.jobs.values() if job.spec.queue == report.name and job.pending]
+    for job in waiting:
+        lines += [f"  {line}" for line in explain_job(picture.state, picture.plan, job.key).sentences()]
+    return lines

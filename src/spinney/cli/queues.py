@@ -1,0 +1,87 @@
+"""`spinney queues`: who may use how much, who does, and who waits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinney.cli.picture import source_options, take_picture
+from spinney.scheduler.queuereport import QueueReport, queue_reports
+from spinney.scheduler.service.frozen import Picture
+from spinney.scheduler.texts import number
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  spinney queues
+  spinney queues -o json
+  spinney queues --snapshot now.zip
+"""
+)
+@source_options
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def queues(kubeconfig: str, context: str, snapshot: Path | None, node_pool: str, output: str) -> None:
+    """The tree of queues: quota, fair share, allocated, borrowed and pending GPUs, CPU and memory."""
+    picture = take_picture(kubeconfig, context, snapshot, node_pool)
+    reports = reports_of(picture)
+    if output == "json":
+        click.echo(json.dumps([_data(report) for report in reports], indent=2))
+        return
+    _print(reports)
+
+
+def reports_of(picture: Picture) -> list[QueueReport]:
+    """Every queue, parents before children."""
+    return queue_reports(picture.state, picture.plan)
+
+
+def _data(report: QueueReport) -> dict[str, Any]:
+    names = ("cpuMillicores", "memoryBytes", "gpus")
+    fields = ("quota", "limit", "fair_share", "allocated", "borrowed", "pending")
+    amounts = {
+        field.replace("fair_share", "fairShare"): dict(zip(names, getattr(report, field), strict=True))
+        for field in fields
+    }
+    return {"name": report.name, "parent": report.parent, "priority": report.priority, **amounts}
+
+
+def _print(reports: list[QueueReport]) -> None:
+    from rich.console import Console  # noqa: PLC0415  # slow to import, and only needed here
+    from rich.table import Table  # noqa: PLC0415  # as above
+
+    table = Table(box=None, pad_edge=False)
+    for column in (
+        "QUEUE",
+        "PRIORITY",
+        "GPUS",
+        "OF QUOTA",
+        "LIMIT",
+        "FAIR SHARE",
+        "BORROWED",
+        "PENDING",
+        "CPU",
+        "MEMORY",
+    ):
+        table.add_column(column, justify="left" if column == "QUEUE" else "right", no_wrap=True)
+    for report in reports:
+        table.add_row(
+            "  " * report.depth + report.name,
+            str(report.priority),
+            number(report.allocated[2]),
+            _bound(report.quota[2]),
+            _bound(report.limit[2]),
+            number(report.fair_share[2]),
+            number(report.borrowed[2]),
+            number(report.pending[2]),
+            f"{number(report.allocated[0] / 1000)} / {_bound(report.quota[0], 1000)}",
+            f"{number(report.allocated[1] / 1e9)} / {_bound(report.quota[1], 1e9)} GB",
+        )
+    Console(width=max(120, Console().width)).print(table)
+
+
+def _bound(amount: float, size: float = 1.0) -> str:
+    return "unlimited" if amount < 0 else number(amount / size)

@@ -1,0 +1,77 @@
+"""`spinney snapshot`: keep a moment of a cluster in a file, and plan on it again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from spinney.cli.picture import fetch_snapshot, load_snapshot, picture_of
+from spinney.scheduler.snapshot import write
+
+
+@click.group()
+def snapshot() -> None:
+    """Keep a moment of a cluster in a file, and plan on it again.
+
+    The file has the format of KAI's /get-snapshot: either scheduler can read what the other wrote.
+    """
+
+
+@snapshot.command(
+    epilog="""\b
+Examples:
+  spinney snapshot save now.zip
+  spinney snapshot save now.zip --context production
+"""
+)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
+@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
+def save(file: Path, kubeconfig: str, context: str) -> None:
+    """Write everything the scheduler looks at to FILE."""
+    found = fetch_snapshot(kubeconfig, context)
+    file.write_bytes(write(found))
+    counts = {resource.plural: len(items) for resource, items in found.objects.items() if items}
+    click.echo(f"{file}: " + ", ".join(f"{count} {plural}" for plural, count in counts.items()))
+
+
+@snapshot.command(
+    epilog="""\b
+Examples:
+  spinney snapshot run now.zip
+  spinney snapshot run now.zip -o json | jq .decisions
+"""
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--node-pool", default="", help="The shard to plan for; the default shard has no name.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def run(file: Path, node_pool: str, output: str) -> None:
+    """Plan one cycle on FILE and print what would be done. Nothing is written anywhere."""
+    found = load_snapshot(file)
+    started = time.perf_counter()
+    picture = picture_of(found, node_pool)
+    taken = (time.perf_counter() - started) * 1000
+    tasks = picture.state.tasks
+    decisions = [
+        {
+            "action": decision.action,
+            "kind": decision.kind,
+            "pod": f"{tasks[decision.task].spec.namespace}/{tasks[decision.task].spec.name}",
+            "node": decision.node,
+            **({"for": decision.beneficiary} if decision.beneficiary else {}),
+        }
+        for decision in picture.plan.decisions
+    ]
+    if output == "json":
+        click.echo(json.dumps({"total_duration_ms": round(taken), "decisions": decisions}, indent=2))
+        return
+    for each in decisions:
+        reason = f" for {each['for']}" if "for" in each else ""
+        click.echo(f"{each['action']}: {each['kind']} {each['pod']} on {each['node']}{reason}")
+    counted = Counter(each["kind"] for each in decisions)
+    summary = ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())) or "nothing to do"
+    click.echo(f"{summary} ({taken:.0f} ms, loading included)")

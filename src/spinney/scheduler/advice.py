@@ -1,0 +1,67 @@
+"""The smallest change that would let a waiting gang run, said from the data of its reasons."""
+
+from __future__ import annotations
+
+from spinney.scheduler.reasons import (
+    HeldBack,
+    NoDomain,
+    NoQueue,
+    NoRoom,
+    NotFound,
+    NotReady,
+    OverLimit,
+    OverQuota,
+    Problem,
+    UnknownTopology,
+)
+from spinney.scheduler.tasks import Triple
+from spinney.scheduler.texts import UNITS, number
+
+
+def advice(problem: Problem) -> str:
+    """What to do about a problem; empty where there is nothing to say."""
+    match problem:
+        case OverLimit():
+            return f"raise the limit of queue {problem.queue} by {_amount(problem.resource, problem.short)}"
+        case OverQuota():
+            return (
+                f"raise the quota of queue {problem.queue} by {_amount(problem.resource, problem.short)}, "
+                "or make the workload preemptible"
+            )
+        case NoRoom():
+            missing = max(problem.required - problem.found, 1)
+            return f"free or add room for {missing} more pods, each with {_needs(problem.needed)} on one node"
+        case NoDomain():
+            return _domain(problem)
+        case UnknownTopology(topology, level):
+            return f"create topology {topology}" if not level else f"add level {level} to topology {topology}"
+        case NoQueue(queue):
+            return f"create queue {queue}, or name a queue that has none below it"
+        case NotReady(ready, required, gated):
+            more = required - ready
+            return f"{more} more pods must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")
+        case HeldBack():
+            return "wait until the preemption delay is over, or shorten it"
+        case NotFound():
+            return ""
+
+
+def _domain(problem: NoDomain) -> str:
+    level = problem.constraint.required
+    if problem.best < 0:
+        return f"free room inside one {level}, or ask for {level} as preferred instead of required"
+    where = f" ({problem.domain})" if problem.domain else ""
+    return (
+        f"the best {level}{where} holds {problem.best} of {problem.tasks} pods: free room for "
+        f"{problem.tasks - problem.best} more there, or ask for {level} as preferred instead of required"
+    )
+
+
+def _needs(needed: Triple) -> str:
+    parts = [_amount(resource, amount) for resource, amount in enumerate(needed) if amount]
+    return ", ".join(reversed(parts)) or "a free pod slot"
+
+
+def _amount(resource: int, amount: float) -> str:
+    name, unit, size = UNITS[resource]
+    return f"{number(amount / size)} {unit if unit != 'GB' else f'GB of {name}'}"

@@ -1,0 +1,85 @@
+"""Why one gang waits or runs, put together from the state and a plan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spinney.scheduler import status as st
+from spinney.scheduler import texts
+from spinney.scheduler.advice import advice
+from spinney.scheduler.plan import Decision, Plan
+from spinney.scheduler.reasons import Problem
+from spinney.scheduler.state import State
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A gang's story at one moment."""
+
+    job: str
+    queue: str
+    priority: int
+    # How many of its pods are in which state.
+    pods: dict[str, int]
+    decisions: tuple[Decision, ...]
+    problems: tuple[Problem, ...]
+
+    def sentences(self) -> list[str]:
+        """The story in words."""
+        counted = ", ".join(f"{count} {name.lower()}" for name, count in sorted(self.pods.items())) or "no pods"
+        lines = [f"gang {self.job} (queue {self.queue}, priority {self.priority}): {counted}."]
+        for kind, text in (
+            ("bind", "{count} of its pods would be placed now, by {action}."),
+            ("wait", "{count} of its pods have a place on nodes that are being freed."),
+            ("evict", "{count} of its pods would be evicted by {action}."),
+        ):
+            found = [decision for decision in self.decisions if decision.kind == kind]
+            if found:
+                lines.append("  " + text.format(count=len(found), action=found[0].action))
+        for problem in self.problems:
+            lines.append(f"  {_one_line(texts.message(problem))}")
+            if fix := advice(problem):
+                lines.append(f"    → {fix}.")
+        return lines
+
+    def data(self) -> dict[str, Any]:
+        """The story as plain data."""
+        return {
+            "gang": self.job,
+            "queue": self.queue,
+            "priority": self.priority,
+            "pods": self.pods,
+            "decisions": [asdict(decision) for decision in self.decisions],
+            "problems": [
+                {
+                    "type": type(problem).__name__,
+                    "reason": texts.reason(problem),
+                    "message": _one_line(texts.message(problem)),
+                    "advice": advice(problem),
+                    "details": asdict(problem),
+                }
+                for problem in self.problems
+            ],
+        }
+
+
+def explain_job(state: State, made: Plan, key: str) -> Explanation:
+    """The story of a gang that the state knows."""
+    job = state.jobs[key]
+    pods: dict[str, int] = {}
+    for task in job.all_tasks():
+        name = st.NAMES[task.status]
+        pods[name] = pods.get(name, 0) + 1
+    return Explanation(
+        key,
+        job.spec.queue,
+        job.spec.priority,
+        pods,
+        tuple(decision for decision in made.decisions if decision.job == key),
+        tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else (),
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

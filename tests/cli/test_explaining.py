@@ -1,0 +1,114 @@
+"""`spinney explain`, `spinney queues` and `spinney snapshot run`, on a snapshot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spinney.cli.explain import explain
+from spinney.cli.queues import queues
+from spinney.cli.snapshot import snapshot
+from spinney.scheduler.snapshot import KINDS, Snapshot, read, write
+from tests import make
+
+Json = dict[str, Any]
+
+
+def queue(name: str, parent: str = "", quota: float = 0, limit: float = -1) -> Json:
+    free = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+    shares = {"cpu": free, "memory": free, "gpu": {**free, "quota": quota, "limit": limit}}
+    return {"metadata": {"name": name, "uid": name}, "spec": {"parentQueue": parent, "resources": shares}}
+
+
+def member(name: str, group: str, gpus: int, node: str = "") -> Json:
+    built = make.pod(name).scheduler("kai-scheduler").gpus(gpus).annotate("pod-group-name", group)
+    found = (built.on(node) if node else built).build()
+    found["metadata"]["uid"] = name
+    found["status"] = {"phase": "Running" if node else "Pending"}
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """One node of four GPUs: a gang of two runs, a gang of four waits, another is over its queue's limit."""
+    groups = [
+        {
+            "metadata": {"name": name, "namespace": "default", "uid": name},
+            "spec": {"minMember": minimum, "queue": where},
+        }
+        for name, minimum, where in (("runs", 2, "team-a"), ("waits", 4, "team-a"), ("capped", 1, "team-b"))
+    ]
+    pods = [member(f"runs-{index}", "runs", 1, "n1") for index in range(2)]
+    pods += [member(f"waits-{index}", "waits", 1) for index in range(4)]
+    pods += [member("capped-0", "capped", 2)]
+    objects = {
+        "nodes": [make.node("n1", 4).build()],
+        "queues": [queue("all"), queue("team-a", "all", quota=1), queue("team-b", "all", limit=1)],
+        "podGroups": groups,
+        "pods": pods,
+    }
+    path = tmp_path / "now.zip"
+    path.write_bytes(write(Snapshot({KINDS[name].resource: items for name, items in objects.items()})))
+    return path
+
+
+def run(command: Any, *arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+def test_a_waiting_gang_is_told_what_it_lacks(file: Path) -> None:
+    """The blocker, its numbers and what would help."""
+    result = run(explain, "gang/waits", "--snapshot", str(file))
+    assert result.exit_code == 0, result.output
+    assert "4 pending" in result.output
+    assert "Resources were found for 2 pods while 4 are required" in result.output
+    assert "room for 2 more pods, each with 1 GPUs on one node" in result.output
+
+
+def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
+    """The limit to raise, and by how much."""
+    result = run(explain, "pod/capped-0", "--snapshot", str(file))
+    assert "raise the limit of queue team-b by 1 GPUs" in result.output
+
+
+def test_explanations_as_data(file: Path) -> None:
+    """Every problem has a type, a reason, a message and advice."""
+    found = json.loads(run(explain, "waits-0", "--snapshot", str(file), "-o", "json").output)
+    assert found[0]["problems"][0]["type"] == "NoRoom"
+    assert all(problem["message"] for problem in found[0]["problems"])
+
+
+def test_a_name_that_is_nothing_is_an_error(file: Path) -> None:
+    """It says what was looked for and where."""
+    result = run(explain, "nobody", "--snapshot", str(file))
+    assert result.exit_code != 0
+    assert "no pod, gang, set or queue 'nobody' in namespace default" in result.output
+
+
+def test_the_tree_of_queues(file: Path) -> None:
+    """Children stand below their parent; what is beyond quota is borrowed."""
+    reports = json.loads(run(queues, "--snapshot", str(file), "-o", "json").output)
+    assert [report["name"] for report in reports] == ["all", "team-a", "team-b"]
+    team = reports[1]
+    assert (team["allocated"]["gpus"], team["borrowed"]["gpus"], team["pending"]["gpus"]) == (2, 1, 4)
+    assert "team-a" in run(queues, "--snapshot", str(file)).output
+
+
+def test_a_snapshot_can_be_planned_on(file: Path) -> None:
+    """Nothing fits here, so nothing is done."""
+    result = run(snapshot, "run", str(file), "-o", "json")
+    assert json.loads(result.output)["decisions"] == []
+
+
+def test_a_snapshot_survives_the_file(file: Path) -> None:
+    """What is written is read back, and a file that is none says so."""
+    found = read(file.read_bytes())
+    assert read(write(found)) == found
+    file.write_text("hello")
+    result = run(snapshot, "run", str(file))
+    assert result.exit_code != 0
+    assert "not a snapshot" in result.output
