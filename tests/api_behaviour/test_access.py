@@ -1,0 +1,394 @@
+"""Who one is, and what one may do: authentication, RBAC, impersonation, access reviews."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from tests import make
+from tests.api_behaviour.wire import Api, Json
+from tests.worlds import Cluster
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+
+
+def maps(namespace: str) -> str:
+    """The ConfigMaps of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+async def grant(api: Api, namespace: str, subject: Json, *rules: Json) -> None:
+    """A role with rules, bound to a subject in a namespace, once the server has noticed."""
+    name = f"r-{subject['name'].replace(':', '-')}"
+    (await api.post(f"{RBAC}/namespaces/{namespace}/roles", {"metadata": {"name": name}, "rules": list(rules)})).ok()
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    (await api.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)).ok()
+
+
+def user(name: str) -> Json:
+    """A user as a subject."""
+    return {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}
+
+
+def rule(*verbs: str, resources: tuple[str, ...] = ("configmaps",), **more: list[str]) -> Json:
+    """A rule of the core group."""
+    return {"apiGroups": [""], "resources": list(resources), "verbs": list(verbs), **more}
+
+
+async def allowed(api: Api, path: str) -> None:
+    """Wait until a read is allowed: a real server takes a moment to notice a new role."""
+    await api.until(path, lambda answer: answer.code != 403)
+
+
+async def test_anonymous(cluster: Cluster) -> None:
+    """Nobody may read pods."""
+    nobody = Api(cluster.token_transport(""))
+    body = (await nobody.get("/api/v1/pods")).refused(
+        403,
+        "Forbidden",
+        'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope',
+    )
+    assert body["details"] == {"kind": "pods"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
+async def test_anonymous_may_ask(cluster: Cluster, path: str) -> None:
+    """Health and version are open to all."""
+    assert (await Api(cluster.token_transport("")).get(path)).code == 200
+
+
+async def test_bad_token(cluster: Cluster) -> None:
+    """A token that is not ours is 401."""
+    answer = await Api(cluster.token_transport("nonsense")).get("/api/v1/pods")
+    answer.refused(401, "Unauthorized", "Unauthorized")
+
+
+async def test_who_am_i(cluster: Cluster) -> None:
+    """A client certificate says name and groups; every user is authenticated."""
+    ann = Api(cluster.transport("ann", ("dev", "ops")))
+    body = (await ann.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})).ok()
+    info = body["status"]["userInfo"]
+    assert (info["username"], sorted(info["groups"])) == ("ann", ["dev", "ops", "system:authenticated"])
+
+
+async def test_forbidden_in_namespace(cluster: Cluster, namespace: str) -> None:
+    """A user without rights is told verb, resource, group and namespace."""
+    ann = Api(cluster.transport("ann"))
+    (await ann.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")).refused(
+        403,
+        "Forbidden",
+        'deployments.apps is forbidden: User "ann" cannot list resource "deployments" in API group "apps" '
+        f'in the namespace "{namespace}"',
+    )
+
+
+async def test_forbidden_object(cluster: Cluster, namespace: str) -> None:
+    """For one object its name is told as well."""
+    ann = Api(cluster.transport("ann"))
+    body = (await ann.get(f"{maps(namespace)}/a")).refused(
+        403,
+        "Forbidden",
+        'configmaps "a" is forbidden: User "ann" cannot get resource "configmaps" in API group "" '
+        f'in the namespace "{namespace}"',
+    )
+    assert body["details"] == {"name": "a", "kind": "configmaps"}
+
+
+async def test_forbidden_subresource(cluster: Cluster, namespace: str) -> None:
+    """A subresource is a resource of its own."""
+    ann = Api(cluster.transport("ann"))
+    answer = await ann.merge(f"/api/v1/namespaces/{namespace}/pods/a/status", {"status": {}})
+    answer.refused(
+        403,
+        "Forbidden",
+        'pods "a" is forbidden: User "ann" cannot patch resource "pods/status" in API group "" '
+        f'in the namespace "{namespace}"',
+    )
+
+
+async def test_forbidden_path(cluster: Cluster) -> None:
+    """Paths that are no resources are refused by path."""
+    ann = Api(cluster.transport("ann"))
+    (await ann.get("/metrics")).refused(403, "Forbidden", 'forbidden: User "ann" cannot get path "/metrics"')
+
+
+async def test_forbidden_before_found(cluster: Cluster, namespace: str) -> None:
+    """Rights are asked before the object is looked for, and before the body is read."""
+    ann = Api(cluster.transport("ann"))
+    assert (await ann.post(maps(namespace), b"nonsense")).code == 403
+    assert (await ann.get(f"{maps(namespace)}/missing")).code == 403
+
+
+async def test_role(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A role gives its verbs, and no others, in its namespace only."""
+    await grant(api, namespace, user("ann"), rule("get", "list"))
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, maps(namespace))
+    assert (await ann.get(maps(namespace))).code == 200
+    assert (await ann.post(maps(namespace), make.config_map("a"))).code == 403
+    assert (await ann.get(maps("default"))).code == 403
+    assert (await ann.get(f"/api/v1/namespaces/{namespace}/secrets")).code == 403
+
+
+async def test_watch_needs_watch(api: Api, cluster: Cluster, namespace: str) -> None:
+    """Listing is not watching."""
+    await grant(api, namespace, user("ann"), rule("list"))
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, maps(namespace))
+    answer = await ann.get(maps(namespace), watch="1")
+    answer.refused(
+        403,
+        "Forbidden",
+        'configmaps is forbidden: User "ann" cannot watch resource "configmaps" in API group "" '
+        f'in the namespace "{namespace}"',
+    )
+
+
+async def test_resource_names(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A rule may hold for named objects only; lists by that name are allowed too."""
+    await grant(api, namespace, user("ann"), rule("get", "list", resourceNames=["mine"]))
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, f"{maps(namespace)}/mine")
+    assert (await ann.get(f"{maps(namespace)}/mine")).code == 404
+    assert (await ann.get(f"{maps(namespace)}/other")).code == 403
+    assert (await ann.get(maps(namespace))).code == 403
+    assert (await ann.get(maps(namespace), fieldSelector="metadata.name=mine")).code == 200
+
+
+async def test_group(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A group's members have its rights."""
+    await grant(api, namespace, {**user("devs"), "kind": "Group"}, rule("list"))
+    ann = Api(cluster.transport("ann", ("devs",)))
+    await allowed(ann, maps(namespace))
+    assert (await ann.get(maps(namespace))).code == 200
+    assert (await Api(cluster.transport("bob")).get(maps(namespace))).code == 403
+
+
+async def test_service_account(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A service account has the rights that it was given, by its token."""
+    await grant(api, namespace, {"kind": "ServiceAccount", "name": "default", "namespace": namespace}, rule("list"))
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {})).ok()["status"]["token"]
+    account = Api(cluster.token_transport(token))
+    await allowed(account, maps(namespace))
+    assert (await account.get(maps(namespace))).code == 200
+    (await account.get("/api/v1/nodes")).refused(
+        403,
+        "Forbidden",
+        f'nodes is forbidden: User "system:serviceaccount:{namespace}:default" cannot list resource "nodes" '
+        'in API group "" at the cluster scope',
+    )
+
+
+async def test_token_of_deleted_account(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A token ends with its account."""
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    (await api.post(accounts, {"metadata": {"name": "temp"}})).ok()
+    token = (await api.post(f"{accounts}/temp/token", {})).ok()["status"]["token"]
+    (await api.delete(f"{accounts}/temp")).ok()
+
+    async def refused() -> bool:
+        bearer = Api(cluster.token_transport(token))
+        return (await bearer.get("/api/v1/pods")).code == 401
+
+    while not await refused():
+        pass
+
+
+async def test_subresource_right(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A right to a resource is no right to its subresources."""
+    await grant(api, namespace, user("ann"), rule("get", "create", "patch", resources=("pods",)))
+    ann = Api(cluster.transport("ann"))
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    await allowed(ann, f"{pods}/a")
+    (await ann.post(pods, make.pod("a", namespace).build())).ok()
+    binding = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}
+    assert (await ann.post(f"{pods}/a/binding", binding)).code == 403
+    assert (await ann.merge(f"{pods}/a/status", {"status": {}})).code == 403
+
+
+async def test_wildcards(api: Api, cluster: Cluster, namespace: str) -> None:
+    """Stars stand for all verbs, groups and resources."""
+    await grant(api, namespace, user("ann"), {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, maps(namespace))
+    assert (await ann.post(maps(namespace), make.config_map("a"))).code == 201
+    assert (await ann.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")).code == 200
+    assert (await ann.get("/api/v1/nodes")).code == 403
+
+
+async def test_cluster_role_in_namespace(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A cluster role that is bound in a namespace holds there only; the built-in ones are there."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    binding = {"metadata": {"name": "ann"}, "roleRef": reference, "subjects": [user("ann")]}
+    (await api.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)).ok()
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, f"/api/v1/namespaces/{namespace}/pods")
+    assert (await ann.get(f"/api/v1/namespaces/{namespace}/pods")).code == 200
+    assert (await ann.get(f"/api/v1/namespaces/{namespace}/secrets")).code == 403
+    assert (await ann.get("/api/v1/namespaces/default/pods")).code == 403
+
+
+@pytest.mark.parametrize(
+    "name", ["cluster-admin", "admin", "edit", "view", "system:kube-scheduler", "system:discovery"]
+)
+async def test_bootstrap_roles(api: Api, name: str) -> None:
+    """The roles of a fresh cluster are there."""
+    assert (await api.get(f"{RBAC}/clusterroles/{name}")).code == 200
+
+
+async def test_discovery_is_open(cluster: Cluster) -> None:
+    """Every authenticated user may discover what is served."""
+    ann = Api(cluster.transport("ann"))
+    for path in ("/api", "/apis", "/api/v1", "/apis/apps/v1", "/openapi/v3"):
+        assert (await ann.get(path)).code == 200, path
+
+
+async def test_escalation(api: Api, cluster: Cluster, namespace: str) -> None:
+    """Nobody can give rights that they do not have."""
+    rbac = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"]}
+    rbac["verbs"] = ["create", "get", "list"]
+    await grant(api, namespace, user("ann"), rbac)
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, f"{RBAC}/namespaces/{namespace}/roles")
+    answer = await ann.post(
+        f"{RBAC}/namespaces/{namespace}/roles", {"metadata": {"name": "more"}, "rules": [rule("get")]}
+    )
+    body = answer.refused(403, "Forbidden")
+    assert body["message"] == (
+        'roles.rbac.authorization.k8s.io "more" is forbidden: user "ann" (groups=["system:authenticated"]) is '
+        "attempting to grant RBAC permissions not currently held:\n"
+        '{APIGroups:[""], Resources:["configmaps"], Verbs:["get"]}'
+    )
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    binding = {"metadata": {"name": "more"}, "roleRef": reference, "subjects": [user("ann")]}
+    (await ann.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)).refused(403, "Forbidden")
+
+
+async def test_aggregated_roles(api: Api, cluster: Cluster) -> None:
+    """A cluster role may gather the rules of others by label."""
+    name = cluster.unique("agg")
+    part = {"metadata": {"name": f"{name}-part", "labels": {"agg": name}}, "rules": [rule("get")]}
+    (await api.post(f"{RBAC}/clusterroles", part)).ok()
+    whole = {"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"agg": name}}]}}
+    (await api.post(f"{RBAC}/clusterroles", {**whole, "rules": []})).ok()
+    found = await api.until(f"{RBAC}/clusterroles/{name}", lambda answer: bool(answer.ok().get("rules")))
+    assert found.ok()["rules"] == [rule("get")]
+
+
+async def test_impersonation(api: Api, cluster: Cluster, namespace: str) -> None:
+    """An administrator may act as another, with that one's rights only."""
+    as_ann = api.with_headers(impersonate_user="ann", impersonate_group="devs")
+    info = (await as_ann.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})).ok()["status"]["userInfo"]
+    assert (info["username"], sorted(info["groups"])) == ("ann", ["devs", "system:authenticated"])
+    answer = await as_ann.get(maps(namespace))
+    assert answer.refused(403, "Forbidden")["message"].startswith('configmaps is forbidden: User "ann" cannot list')
+
+
+async def test_impersonating_an_account(api: Api, namespace: str) -> None:
+    """Impersonating a service account gives its groups too."""
+    name = f"system:serviceaccount:{namespace}:default"
+    as_account = api.with_headers(impersonate_user=name)
+    info = (await as_account.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})).ok()["status"]["userInfo"]
+    assert info["username"] == name
+    assert f"system:serviceaccounts:{namespace}" in info["groups"]
+
+
+async def test_impersonation_needs_a_right(cluster: Cluster) -> None:
+    """Without the right to impersonate it is refused."""
+    ann = Api(cluster.transport("ann")).with_headers(impersonate_user="admin")
+    (await ann.get("/api/v1/pods")).refused(
+        403,
+        "Forbidden",
+        'users "admin" is forbidden: User "ann" cannot impersonate resource "users" in API group "" '
+        "at the cluster scope",
+    )
+
+
+async def test_impersonating_groups_only(api: Api) -> None:
+    """A group without a user cannot be impersonated."""
+    answer = await api.with_headers(impersonate_group="devs").get("/api/v1/pods")
+    answer.refused(400, "BadRequest", "requested [{Group  devs    }] without impersonating a user")
+
+
+ATTRIBUTES: dict[str, tuple[Json, bool]] = {
+    "granted": ({"verb": "get", "resource": "configmaps"}, True),
+    "other-verb": ({"verb": "delete", "resource": "configmaps"}, False),
+    "other-resource": ({"verb": "get", "resource": "secrets"}, False),
+    "subresource": ({"verb": "get", "resource": "configmaps", "subresource": "x"}, False),
+}
+
+
+@pytest.mark.parametrize("case", ATTRIBUTES)
+async def test_subject_access_review(api: Api, cluster: Cluster, namespace: str, case: str) -> None:
+    """A review says whether somebody may do something, and by which binding."""
+    attributes, expected = ATTRIBUTES[case]
+    await grant(api, namespace, user("ann"), rule("get"))
+    await allowed(Api(cluster.transport("ann")), f"{maps(namespace)}/a")
+    spec = {"user": "ann", "resourceAttributes": {"namespace": namespace, **attributes}}
+    answer = await api.post(f"{REVIEWS}/subjectaccessreviews", {"spec": spec})
+    status = answer.ok()["status"]
+    assert (answer.code, status["allowed"]) == (201, expected)
+    if expected:
+        assert status["reason"] == f'RBAC: allowed by RoleBinding "r-ann/{namespace}" of Role "r-ann" to User "ann"'
+
+
+async def test_self_access_review(cluster: Cluster, namespace: str) -> None:
+    """Everybody may ask about themselves."""
+    ann = Api(cluster.transport("ann"))
+    spec = {"resourceAttributes": {"namespace": namespace, "verb": "get", "resource": "pods"}}
+    assert (await ann.post(f"{REVIEWS}/selfsubjectaccessreviews", {"spec": spec})).ok()["status"] == {"allowed": False}
+    open_path = {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}
+    assert (await ann.post(f"{REVIEWS}/selfsubjectaccessreviews", {"spec": open_path})).ok()["status"]["allowed"]
+
+
+async def test_admin_access_review(api: Api) -> None:
+    """A cluster administrator may do everything."""
+    spec = {"resourceAttributes": {"verb": "*", "resource": "*", "group": "*"}}
+    assert (await api.post(f"{REVIEWS}/selfsubjectaccessreviews", {"spec": spec})).ok()["status"]["allowed"]
+
+
+async def test_local_access_review(api: Api, namespace: str) -> None:
+    """A local review is about its namespace."""
+    spec = {"user": "ann", "resourceAttributes": {"namespace": namespace, "verb": "get", "resource": "pods"}}
+    path = f"{REVIEWS}/namespaces/{namespace}/localsubjectaccessreviews"
+    assert (await api.post(path, {"metadata": {"namespace": namespace}, "spec": spec})).ok()["status"][
+        "allowed"
+    ] is False
+
+
+async def test_rules_review(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A rules review lists what one may do in a namespace."""
+    await grant(api, namespace, user("ann"), rule("get", "list"))
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, maps(namespace))
+    body = (await ann.post(f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})).ok()
+    rules = body["status"]["resourceRules"]
+    assert {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]} in rules
+    assert body["status"]["incomplete"] is False
+
+
+async def test_token_review(api: Api, namespace: str) -> None:
+    """A token review says whose token it is."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {})).ok()["status"]["token"]
+    body = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})).ok()
+    assert body["status"]["authenticated"] is True
+    assert body["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:default"
+    bad = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})).ok()
+    assert not bad["status"].get("authenticated")
+
+
+async def test_token_claims(api: Api, namespace: str) -> None:
+    """A token's claims name issuer, audience and account."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {"spec": {"audiences": ["mine"], "expirationSeconds": 900}})).ok()["status"]["token"]
+    payload = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    assert (claims["aud"], claims["iss"]) == (["mine"], "https://kubernetes.default.svc")
+    assert claims["sub"] == f"system:serviceaccount:{namespace}:default"
+    assert claims["exp"] - claims["iat"] == 900
