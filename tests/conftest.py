@@ -9,9 +9,7 @@ from typing import cast
 
 import pytest
 
-from spinney.embedded.server import ApiServer
-from spinney.kube.chance import Chance
-from spinney.kube.clock import SystemClock
+from spinney.embedded import cluster as embedded_cluster
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.golang import Unavailable
@@ -45,6 +43,5 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[worlds.Cluste
 async def _world(request: pytest.FixtureRequest, stack: AsyncExitStack) -> worlds.World:
     if request.param == "real":
         return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
-    server = ApiServer(SystemClock(), Chance())
-    await server.start()
-    return worlds.Embedded(server, stack)
+    embedded = await stack.enter_async_context(embedded_cluster.Cluster())
+    return worlds.Embedded(embedded, stack)

@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from spinney.embedded import cluster as embedded_cluster
 from spinney.embedded.calls import ANONYMOUS
 from spinney.embedded.credentials import Authority, write_kubeconfig
 from spinney.embedded.listener import Listener
-from spinney.embedded.server import ApiServer
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.transport import InProcess, Transport, User
@@ -64,14 +64,15 @@ class Real:
 
 
 class Embedded:
-    """An embedded API server of the test's own: clients in this process call it, others come by HTTPS."""
+    """An embedded cluster of the test's own: clients in this process call it, others come by HTTPS."""
 
     name = "embedded"
 
-    def __init__(self, server: ApiServer, stack: AsyncExitStack) -> None:
-        self.server = server
+    def __init__(self, cluster: embedded_cluster.Cluster, stack: AsyncExitStack) -> None:
+        self.cluster = cluster
+        self.server = cluster.server
         self._stack = stack
-        self._authority = Authority(server.clock.now())
+        self._authority = Authority(cluster.clock.now())
         self._listener: Listener | None = None
         self._folder = Path(stack.enter_context(TemporaryDirectory()))
 
