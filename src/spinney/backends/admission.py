@@ -31,7 +31,7 @@ def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
         found += tuple(
             Problem(
                 loss.field,
-                f"{loss.sentence(backend.name, capabilities.api)}; choose another backend, or set the annotation "
+                f"{loss.reason(backend.name, capabilities.api)}; choose another backend, or set the annotation "
                 f'{ALLOW_DOWNGRADE}: "true" to go without',
                 waivable=True,
             )
@@ -41,7 +41,7 @@ def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
         named = ", ".join(dict.fromkeys(resource.api_version for resource in backend.resources))
         warnings.append(f"the cluster serves no API of backend {backend.name} ({named}); its gangs will wait for it")
     if allows_downgrade(pcs.metadata.annotations):
-        warnings += [f"lost: {problem.message}" for problem in found if problem.waivable]
+        warnings += [f"{problem.field}: {problem.message}" for problem in found if problem.waivable]
         found = tuple(problem for problem in found if not problem.waivable)
     return Review(found, tuple(warnings))
 

@@ -59,10 +59,14 @@ class Loss:
     field: str
     asked: str
 
-    def sentence(self, backend: str, api: str) -> str:
-        """What is lost and with whom, for a condition or an admission error."""
+    def reason(self, backend: str, api: str) -> str:
+        """What is lost and with whom, for an error that names the field itself."""
         target = f"{backend} ({api})" if api else backend
-        return f"{self.field}: {self.asked!r} asks for {self.feature.value}, which {target} cannot express"
+        return f"{self.asked!r} asks for {self.feature.value}, which {target} cannot express"
+
+    def sentence(self, backend: str, api: str) -> str:
+        """The same with the field, for a condition."""
+        return f"{self.field}: {self.reason(backend, api)}"
 
 
 def lost(asks: Iterable[Loss], capabilities: Capabilities) -> tuple[Loss, ...]:

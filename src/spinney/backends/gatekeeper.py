@@ -65,10 +65,11 @@ class Gatekeeper:
         self._waiting.discard(key)
         if not candidate.pods and not any(group.pod_references for group in gang.spec.podgroups):
             return Verdict(readiness)
-        if untouched(candidate) and not whole(candidate):
-            return Verdict(Readiness(False, reasons.WAITS_FOR_PODS, "not all pods of its minimum are known yet"))
-        if not untouched(candidate) and candidate.pods:
+        if candidate.pods and (released_since(gang) is not None or not untouched(candidate)):
             return self._under_way(candidate, readiness, now)
+        self._released.discard(key)
+        if not whole(candidate):
+            return Verdict(Readiness(False, reasons.WAITS_FOR_PODS, "not all pods of its minimum are known yet"))
         self._waiting.add(key)
         holder = self._holder(key)
         verdict = self._patience(gang) if holder else self._decided(key, now)
@@ -134,7 +135,7 @@ class Gatekeeper:
             gang = self._gangs.get(other[1], other[0])
             if gang is not None and not placed(Candidate(gang, tuple(pods_of(self._pods, gang)))):
                 return other
-            self._released.discard(other)
+            self._settled(other)
         return None
 
     def _settled(self, key: Key) -> None:

@@ -10,12 +10,14 @@ import click
 
 # name → where its click command lives. One line per command.
 COMMANDS = {
+    "backends": "spinney.cli.backends:backends",
     "conformance": "spinney.cli.conformance:conformance",
     "crds": "spinney.cli.crds:crds",
     "demo": "spinney.cli.demo:demo",
     "explain": "spinney.cli.explain:explain",
     "manifests": "spinney.cli.manifests:manifests",
     "queues": "spinney.cli.queues:queues",
+    "render": "spinney.cli.render:render_set",
     "run": "spinney.cli.run:run",
     "snapshot": "spinney.cli.snapshot:snapshot",
     "up": "spinney.cli.up:up",

@@ -1,0 +1,139 @@
+"""`spinney backends`: which schedulers are known, what each can express, and whether it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from spinney.api.coordination import Lease
+from spinney.api.meta import Json
+from spinney.backends.interface import Backend
+from spinney.backends.registry import Registry
+from spinney.backends.releases import GANG_APIS, LATEST, served_by
+from spinney.backends.served import Served, discover
+from spinney.backends.table import columns, markdown, rows
+from spinney.kube.auth import ConfigError
+from spinney.kube.client import Client
+from spinney.kube.clock import SystemClock
+from spinney.kube.config import find_server
+from spinney.kube.errors import ApiError, ConnectionLost
+from spinney.kube.https import connect
+
+
+@click.command()
+@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
+@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
+@click.option("--offline", is_flag=True, help="Look at no cluster.")
+@click.option("--kubernetes", type=click.Choice(list(GANG_APIS)), default=LATEST, help="The release to assume offline.")
+@click.option("--features", is_flag=True, help="What each backend can express, in every version.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
+def backends(*, kubeconfig: str, context: str, offline: bool, kubernetes: str, features: bool, output: str) -> None:
+    """List the backends: gate, scheduler, API, and whether the scheduler shows signs of life.
+
+    \b
+    Examples:
+      spinney backends
+      spinney backends --features
+      spinney backends --offline --kubernetes 1.36
+      spinney backends --features -o markdown
+    """
+    registry = Registry.load()
+    if features:
+        _show_features(registry, output)
+        return
+    seen = None if offline else asyncio.run(_look(registry, kubeconfig, context))
+    served = seen[0] if seen else served_by(kubernetes, registry)
+    alive = seen[1] if seen else {}
+    listed = [_describe(backend, served, alive.get(backend.name, "not looked at")) for backend in registry]
+    if output == "json":
+        click.echo(json.dumps(listed, indent=2))
+    else:
+        heads = ["NAME", "SCHEDULER", "GATE", "WRITES", "RUNS"]
+        body = [[each["name"], each["scheduler"], each["gate"], each["writes"], each["runs"]] for each in listed]
+        click.echo(_aligned([heads, *body]))
+    for broken in registry.broken:
+        click.echo(f"not loaded: {broken.name} ({broken.origin}): {broken.why}", err=True)
+    if seen is None and not offline:
+        click.echo(f"no cluster found: assuming Kubernetes {kubernetes} with every API installed", err=True)
+
+
+def _show_features(registry: Registry, output: str) -> None:
+    if output == "markdown":
+        click.echo(markdown(registry))
+        return
+    found = columns(registry)
+    if output == "json":
+        tables = [
+            {
+                "backend": column.title,
+                "api": column.capabilities.api,
+                "features": sorted(feature.name for feature in column.capabilities.features),
+                "surplusHeld": column.capabilities.surplus_held,
+                "oneAtATime": column.capabilities.one_at_a_time,
+                "remarks": list(column.capabilities.remarks),
+            }
+            for column in found
+        ]
+        click.echo(json.dumps(tables, indent=2))
+        return
+    # Wide tables are read downwards: one line per version, features as marks under numbers.
+    header, *body = rows(found)
+    for index, title in enumerate(header[1:], start=1):
+        click.echo(title)
+        click.echo("\n".join(f"  {row[0]:<48} {row[index]}" for row in body))
+
+
+def _describe(backend: Backend, served: Served, runs: str) -> Json:
+    return {
+        "name": backend.name,
+        "scheduler": backend.scheduler_name(""),
+        "gate": backend.gate,
+        "writes": backend.capabilities(served).api or "not served",
+        "runs": runs,
+    }
+
+
+async def _look(registry: Registry, kubeconfig: str, context: str) -> tuple[Served, dict[str, str]] | None:
+    """What the cluster serves and which schedulers live; None where there is no cluster to ask."""
+    try:
+        client = connect(find_server(kubeconfig, context))
+    except ConfigError:
+        if kubeconfig or context:
+            raise
+        return None
+    try:
+        return await discover(client, registry.resources), {b.name: await _runs(client, b) for b in registry}
+    except ConnectionLost:
+        if kubeconfig or context:
+            raise
+        return None
+    finally:
+        await client.close()
+
+
+async def _runs(client: Client, backend: Backend) -> str:
+    if not backend.lease:
+        return "unknown: it has no lease"
+    try:
+        leases = (await client.list(Lease, fields=f"metadata.name={backend.lease}")).items
+    except ApiError as error:
+        return f"unknown: {error}"
+    renewed = max((lease.spec.renew_time for lease in leases if lease.spec.renew_time), default=None)
+    if renewed is None:
+        return "no lease found"
+    age = SystemClock().now() - renewed.astimezone(UTC)
+    return "yes" if age < timedelta(seconds=30) else f"silent since {_stamp(renewed)}"
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _aligned(table: list[list[str]]) -> str:
+    widths = [max(len(row[index]) for row in table) for index in range(len(table[0]))]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+    )

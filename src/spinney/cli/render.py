@@ -1,0 +1,127 @@
+"""`spinney render`: everything that would be created for a set, offline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import yaml
+
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json
+from spinney.backends.interface import Backend
+from spinney.backends.registry import Choice, MixedSchedulers, Registry, UnknownBackend, requested_scheduler
+from spinney.backends.releases import GANG_APIS, LATEST, served_by
+from spinney.cli.rendering import Rendered, levels, prepared, render
+from spinney.grove.topology import Levels
+
+
+@click.command(name="render")
+@click.option(
+    "-f", "--filename", required=True, metavar="FILE", help="The set, and any ClusterTopologyBindings; - is stdin."
+)
+@click.option("--backend", "name", default="", metavar="NAME", help="Instead of the one that the set itself chooses.")
+@click.option("--all", "every", is_flag=True, help="Every backend side by side, and what each loses.")
+@click.option("--kubernetes", type=click.Choice(list(GANG_APIS)), default=LATEST, show_default=True)
+def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> None:
+    """Print what Spinney would create for a PodCliqueSet: gangs, the scheduler's objects, pods.
+
+    \b
+    Examples:
+      spinney render -f set.yaml
+      spinney render -f set.yaml --backend default --kubernetes 1.35
+      spinney render -f set.yaml --all
+    """
+    documents = _read(filename)
+    sets = [document for document in documents if document.get("kind") == "PodCliqueSet"]
+    bindings = [document for document in documents if document.get("kind") == "ClusterTopologyBinding"]
+    if not sets:
+        raise click.UsageError(f"{filename} holds no PodCliqueSet")
+    registry = Registry.load()
+    served = served_by(kubernetes, registry)
+    for document in sets:
+        pcs = prepared(document)
+        found = _levels(pcs, bindings)
+        try:
+            choices = [_forced(each, pcs) for each in registry] if every else [_chosen(registry, pcs, name)]
+        except (MixedSchedulers, UnknownBackend) as error:
+            raise click.ClickException(f"PodCliqueSet {pcs.name}: {error}") from error
+        rendered = [render(pcs, choice, served, found) for choice in choices]
+        if every:
+            _print_side_by_side(rendered)
+        else:
+            _print_one(choices[0], rendered[0])
+
+
+def _levels(pcs: PodCliqueSet, bindings: list[Json]) -> Levels:
+    found, invented = levels(pcs, bindings)
+    if invented:
+        known = ", ".join(f"{domain} = {key}" for domain, key in found.keys)
+        click.echo(f"# no ClusterTopologyBinding was given; assuming {known}")
+    return found
+
+
+def _print_one(choice: Choice, only: Rendered) -> None:
+    for warning in (*choice.warnings, *only.review.warnings):
+        click.echo(f"warning: {warning}", err=True)
+    _print_documents([*only.gangs, *only.resources, *only.pods])
+    if only.review.problems:
+        raise click.ClickException(
+            "admission would refuse it: " + "; ".join(f"{p.field}: {p.message}" for p in only.review.problems)
+        )
+
+
+def _chosen(registry: Registry, pcs: PodCliqueSet, name: str) -> Choice:
+    if not name:
+        return registry.choose(pcs)
+    backend = registry.get(name)
+    if backend is None:
+        raise UnknownBackend(name, registry.names)
+    return _forced(backend, pcs)
+
+
+def _forced(backend: Backend, pcs: PodCliqueSet) -> Choice:
+    return Choice(backend, backend.scheduler_name(requested_scheduler(pcs)), "the command line names it")
+
+
+def _print_side_by_side(rendered: Iterable[Rendered]) -> None:
+    rendered = list(rendered)
+    for each in rendered:
+        kinds = [f"{item['kind']}/{item['metadata']['name']}" for item in each.resources]
+        click.echo(f"# {each.backend.name}: schedulerName {each.scheduler_name}, gate {each.backend.gate}")
+        click.echo(f"#   writes {', '.join(kinds) if kinds else 'nothing but pod metadata'}")
+        lost = [f"{loss.feature.value} ({loss.asked})" for loss in each.losses]
+        click.echo(f"#   loses {', '.join(lost) if lost else 'nothing'}")
+        for problem in each.review.problems:
+            click.echo(
+                f"#   refused unless the set opts in: {problem.field}"
+                if problem.waivable
+                else f"#   refused: {problem.message}"
+            )
+    for each in rendered:
+        click.echo(f"\n# ---- {each.backend.name}")
+        _print_documents([*each.resources, *each.pods[:1]])
+
+
+def _print_documents(documents: Iterable[Json]) -> None:
+    click.echo(yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, explicit_start=True, width=120), nl=False)
+
+
+def _read(filename: str) -> list[Json]:
+    try:
+        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
+        return [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
+    except OSError as error:
+        raise click.UsageError(f"{filename}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise click.UsageError(f"{filename}: not YAML: {' '.join(str(error).split())}") from error
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes shared parts out in full."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never an alias."""
+        return True

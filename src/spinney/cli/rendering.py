@@ -1,0 +1,116 @@
+"""What the operator and a backend would create for a set, worked out without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueSet
+from spinney.api.meta import Json, convert
+from spinney.api.podgang import PodGang
+from spinney.backends.admission import Review, gang_annotations, review_set
+from spinney.backends.capabilities import Loss
+from spinney.backends.interface import Backend, Cluster
+from spinney.backends.plan import without_none
+from spinney.backends.registry import Choice
+from spinney.backends.served import Served
+from spinney.grove import children, gangs, pods, topology
+from spinney.grove.admission.defaulting import with_defaults
+from spinney.grove.layout import Gang, Layout, lay_out
+
+# Stands where the API server would put an identity of its own.
+_UID = "00000000-0000-0000-0000-{:012d}"
+_INIT_IMAGE = "spinney:latest"
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """Everything that one backend's cluster would hold for a set, in the order of creation."""
+
+    backend: Backend
+    scheduler_name: str
+    gangs: tuple[Json, ...]
+    resources: tuple[Json, ...]
+    pods: tuple[Json, ...]
+    losses: tuple[Loss, ...]
+    review: Review
+
+
+def prepared(document: Json) -> PodCliqueSet:
+    """A set as admission would leave it."""
+    namespace = document.get("metadata", {}).get("namespace") or "default"
+    defaulted = with_defaults(document, namespace)
+    metadata = {**defaulted["metadata"], "namespace": namespace, "uid": _UID.format(0)}
+    return convert(PodCliqueSet, {**defaulted, "metadata": metadata})
+
+
+def levels(pcs: PodCliqueSet, bindings: Sequence[Json]) -> tuple[topology.Levels, bool]:
+    """The node label keys of the set's domains; made up, and said so, where no binding was given."""
+    name = topology.topology_name(pcs)
+    for document in bindings:
+        if document["metadata"]["name"] == name:
+            return topology.levels_of(convert(ClusterTopologyBinding, document)), False
+    constraints = topology.constraints(pcs)
+    domains = dict.fromkeys(domain for found in constraints for domain in (found.required, found.preferred) if domain)
+    keys = tuple((domain, f"topology.kubernetes.io/{domain}") for domain in domains)
+    return topology.Levels(name or "any", keys) if keys else topology.NO_LEVELS, bool(keys)
+
+
+def render(pcs: PodCliqueSet, choice: Choice, served: Served, found: topology.Levels) -> Rendered:
+    """All replicas of a set, for one backend."""
+    backend = choice.backend
+    stored: list[tuple[Layout, Gang, Json]] = []
+    for index in range(pcs.spec.replicas):
+        layout = lay_out(pcs, index, {})
+        stored += [(layout, gang, _gang(layout, gang, choice, found, len(stored) + n)) for n, gang in _count(layout)]
+    translations = [backend.translate(convert(PodGang, body), Cluster(served)) for _, _, body in stored]
+    return Rendered(
+        backend,
+        choice.scheduler_name,
+        tuple(body for _, _, body in stored),
+        tuple(
+            {"apiVersion": w.resource.api_version, "kind": w.resource.kind, **without_none(w.body)}
+            for translation in translations
+            for w in translation.objects
+        ),
+        tuple(
+            pod for layout, gang, body in stored for pod in _pods(layout, gang, convert(PodGang, body), choice, served)
+        ),
+        tuple(dict.fromkeys(loss for translation in translations for loss in translation.losses)),
+        review_set(backend, pcs, served),
+    )
+
+
+def _count(layout: Layout) -> Iterator[tuple[int, Gang]]:
+    return enumerate(layout.gangs, start=1)
+
+
+def _gang(layout: Layout, gang: Gang, choice: Choice, found: topology.Levels, number: int) -> Json:
+    references = {clique.name: _names(clique.name, clique.template.spec.replicas) for clique in gang.cliques}
+    metadata = gangs.gang_metadata(layout, gang, choice.backend.name, choice.scheduler_name, found)
+    specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
+    extra = gang_annotations(choice.backend, layout.pcs, specs)
+    return {
+        "apiVersion": PodGang.resource.api_version,
+        "kind": PodGang.resource.kind,
+        "metadata": {
+            **metadata,
+            "annotations": {**metadata["annotations"], **extra},
+            "uid": _UID.format(number),
+            "generation": 1,
+        },
+        "spec": gangs.gang_spec(layout, gang, references, found),
+    }
+
+
+def _pods(layout: Layout, gang: Gang, stored: PodGang, choice: Choice, served: Served) -> Iterator[Json]:
+    making = pods.Making(choice.backend, choice.scheduler_name, served, _INIT_IMAGE)
+    for clique in gang.cliques:
+        body = children.clique(layout, clique, layout.pcs)
+        owner = convert(PodClique, {**body, "metadata": {**body["metadata"], "uid": _UID.format(0)}})
+        for index, name in enumerate(_names(clique.name, clique.template.spec.replicas)):
+            yield pods.build(layout, pods.Place(clique, owner, stored, name, index), making)
+
+
+def _names(clique: str, replicas: int) -> list[str]:
+    return [f"{clique}-{index}" for index in range(replicas)]
