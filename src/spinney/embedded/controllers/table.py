@@ -12,9 +12,12 @@ from spinney.embedded.controllers import (
     job,
     nodetaints,
     podgc,
+    protection,
     replicaset,
     slices,
+    statefulset,
     tainteviction,
+    volumes,
 )
 from spinney.kube.controller import Controller
 from spinney.kube.runtime import Runtime
@@ -26,6 +29,7 @@ CONTROLLERS: tuple[Factory, ...] = (
     cronjob.controller,
     deployment.controller,
     replicaset.controller,
+    statefulset.controller,
     nodetaints.controller,
     tainteviction.controller,
     podgc.controller,
@@ -33,4 +37,8 @@ CONTROLLERS: tuple[Factory, ...] = (
     claims.pod_claims,
     claims.used_claims,
     slices.controller,
+    volumes.claims,
+    volumes.volumes,
+    protection.claims,
+    protection.volumes,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from spinney.api.labels import GPU_RESOURCE, KWOK_NODE, NODE_GPU_COUNT, NODE_GPU_MEMORY, SIMULATED
 from spinney.api.meta import Json
@@ -28,6 +29,8 @@ class Profile:
     pods: int = 250
     gpu_memory_mib: int = GPU_MEMORY_MIB
     gpu_product: str = "NVIDIA-H100-80GB-HBM3"
+    # How GPUs are offered: counted by a device plugin, or one by one in resource slices.
+    devices: Literal["plugin", "dra"] = "plugin"
     prefix: str = "node"
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[Json, ...] = ()
@@ -67,7 +70,7 @@ class Profile:
 
     def _capacity(self) -> dict[str, str]:
         capacity = {"cpu": self.cpu, "memory": self.memory, "ephemeral-storage": "1Ti", "pods": str(self.pods)}
-        if self.gpus:
+        if self.gpus and self.devices == "plugin":
             capacity[GPU_RESOURCE] = str(self.gpus)
         return capacity
 

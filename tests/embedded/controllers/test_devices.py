@@ -1,0 +1,102 @@
+"""Resource claims and slices on the embedded cluster, in virtual time."""
+
+from __future__ import annotations
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from tests import make
+from tests.embedded.virtual import FirstNode, after, get, pod, run
+
+REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+TEMPLATE: Json = {"metadata": {"name": "one-gpu"}, "spec": {"spec": {"devices": {"requests": [REQUEST]}}}}
+
+
+def claiming(name: str, policy: str = "Always") -> Json:
+    """A pod that claims a device by a template."""
+    body = make.pod(name).build()
+    body["spec"]["restartPolicy"] = policy
+    body["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimTemplateName": "one-gpu"}]
+    return body
+
+
+async def claims(cluster: Cluster) -> list[ResourceClaim]:
+    """All claims."""
+    return (await cluster.client().list(ResourceClaim, "default")).items
+
+
+def test_a_claim_is_made_for_each_pod_that_names_a_template() -> None:
+    """Also where the template comes later; the pod's status says its name; it goes with the pod."""
+
+    async def test(cluster: Cluster) -> None:
+        FirstNode(cluster)
+        await pod(cluster, claiming("a"))
+        await after(1)
+        assert await claims(cluster) == []
+        await cluster.client().create(ResourceClaimTemplate, TEMPLATE, "default")
+        await after(1)
+        (claim,) = await claims(cluster)
+        assert claim.name.startswith("a-device-")
+        assert claim.spec.devices.requests[0].name == "gpu"
+        (status,) = (await get(cluster, Pod.resource, "a"))["status"]["resourceClaimStatuses"]
+        assert status == {"name": "device", "resourceClaimName": claim.name}
+        await cluster.client().delete(Pod, "a", "default")
+        await after(1)
+        assert await claims(cluster) == []
+
+    run(test)
+
+
+def test_a_claim_without_users_gives_its_devices_back() -> None:
+    """A claim of its own lives on, without allocation, when the last pod that used it is gone."""
+
+    async def test(cluster: Cluster) -> None:
+        FirstNode(cluster)
+        client = cluster.client()
+        await client.create(ResourceClaim, {"metadata": {"name": "mine"}, "spec": TEMPLATE["spec"]["spec"]}, "default")
+        await pod(cluster, make.pod("a").build())
+        await after(1)
+        uid = (await get(cluster, Pod.resource, "a"))["metadata"]["uid"]
+        result = {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "node-00", "device": "gpu-0"}
+        user = {"resource": "pods", "name": "a", "uid": uid}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+        await client.patch(ResourceClaim, "mine", "default", {"status": status}, subresource="status")
+        await after(1)
+        assert (await claims(cluster))[0].status.reserved_for
+        await client.delete(Pod, "a", "default")
+        await after(1)
+        (claim,) = await claims(cluster)
+        assert claim.status.reserved_for == ()
+        assert claim.status.allocation is None
+
+    run(test)
+
+
+def test_nodes_publish_their_devices() -> None:
+    """GPUs that no device plugin offers, and on every GPU node the channels of compute domains."""
+
+    async def test(cluster: Cluster) -> None:
+        await after(1)
+        slices = (await cluster.client().list(ResourceSlice)).items
+        found = {(each.spec.node_name, each.spec.driver): len(each.spec.devices) for each in slices}
+        assert found == {
+            ("node-00", "compute-domain.nvidia.com"): 4,
+            ("node-00", "gpu.nvidia.com"): 8,
+        }
+
+    run(test, nodes=Profile(count=1, racks=1, devices="dra"))
+
+
+def test_slices_go_with_their_node() -> None:
+    """No devices of a machine that is gone."""
+
+    async def test(cluster: Cluster) -> None:
+        await after(1)
+        await cluster.commands.remove("node-00")
+        await after(1)
+        slices = (await cluster.client().list(ResourceSlice)).items
+        assert {each.spec.node_name for each in slices} == {"node-01"}
+
+    run(test)
