@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import custom, deletion, discovery, reads, scale, subresources, writes
+from spinney.embedded import (
+    bootstrap,
+    custom,
+    deletion,
+    discovery,
+    rbac,
+    reads,
+    reviews,
+    scale,
+    subresources,
+    writes,
+)
 from spinney.embedded.admission import MUTATING, VALIDATING, Admission, Resolver
-from spinney.embedded.calls import ANONYMOUS, Call, split_path, verb_of
+from spinney.embedded.aggregation import RoleAggregator
+from spinney.embedded.calls import Call, split_path, verb_of
 from spinney.embedded.conversion import load
-from spinney.embedded.credentials import Tokens, account_user
+from spinney.embedded.credentials import Tokens
 from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, not_served, too_large
 from spinney.embedded.gc import Collector
+from spinney.embedded.identity import identify, user_of_token
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
 from spinney.embedded.openapi import OpenApi
+from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
 from spinney.embedded.reads import JSON
 from spinney.embedded.remote import over_https
 from spinney.embedded.store import Event, Store
@@ -25,7 +39,6 @@ from spinney.kube.transport import Request, Response, User
 
 MAX_BODY = 3 * 1024 * 1024
 SYSTEM = User("system:apiserver", ("system:masters",))
-_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 NOT_FOUND = Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
 
 
@@ -50,6 +63,8 @@ class ApiServer:
         self.bookmark_seconds = bookmark_seconds
         self.discovery = discovery.Discovery(self.kinds)
         self.openapi = OpenApi(self.kinds)
+        self.authorizer = Authorizer(self)
+        self._roles = RoleAggregator(self)
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
         self._tables: dict[str, Kind] = {}
@@ -61,9 +76,7 @@ class ApiServer:
 
     async def start(self) -> None:
         """Make what every cluster has from its first day."""
-        for name in _NAMESPACES:
-            if self.store.get("/namespaces", name) is None:
-                await self.create("v1", "Namespace", {"metadata": {"name": name}})
+        await bootstrap.fill(self)
 
     async def create(self, api_version: str, kind: str, document: Json, namespace: str = "") -> Json:
         """Create an object as the server itself."""
@@ -77,6 +90,10 @@ class ApiServer:
             custom.follow(self, event)
         elif table in (MUTATING, VALIDATING):
             self.admission.refresh(table)
+        elif table in rbac.TABLES:
+            self.authorizer.forget()
+            if table == rbac.CLUSTER_ROLES:
+                self._roles.follow()
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
 
@@ -97,10 +114,16 @@ class ApiServer:
         return Response(response.status, response.body, {**response.headers, "warning": told}, response.stream)
 
     async def _route(self, request: Request, warnings: list[str]) -> Response:
+        user = identify(self, request)
         parts = split_path(request.path)
         if parts is None:
+            self.authorizer.check(user, Attributes(request.method.lower(), path=request.path))
             return self._other(request)
         group, version, namespace, plural, name, sub = parts
+        query = dict(request.query)
+        verb = verb_of(request.method, name, query)
+        if MASTERS not in user.groups:
+            self._authorize(user, verb, parts, query)
         kind = self.kinds.find(group, version, plural)
         if kind is None:
             raise not_served()
@@ -108,17 +131,16 @@ class ApiServer:
             raise not_found(kind, name) if kind.custom is not None else not_served()
         if len(request.body) > MAX_BODY:
             raise too_large(MAX_BODY)
-        query = dict(request.query)
-        verb = verb_of(request.method, name, query)
-        call = Call(verb, kind, namespace, name, sub, request, query, self._user(request), warnings)
-        return await self._dispatch(call)
+        return await self._dispatch(Call(verb, kind, namespace, name, sub, request, query, user, warnings))
 
-    def _user(self, request: Request) -> User:
-        """Who asks: as the front door found out, else by the token in the request."""
-        if request.user is not None:
-            return request.user
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        return self.user_of_token(token.strip()) if scheme.lower() == "bearer" and token.strip() else ANONYMOUS
+    def _authorize(self, user: User, verb: str, parts: tuple[str, ...], query: dict[str, str]) -> None:
+        group, _, namespace, plural, name, sub = parts
+        if plural == "namespaces" and not group and name:
+            namespace = name
+        named = query.get("fieldSelector", "")
+        if not name and named.startswith("metadata.name=") and "," not in named:
+            name = named.removeprefix("metadata.name=").lstrip("=")
+        self.authorizer.check(user, Attributes(verb, group, plural, sub, namespace, name))
 
     async def _dispatch(self, call: Call) -> Response:
         verb, kind = call.verb, call.kind
@@ -130,6 +152,8 @@ class ApiServer:
             raise method_not_allowed(kind)
         if verb in ("create", "update", "patch"):
             call.check_options()
+        if reviews.is_review(kind):
+            return reviews.review(self, call)
         match verb:
             case "get":
                 return reads.get(self, call)
@@ -160,13 +184,10 @@ class ApiServer:
 
     def user_of_token(self, token: str) -> User:
         """The service account that a token speaks for; a bad token is refused."""
-        claims = self.tokens.claims(token, self.clock.now())
-        if claims is not None:
-            _, _, namespace, name = claims["sub"].split(":")
-            account = self.store.get("/serviceaccounts", f"{namespace}/{name}")
-            if account is not None and account.uid == claims["kubernetes.io"]["serviceaccount"]["uid"]:
-                return account_user(namespace, name, account.uid)
-        raise Refusal(401, "Unauthorized", "Unauthorized")
+        found = user_of_token(self, token)
+        if found is None:
+            raise Refusal(401, "Unauthorized", "Unauthorized")
+        return found
 
     def timestamp(self) -> str:
         """Now, as `metav1.Time` writes it."""
@@ -247,6 +268,7 @@ _ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
     "binding": subresources.bind,
     "eviction": subresources.evict,
     "scale": scale.scale,
+    "token": reviews.request_token,
 }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import fields, ownership, patches, strategic
+from spinney.embedded import escalation, fields, ownership, patches, strategic
 from spinney.embedded.admission import Operation
 from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse, read_body
 from spinney.embedded.conform import conform
@@ -95,6 +95,7 @@ async def create_from(
     errors = metadata_checks.check(kind, document["metadata"]) + _check(call, document, None)
     if errors:
         raise invalid_object(kind, call.name, errors)
+    escalation.check(server, call, document)
     await server.admission.validate(call, Operation.CREATE, document, None)
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
@@ -311,6 +312,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         errors += _check(call, new, old)
     if errors:
         raise invalid_object(kind, call.name, errors)
+    escalation.check(server, call, new)
     await server.admission.validate(call, Operation.UPDATE, new, old)
     return _finish(server, call, item, new, given_version)
 

@@ -1,0 +1,71 @@
+"""Nobody can give rights that they do not have themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded import rbac
+from spinney.embedded.calls import Call
+from spinney.embedded.conversion import load
+from spinney.embedded.errors import forbidden, shown
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+
+def check(server: ApiServer, call: Call, document: Json) -> None:
+    """Refuse a role or binding that gives more than its author has."""
+    if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
+        return
+    if call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES):
+        rules, verb = document.get("rules") or [], "escalate"
+    else:
+        rules, verb = _bound(server, call, document), "bind"
+    special = rbac.Attributes(verb, rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
+    if server.authorizer.allows(call.user, special) is not None:
+        return
+    missing = [rule for rule in rules if not _held(server, call, rule)]
+    if not missing:
+        return
+    groups = ", ".join(f'"{group}"' for group in call.user.groups)
+    told = "\n".join(sorted(_told(rule) for rule in missing))
+    why = f'user "{call.user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
+    raise forbidden(call.kind, call.name, why + told)
+
+
+def _bound(server: ApiServer, call: Call, document: Json) -> list[Json]:
+    role = document.get("roleRef") or {}
+    table, key = rbac.CLUSTER_ROLES, role.get("name", "")
+    if role.get("kind") == "Role":
+        table, key = rbac.ROLES, f"{call.namespace}/{key}"
+    item = server.store.get(table, key)
+    return (load(item).get("rules") or []) if item is not None else []
+
+
+def _held(server: ApiServer, call: Call, rule: Json) -> bool:
+    return all(server.authorizer.allows(call.user, wanted) is not None for wanted in _parts(rule, call.namespace))
+
+
+def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
+    for verb in rule.get("verbs") or ():
+        for path in rule.get("nonResourceURLs") or ():
+            yield rbac.Attributes(verb, path=path)
+        for group in rule.get("apiGroups") or ():
+            for full in rule.get("resources") or ():
+                resource, _, sub = full.partition("/")
+                for name in rule.get("resourceNames") or ("",):
+                    yield rbac.Attributes(verb, group, resource, sub, namespace, name)
+
+
+def _told(rule: Json) -> str:
+    names = {
+        "APIGroups": "apiGroups",
+        "Resources": "resources",
+        "ResourceNames": "resourceNames",
+        "NonResourceURLs": "nonResourceURLs",
+        "Verbs": "verbs",
+    }
+    parts = [f"{label}:{shown(rule[key]).replace(',', ', ')}" for label, key in names.items() if rule.get(key)]
+    return "{" + ", ".join(parts) + "}"

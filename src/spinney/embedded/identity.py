@@ -1,0 +1,75 @@
+"""Who asks: by certificate or token, and as whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spinney.embedded.calls import ANONYMOUS
+from spinney.embedded.credentials import account_user
+from spinney.embedded.errors import bad_request
+from spinney.embedded.rbac import Attributes
+from spinney.kube.transport import Request, User
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+AUTHENTICATED = "system:authenticated"
+_ACCOUNT = "system:serviceaccount:"
+
+
+def identify(server: ApiServer, request: Request) -> User:
+    """The user whose rights count for a request."""
+    user = request.user if request.user is not None else _by_token(server, request.headers)
+    return (
+        _impersonated(server, user, request.headers) if "impersonate-user" in request.headers else _alone(user, request)
+    )
+
+
+def _alone(user: User, request: Request) -> User:
+    if "impersonate-group" in request.headers or "impersonate-uid" in request.headers:
+        groups = request.headers.get("impersonate-group", "")
+        raise bad_request(f"requested groups {groups} without impersonating a user")
+    return user
+
+
+def _by_token(server: ApiServer, headers: Mapping[str, str]) -> User:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        return ANONYMOUS
+    return server.user_of_token(token.strip())
+
+
+def user_of_token(server: ApiServer, token: str) -> User | None:
+    """The service account that a token speaks for, as long as that very account is there."""
+    claims = server.tokens.claims(token, server.clock.now())
+    if claims is None:
+        return None
+    _, _, namespace, name = claims["sub"].split(":")
+    account = server.store.get("/serviceaccounts", f"{namespace}/{name}")
+    if account is None or account.uid != claims["kubernetes.io"]["serviceaccount"]["uid"]:
+        return None
+    return account_user(namespace, name, account.uid)
+
+
+def _impersonated(server: ApiServer, user: User, headers: Mapping[str, str]) -> User:
+    name = headers["impersonate-user"]
+    groups = [group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip()]
+    check = server.authorizer.check
+    if name.startswith(_ACCOUNT):
+        _, _, namespace, account = (*name.split(":"), "", "")[:4]
+        check(user, Attributes("impersonate", "", "serviceaccounts", "", namespace, account))
+        if not groups:
+            return account_user(namespace, account)
+    else:
+        check(user, Attributes("impersonate", "", "users", "", "", name))
+    for group in groups:
+        check(user, Attributes("impersonate", "", "groups", "", "", group))
+    extra = {
+        key.removeprefix("impersonate-extra-"): (value,)
+        for key, value in headers.items()
+        if key.startswith("impersonate-extra-")
+    }
+    if name != ANONYMOUS.name and AUTHENTICATED not in groups:
+        groups.append(AUTHENTICATED)
+    return User(name, tuple(groups), headers.get("impersonate-uid", ""), extra)

@@ -1,0 +1,182 @@
+"""Reviews and tokens: questions about identity and rights, which are answered and not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.calls import Call, read_body
+from spinney.embedded.credentials import ISSUER
+from spinney.embedded.errors import FieldError, bad_request, invalid, invalid_object, not_found
+from spinney.embedded.identity import user_of_token
+from spinney.embedded.kinds import Kind
+from spinney.embedded.rbac import Attributes
+from spinney.embedded.reads import JSON
+from spinney.kube.transport import Response, User
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+_TOKEN = Kind.of("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", namespaced=True)
+_SHORTEST = 600
+_DEFAULT = 3600
+
+
+def _answer(call: Call, body: Json, status: Json) -> Response:
+    kind = call.kind.subresources[call.subresource] if call.subresource else call.kind
+    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+    metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
+    answer = {"kind": kind.kind, "apiVersion": api_version, "metadata": metadata}
+    answer |= {"spec": body["spec"]} if "spec" in body else {}
+    return Response(201, encode({**answer, "status": status}), JSON)
+
+
+def _user_info(user: User) -> Json:
+    info: Json = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(value) for key, value in user.extra.items()}
+    return info
+
+
+def _who_am_i(server: ApiServer, call: Call, body: Json) -> Response:
+    return _answer(call, body, {"userInfo": _user_info(call.user)})
+
+
+def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
+    user = user_of_token(server, str((body.get("spec") or {}).get("token", "")))
+    if user is None:
+        return _answer(call, body, {"user": {}, "error": "[invalid bearer token]"})
+    return _answer(call, body, {"authenticated": True, "user": _user_info(user), "audiences": [ISSUER]})
+
+
+def _attributes(spec: Json) -> Attributes:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if path is not None:
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    resource = resource or {}
+    return Attributes(
+        resource.get("verb", ""),
+        resource.get("group", ""),
+        resource.get("resource", ""),
+        resource.get("subresource", ""),
+        resource.get("namespace", ""),
+        resource.get("name", ""),
+    )
+
+
+def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        detail = "cannot be specified in combination with resourceAttributes"
+        errors.append(invalid("spec.nonResourceAttributes", told, detail))
+    if resource is None and path is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(invalid("spec.resourceAttributes", None, detail))
+    if errors:
+        raise invalid_object(replace(call.kind, kind=""), "", errors)
+
+
+def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
+    reason = server.authorizer.allows(user, _attributes(body.get("spec") or {}))
+    status: Json = {"allowed": reason is not None}
+    if reason:
+        status["reason"] = reason
+    return _answer(call, body, status)
+
+
+def _self_review(server: ApiServer, call: Call, body: Json) -> Response:
+    _check_attributes(call, body.get("spec") or {}, [])
+    return _decided(server, call, body, call.user)
+
+
+def _review(server: ApiServer, call: Call, body: Json) -> Response:
+    spec = body.get("spec") or {}
+    errors: list[FieldError] = []
+    if not spec.get("user") and not spec.get("groups"):
+        errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+    _check_attributes(call, spec, errors)
+    if call.namespace and (spec.get("resourceAttributes") or {}).get("namespace") != call.namespace:
+        detail = "must match metadata.namespace"
+        errors.append(invalid("spec.resourceAttributes.namespace", call.namespace, detail))
+        raise invalid_object(replace(call.kind, kind=""), "", errors)
+    user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    return _decided(server, call, body, user)
+
+
+def _rules_review(server: ApiServer, call: Call, body: Json) -> Response:
+    namespace = (body.get("spec") or {}).get("namespace", "")
+    if not namespace:
+        raise bad_request("no namespace on request")
+    rules = server.authorizer.rules(call.user, namespace)
+    keys = ("verbs", "apiGroups", "resources", "resourceNames")
+    resources = [{key: rule[key] for key in keys if rule.get(key)} for rule in rules if rule.get("resources")]
+    paths = [
+        {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+        for rule in rules
+        if rule.get("nonResourceURLs")
+    ]
+    status = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
+    return _answer(call, body, status)
+
+
+_REVIEWS: dict[str, Callable[[ApiServer, Call, Json], Response]] = {
+    "SelfSubjectReview": _who_am_i,
+    "TokenReview": _token_review,
+    "SelfSubjectAccessReview": _self_review,
+    "SubjectAccessReview": _review,
+    "LocalSubjectAccessReview": _review,
+    "SelfSubjectRulesReview": _rules_review,
+}
+
+
+def is_review(kind: Kind) -> bool:
+    """Whether a kind is a question."""
+    return kind.kind in _REVIEWS and kind.group in ("authentication.k8s.io", "authorization.k8s.io")
+
+
+def review(server: ApiServer, call: Call) -> Response:
+    """Answer a question."""
+    return _REVIEWS[call.kind.kind](server, call, read_body(call))
+
+
+async def request_token(server: ApiServer, call: Call) -> Response:
+    """A token for a service account."""
+    account = server.store.get(call.kind.table, call.key)
+    if account is None:
+        raise not_found(call.kind, call.name)
+    body: Json = read_body(call) if call.request.body else {}
+    spec: Json = body.get("spec") or {}
+    seconds: Any = spec.get("expirationSeconds") or _DEFAULT
+    if seconds < _SHORTEST:
+        error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+        raise invalid_object(_TOKEN, "", [error])
+    audiences = spec.get("audiences") or [ISSUER]
+    now = server.clock.now()
+    issued = int(now.timestamp())
+    claims: Json = {
+        "aud": audiences,
+        "exp": issued + seconds,
+        "iat": issued,
+        "iss": ISSUER,
+        "jti": server.chance.uid(),
+        "kubernetes.io": {
+            "namespace": call.namespace,
+            "serviceaccount": {"name": call.name, "uid": account.uid},
+        },
+        "nbf": issued,
+        "sub": f"system:serviceaccount:{call.namespace}:{call.name}",
+    }
+    bound = spec.get("boundObjectRef")
+    if bound:
+        claims["kubernetes.io"][bound["kind"].lower()] = {"name": bound["name"], "uid": bound.get("uid", "")}
+    expires = (now + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    filled = {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}
+    named = {"metadata": {"name": call.name, "namespace": call.namespace}, "spec": filled}
+    return _answer(call, named, {"token": server.tokens.issue(claims), "expirationTimestamp": expires})
