@@ -58,7 +58,7 @@ def pod(index: int, version: int) -> Result:
         "kind": "Pod",
         "metadata": _pod_metadata(index, version, name, job),
         "spec": {
-            "schedulerName": "kai-scheduler",
+            "schedulerName": "default-scheduler",
             "nodeName": f"node-{index % 10000}",
             "restartPolicy": "Never",
             "serviceAccountName": "default",
@@ -171,26 +171,32 @@ class Server:
             for index in range(events)
         ]
         self._watches: list[web.StreamResponse] = []
+        self.writes = 0
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """One request."""
         plural = request.path.rsplit("/", 1)[-1]
         if request.path == "/burst":
             return await self._burst()
-        if plural not in self._bodies:
+        if request.method != "GET":
+            self.writes += 1
+            return web.Response(body=await request.read(), content_type="application/json", status=201)
+        if request.path == "/version":
             return web.json_response({"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+        if plural not in self._bodies and "limit" not in request.query and "watch" not in request.query:
+            return web.json_response({"kind": "Status", "reason": "NotFound", "code": 404}, status=404)
         if request.query.get("watch") in ("true", "True", "1"):
             return await self._watch(request, plural)
         return self._list(request, plural)
 
     def _list(self, request: web.BaseRequest, plural: str) -> web.Response:
-        bodies = self._bodies[plural]
+        bodies = self._bodies.get(plural, [])
         start = int(request.query.get("continue") or 0)
         end = min(start + int(request.query.get("limit") or len(bodies)), len(bodies))
         metadata: Result = {"resourceVersion": str(FIRST_EVENT - 1)}
         if end < len(bodies):
             metadata |= {"continue": str(end), "remainingItemCount": len(bodies) - end}
-        head = msgspec.json.encode({"kind": f"{KINDS[plural]}List", "apiVersion": "v1", "metadata": metadata})
+        head = msgspec.json.encode({"kind": f"{KINDS.get(plural, '')}List", "apiVersion": "v1", "metadata": metadata})
         body = head[:-1] + b',"items":[' + b",".join(bodies[start:end]) + b"]}"
         return web.Response(body=body, content_type="application/json")
 
@@ -198,13 +204,16 @@ class Server:
         response = web.StreamResponse(headers={"content-type": "application/json"})
         await response.prepare(request)
         if request.query.get("sendInitialEvents") == "true":
-            bodies = self._bodies[plural]
+            bodies = self._bodies.get(plural, [])
             for start in range(0, len(bodies), 100):
                 lines = [b'{"type":"ADDED","object":' + body + b"}\n" for body in bodies[start : start + 100]]
                 await response.write(b"".join(lines))
             annotations = {"k8s.io/initial-events-end": "true"}
             metadata = {"resourceVersion": str(FIRST_EVENT - 1), "annotations": annotations}
-            line = {"type": "BOOKMARK", "object": {"kind": KINDS[plural], "apiVersion": "v1", "metadata": metadata}}
+            line = {
+                "type": "BOOKMARK",
+                "object": {"kind": KINDS.get(plural, ""), "apiVersion": "v1", "metadata": metadata},
+            }
             await response.write(msgspec.json.encode(line) + b"\n")
         if plural == "pods":
             self._watches.append(response)
@@ -329,6 +338,45 @@ async def _our_reconciles(client: Any, caches: Any, cache: Any) -> Result:
     return {"reconciles_per_second": round(len(cache) / seconds)}
 
 
+def everything(url: str, folder: str, pods: int, events: int) -> Result:
+    """All components of Spinney in one process, on one set of caches, once every one of them acts."""
+    return uvloop.run(_everything(url, folder))
+
+
+async def _everything(url: str, folder: str) -> Result:
+    from spinney.api.meta import convert  # noqa: PLC0415  # its memory counts
+    from spinney.cli.components import load_all  # noqa: PLC0415  # as above
+    from spinney.kube.auth import StaticToken  # noqa: PLC0415  # as above
+    from spinney.kube.clock import SystemClock  # noqa: PLC0415  # as above
+    from spinney.kube.config import Server as Target  # noqa: PLC0415  # as above
+    from spinney.kube.host import Host  # noqa: PLC0415  # as above
+    from spinney.kube.https import connect  # noqa: PLC0415  # as above
+    from spinney.kube.logs import configure  # noqa: PLC0415  # as above
+
+    configure(level="error")
+    client = connect(Target(url, StaticToken(), ssl.create_default_context(cafile=f"{folder}/ca.pem")))
+    started = time.perf_counter()
+    components = [(each, convert(each.settings, {}) if each.settings else None) for each in load_all()]
+    host = Host(client, SystemClock(), components)
+    running = asyncio.create_task(host.run())
+    waiting = asyncio.create_task(host.ready.wait())
+    await asyncio.wait({running, waiting}, timeout=300, return_when=asyncio.FIRST_COMPLETED)
+    result: Result = {
+        "components": len(components),
+        "not_ready": host.not_ready,
+        "ready_seconds": round(time.perf_counter() - started, 2),
+    }
+    gc.collect()
+    gc.freeze()
+    await asyncio.sleep(10)
+    result |= {"held_mb": round(megabytes()), "peak_mb": peak()}
+    running.cancel()
+    ended = await asyncio.gather(running, return_exceptions=True)
+    result["ended"] = type(ended[0]).__name__
+    await client.close()
+    return result
+
+
 def official(url: str, folder: str, pods: int, events: int) -> Result:
     """The official client with its own informer."""
     import kubernetes  # noqa: PLC0415  # its memory counts
@@ -407,6 +455,7 @@ def main() -> None:
         "setting": f"Python {platform.python_version()}, {multiprocessing.cpu_count()} cores, server beside it",
         "pod_bytes": len(msgspec.json.encode(pod(1, 1))),
         "spinney": measure(ours, given.pods, given.nodes, given.events),
+        "all_components": measure(everything, given.pods, given.nodes, 1),
         "spinney_small": measure(ours, given.official_pods, 1, given.official_events),
         "official_small": measure(official, given.official_pods, 1, given.official_events),
     }

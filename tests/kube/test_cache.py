@@ -301,3 +301,39 @@ async def test_handlers_end_with_their_reader() -> None:
         await settle()
         assert heard == ["a"]
         assert [name for _, name, _ in told] == ["a", "b"]
+
+
+def labelled(name: str, x: int, **labels: str) -> Json:
+    body = thing(name, x=x)
+    body["metadata"]["labels"] = labels
+    return body
+
+
+@pytest.mark.parametrize("whole_first", [True, False])
+@virtual
+async def test_a_part_follows_the_whole(whole_first: bool) -> None:
+    """Where one cache holds all of a kind, one that selects shows the same objects, on one watch."""
+    world = World()
+    world.put(labelled("a", 1, app="x"))
+    world.put(labelled("b", 1, app="y"))
+    caches = Caches(Client(world, Chance(1)))
+    if whole_first:
+        caches.of(Thing)
+    part = caches.of(Thing, labels="app=x")
+    told: list[Told] = []
+    part.on_change(lambda change: told.append(("", change.object.name, change.new and change.new.spec["x"])))
+    running = asyncio.create_task(caches.run())
+    await settle()
+    whole = caches.of(Thing)
+    await settle()
+    assert part.get("a", "default") is whole.get("a", "default")
+    world.put(labelled("b", 2, app="x"))
+    world.put(labelled("a", 2, app="z"))
+    world.put(labelled("c", 3, app="z"))
+    await settle()
+    assert [found.name for found in part] == ["b"]
+    assert told == [("", "a", 1), ("", "b", 2), ("", "a", None)]
+    assert part.resource_version == whole.resource_version
+    assert world.watches == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

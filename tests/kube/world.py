@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from spinney.api import selector
 from spinney.api.meta import Json, Object, Resource
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
@@ -150,7 +151,7 @@ class World:
             case "GET" if request.path in self.objects:
                 return _ok(self.objects[request.path])
             case "GET" if request.path.endswith(("/things", "/events", "/leases")):
-                return self._list(request.path)
+                return self._list(request.path, selector.parse(query.get("labelSelector", "")))
             case "POST":
                 namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
                 return self._create({**body, "metadata": {"namespace": namespace, **body["metadata"]}})
@@ -166,8 +167,8 @@ class World:
     async def close(self) -> None:
         """Nothing is held."""
 
-    def _list(self, path: str) -> Response:
-        items = [found for at, found in self.objects.items() if _in(at, path)]
+    def _list(self, path: str, labels: selector.LabelSelector) -> Response:
+        items = [found for at, found in self.objects.items() if _in(at, path) and _matches(labels, found)]
         return _ok({"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items})
 
     def _create(self, body: Json) -> Response:
@@ -261,6 +262,10 @@ def error(code: int, reason: str, message: str) -> Response:
 
 def _ok(body: Json, code: int = 200) -> Response:
     return Response(code, msgspec.json.encode(body))
+
+
+def _matches(labels: selector.LabelSelector, body: Json) -> bool:
+    return selector.matches(labels, body["metadata"].get("labels", {}))
 
 
 def _path(body: Json) -> str:

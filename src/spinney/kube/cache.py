@@ -17,6 +17,7 @@ from spinney.api.meta import Object
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.reflector import Reflector
+from spinney.kube.sharing import sharer
 from spinney.kube.wire import WatchEvent
 from spinney.kube.writes import Write
 
@@ -71,6 +72,8 @@ class Cache(Generic[T]):
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._gone_waiters: dict[Key, list[asyncio.Future[None]]] = {}
         self._synced = asyncio.Event()
+        self._share = sharer(of)
+        self._views: list[Cache[T]] = []
         self.resource_version = ""
 
     def get(self, name: str, namespace: str = "") -> T | None:
@@ -174,6 +177,7 @@ class Cache(Generic[T]):
         # A namesake is not the same object: its predecessor went first.
         if known is not None and known.uid != item.uid:
             self._put(key, None)
+        self._share(item)
         self._put(key, item)
 
     def _put(self, key: Key, new: T | None) -> None:
@@ -200,11 +204,48 @@ class Cache(Generic[T]):
 
     def _reached(self, resource_version: str) -> None:
         self.resource_version = resource_version
+        for view in self._views:
+            view._reached(resource_version)
         if not self._waiters:
             return
         reached = _number(resource_version)
         while self._waiters and self._waiters[0][0] <= reached:
             _release(heapq.heappop(self._waiters)[2])
+
+    async def follow(self, whole: Cache[T]) -> None:
+        """Show a part of a cache that holds everything: the same objects, so that nothing is held or sent twice."""
+        await whole.caught_up_with(self)
+        self.replace([found for found in whole if self._selects(found)], whole.resource_version)
+        for key, old in list(self._objects.items()):
+            self._swap(key, old, whole._objects[key])
+        whole._handlers.append(self._follow_change)
+        whole._views.append(self)
+
+    def _swap(self, key: Key, old: T, equal: T) -> None:
+        """Hold another copy of the same state; nobody needs to hear of it."""
+        self._objects[key] = equal
+        for index in self._indexes.values():
+            index.move(key, old, equal)
+
+    async def caught_up_with(self, other: Cache[T]) -> None:
+        """Wait until this cache is synced, and at least as new as another."""
+        await self.synced()
+        while _number(self.resource_version) < _number(other.resource_version):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiters, (_number(other.resource_version), id(waiter), waiter))
+            await waiter
+
+    def _follow_change(self, change: Change[T]) -> None:
+        found = change.object
+        if change.new is not None and self._selects(change.new):
+            self._meet((found.namespace, found.name), change.new)
+        else:
+            self._put((found.namespace, found.name), None)
+
+    def _selects(self, found: T) -> bool:
+        if self._namespace and found.namespace != self._namespace:
+            return False
+        return selector.matches(self._selector, found.metadata.labels)
 
     def _would_hold(self, write: Write) -> bool:
         """Whether an object that is not here may yet come; by fields we cannot tell, and do not wait."""
@@ -244,29 +285,55 @@ def _release(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
+Which = tuple[type[Object], str, str, str]  # kind, labels, fields, namespace
+
+
 class Caches:
-    """One cache per kind and selector, shared by everyone in the process."""
+    """One cache per kind and selector, shared by everyone in the process.
+
+    Where one holds all of a kind, those that select some of it by labels or namespace only show a part of it.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._caches: dict[tuple[type[Object], str, str, str], Cache[Any]] = {}
+        self._caches: dict[Which, Cache[Any]] = {}
         self._tasks: asyncio.TaskGroup | None = None
+        self._own: dict[Which, asyncio.Task[None]] = {}
 
     def of(self, kind: type[T], *, labels: str = "", fields: str = "", namespace: str = "") -> Cache[T]:
         """The cache for a kind; it is filled from the moment `run` runs."""
-        key = (kind, labels, fields, namespace)
-        if key not in self._caches:
-            self._caches[key] = Cache(self._client, kind, labels, fields, namespace)
+        which = (kind, labels, fields, namespace)
+        if which not in self._caches:
+            self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
             if self._tasks is not None:
-                self._tasks.create_task(self._caches[key].run())
-        return cast(Cache[T], self._caches[key])
+                self._tasks.create_task(self._keep(which))
+        return cast(Cache[T], self._caches[which])
 
     async def run(self) -> None:
         """Keep every cache current until cancelled, those asked for later too."""
         async with asyncio.TaskGroup() as self._tasks:
-            for cache in self._caches.values():
-                self._tasks.create_task(cache.run())
+            for which in list(self._caches):
+                self._tasks.create_task(self._keep(which))
             await asyncio.Event().wait()
+
+    async def _keep(self, which: Which) -> None:
+        """Fill a cache from the one that holds everything, if there is one, else by a watch of its own."""
+        cache = self._caches[which]
+        whole = self._caches.get((which[0], "", "", ""))
+        if whole is not None and whole is not cache and not which[2]:
+            await cache.follow(whole)
+            return
+        assert self._tasks is not None
+        self._own[which] = self._tasks.create_task(cache.run(), name=f"cache of {which[0].__name__}")
+        if whole is cache:
+            await self._take_over(which)
+
+    async def _take_over(self, whole: Which) -> None:
+        """Let caches that watch a part for themselves follow the whole from now on."""
+        for which, cache in list(self._caches.items()):
+            if which != whole and which[0] is whole[0] and not which[2] and which in self._own:
+                await cache.follow(self._caches[whole])
+                self._own.pop(which).cancel()
 
     async def synced(self) -> None:
         """Wait until every cache asked for so far has its first list."""
