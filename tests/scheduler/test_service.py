@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
@@ -10,10 +11,11 @@ from spinney.api.meta import Json
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.leader import LEASE
+from spinney.kube.transport import Request, Response
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
-from tests.services.stage import stage, virtual
+from tests.services.stage import broken, stage, virtual
 
 PARTS = ((SCHEDULER, SchedulerFile(stand_in=True)), (BINDER, None))
 KUBE_SCHEDULER_LEASE: Json = {
@@ -128,3 +130,29 @@ async def test_the_stand_in_leaves_pods_to_a_real_kube_scheduler() -> None:
         await client.create(Pod, make.pod("plain").gpus(1).build(), "default")
         await asyncio.sleep(60)
         assert await world.placed("plain") == {"plain": ""}
+
+
+@virtual
+async def test_a_pod_that_cannot_be_bound_rests_and_others_run() -> None:
+    """Its request is taken away, other nodes are tried, and each round waits longer than the one before."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await world.node("n1")
+        await world.node("n2")
+        tried: list[tuple[float, bytes]] = []
+
+        def fault(sent: Request) -> Response | None:
+            if "/pods/bad-0/binding" not in sent.path:
+                return None
+            tried.append((asyncio.get_running_loop().time(), sent.body))
+            return broken("Forbidden", 403)
+
+        world.transport.fault = fault
+        await world.gang("bad", members=1, gpus=2)
+        await world.gang("good", members=2, gpus=4)
+        await asyncio.sleep(1200)
+        assert "" not in (await world.placed("good")).values()
+        assert {b"n1" in body for _, body in tried} == {True, False}
+        rounds = [moment for number, (moment, _) in enumerate(tried) if number % 3 == 0]
+        pauses = [round(later - earlier) for earlier, later in pairwise(rounds)]
+        assert pauses == sorted(pauses)
+        assert 5 <= len(rounds) <= 12

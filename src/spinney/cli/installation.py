@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 from spinney.api import core, grove, kai, resource, scheduling, storage, volcano
 from spinney.api.apiextensions import CustomResourceDefinition
@@ -54,6 +55,11 @@ def platform_objects() -> list[tuple[Resource, Json]]:
     levels = [{"domain": domain, "key": f"kubernetes.io/{label}"} for domain, label in _LEVELS.items()]
     return [
         *((core.Namespace.resource, _named(name)) for name in namespaces),
+        # Reservation and scaling pods run as these.
+        *(
+            (core.ServiceAccount.resource, _named(name, namespace=name))
+            for name in (RESERVATION_NAMESPACE, SCALE_ADJUST_NAMESPACE)
+        ),
         *((scheduling.PriorityClass.resource, {**_named(n), "value": v}) for n, v in _PRIORITIES.items()),
         (RUNTIME_CLASS, {**_named("nvidia"), "handler": "nvidia"}),
         _queue(DEFAULT_PARENT_QUEUE),
@@ -84,7 +90,7 @@ async def install(client: Client, objects: Iterable[tuple[Resource, Json]]) -> N
     """Create what is not there; what a user has changed since stays as it is."""
     for resource_, document in objects:
         try:
-            await client.create(resource_, document)
+            await client.create(resource_, document, document["metadata"].get("namespace", ""))
         except AlreadyExists:
             continue
 
@@ -99,7 +105,7 @@ async def apply(client: Client, resource_: Resource, document: Json) -> None:
     await client.patch(resource_, document["metadata"]["name"], "", document, kind=Patch.APPLY, force=True)
 
 
-def _named(name: str, **metadata: Json) -> Json:
+def _named(name: str, **metadata: Any) -> Json:
     return {"metadata": {"name": name, **metadata}}
 
 

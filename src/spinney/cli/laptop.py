@@ -161,6 +161,7 @@ def _configuration(component: Component, options: Options) -> Any:
         "grove": {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}},
         # No kube-scheduler runs here, so ours serves its pods as well.
         "scheduler": {"standIn": True},
+        "admission": {"gpuSharing": True},
     }
     if component.settings is None:
         return None

@@ -14,6 +14,12 @@ _JSON = {"content-type": "application/json"}
 _SCHEMAS = "#/components/schemas/"
 
 
+# kubectl asks for version 2 only about kinds that version 3 does not have, to find that nobody knows them. So the
+# document (protobuf: swagger, info, no paths, no definitions) describes nothing.
+_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_EMPTY_V2 = b"\x0a\x032.0\x12\x0c\x0a\x0aKubernetesB\x00J\x00"
+
+
 class OpenApi:
     """Answers `/openapi/v3` and below; a document per group and version, made when first asked for."""
 
@@ -27,6 +33,8 @@ class OpenApi:
         if self._revision != self._kinds.revision:
             self._documents, self._revision = {}, self._kinds.revision
         path = request.path.rstrip("/")
+        if path == "/openapi/v2":
+            return Response(200, _EMPTY_V2, {"content-type": _V2})
         if path == "/openapi/v3":
             return Response(200, self._index(), _JSON)
         if not path.startswith("/openapi/v3/"):

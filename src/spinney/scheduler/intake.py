@@ -380,6 +380,21 @@ def _seconds(text: str) -> float | None:
         return None
 
 
+def resting(spec: TaskSpec) -> TaskSpec:
+    """A task that is not to be placed for now: it counts like one behind a gate."""
+    return replace(spec, status=st.GATED) if spec.status == st.PENDING else spec
+
+
+def away_from(spec: TaskSpec, nodes: frozenset[str], known: int) -> TaskSpec:
+    """A task that should try other nodes than these; where there are no others, all are tried again."""
+    if len(nodes) >= known:
+        return spec
+    elsewhere = Match("metadata.name", "NotIn", tuple(sorted(nodes)))
+    terms = spec.constraints.node_affinity or ((),)
+    constraints = replace(spec.constraints, node_affinity=tuple((*term, elsewhere) for term in terms))
+    return replace(spec, constraints=constraints)
+
+
 def leaving(spec: TaskSpec) -> TaskSpec:
     """A task that has been told to go, before its pod shows it."""
     return replace(spec, status=st.RELEASING) if spec.status & st.ACTIVE else spec

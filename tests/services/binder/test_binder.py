@@ -98,13 +98,17 @@ async def test_a_request_for_an_older_pod_of_the_same_name_is_ignored() -> None:
 
 @virtual
 async def test_a_bind_that_fails_is_tried_again_with_growing_pauses() -> None:
-    """The third try succeeds; the status tells how many failed."""
+    """The third try succeeds, a second and then two after the one before; the status tells how many failed."""
     async with stage(*PARTS) as world:
         await world.node("n1")
         left = [2]
+        tried: list[float] = []
 
         def fault(sent: Request) -> Response | None:
-            if not sent.path.endswith("/binding") or not left[0]:
+            if not sent.path.endswith("/binding"):
+                return None
+            tried.append(asyncio.get_running_loop().time())
+            if not left[0]:
                 return None
             left[0] -= 1
             return broken("Conflict", 409)
@@ -114,6 +118,7 @@ async def test_a_bind_that_fails_is_tried_again_with_growing_pauses() -> None:
         await asyncio.sleep(30)
         assert await world.placed("p") == {"p": "n1"}
         assert (await outcome(world))[0::2] == ("Succeeded", 2)
+        assert [round(moment - tried[0]) for moment in tried] == [0, 1, 3]
 
 
 @virtual

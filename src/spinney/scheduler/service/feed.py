@@ -17,6 +17,7 @@ from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import intake
 from spinney.scheduler import status as st
+from spinney.scheduler.service.failures import Failures
 from spinney.scheduler.service.standin import StandIn
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import State
@@ -66,6 +67,9 @@ class Feed:
         self._changed = changed
         self.views = Views(runtime.caches)
         self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
+        self.failures = Failures(lambda key: self.mark("pod", key))
+        # Requests that the binder gave up; whoever writes takes them away.
+        self.given_up: list[BindRequest] = []
         self._uids: dict[Key, str] = {}
         # Pods whose place depends on storage: they are looked at again when any of it changes.
         self._storing: set[Key] = set()
@@ -93,7 +97,13 @@ class Feed:
 
     def _request_changed(self, change: Change[BindRequest]) -> None:
         request = change.object
-        self.mark("pod", (request.namespace, request.spec.pod_name))
+        key = (request.namespace, request.spec.pod_name)
+        if change.new is not None and has_failed(change.new) and not (change.old and has_failed(change.old)):
+            self.given_up.append(change.new)
+            pod = self.pods.get(key[1], key[0])
+            if pod is not None and is_for(request, pod):
+                self.failures.add(key, pod.uid, request.spec.selected_node)
+        self.mark("pod", key)
 
     def _storage_changed(self) -> None:
         for key in self._storing:
@@ -179,6 +189,10 @@ class Feed:
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
         spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, self._reach(key, pod))
+        if self.failures.rests(pod.uid):
+            spec = intake.resting(spec)
+        elif failed_on := self.failures.nodes(pod.uid):
+            spec = intake.away_from(spec, failed_on, len(self.state.nodes.rows))
         if pod.uid in self.intentions.evictions:
             spec = intake.leaving(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
@@ -201,6 +215,7 @@ class Feed:
             return None
         if pod.spec.node_name:
             self.intentions.binds.pop(key, None)
+            self.failures.forget(pod.uid)
             return None
         seen = self.requests.get(key[1], key[0])
         if seen is not None and is_for(seen, pod):
@@ -220,6 +235,7 @@ class Feed:
     def _forget(self, key: Key, uid: str) -> None:
         self.intentions.binds.pop(key, None)
         self.intentions.evictions.discard(uid)
+        self.failures.forget(uid)
 
 
 def _says_the_same(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:

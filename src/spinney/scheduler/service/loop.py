@@ -86,6 +86,9 @@ class Scheduler:
 
     async def cycle(self) -> None:
         """One plan and the start of its writes."""
+        for request in self.feed.given_up:
+            self._start(self._writes.remove(request))
+        self.feed.given_up.clear()
         self.feed.apply()
         now = self._runtime.clock.now()
         made = await self._think(lambda: plan(self.state, self._config, now.timestamp()))

@@ -14,7 +14,7 @@ from spinney.api.meta import Json, convert
 from spinney.api.owners import reference
 from spinney.kube.cache import Key
 from spinney.kube.client import Client
-from spinney.kube.errors import AlreadyExists, ApiError, ConnectionLost, NotFound, TooManyRequests
+from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, TooManyRequests
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.service.feed import Feed
@@ -115,11 +115,14 @@ class Writes:
     async def _remove_leftover(self, namespace: str, name: str, body: Json) -> None:
         """A request for an older pod of the same name, or one that was given up, makes room for the new one."""
         old = self._feed.requests.get(name, namespace)
-        if old is None:
-            return
+        if old is not None:
+            await self.remove(old)
+
+    async def remove(self, request: BindRequest) -> None:
+        """Take away a request that is over: just this one, not a newer one of its name."""
         try:
-            await self._client.delete(BindRequest, name, namespace, uid=old.uid)
-        except NotFound:
+            await self._client.delete(BindRequest, request.name, request.namespace, uid=request.uid)
+        except (NotFound, Conflict):
             return
 
     async def _withdraw(self, body: Json) -> None:

@@ -71,7 +71,10 @@ class Binder:
         if request is None:
             return ()
         decision, members = decision_of(request)
-        if members <= 1 or change.old is not None:
+        if change.old is not None and change.old.spec == request.spec:
+            # Our own report of a failure must not cut its pause short.
+            return ()
+        if members <= 1:
             return ((request.namespace, request.name),)
         siblings = self._requests.by(_BY_DECISION, decision)
         if len(siblings) < members:
