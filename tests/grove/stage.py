@@ -15,7 +15,7 @@ from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Json, Object, Resource
+from spinney.api.meta import Json, Object, Resource, without_nulls
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.embedded.cluster import Cluster
@@ -51,9 +51,9 @@ TOPOLOGY = {
 
 
 def sample(name: str) -> list[Json]:
-    """The objects of one of upstream's manifests."""
+    """The objects of one of upstream's manifests; keys without a value are dropped, as kubectl does on create."""
     text = Path(data.path(f"samples/grove/{name}.yaml")).read_text()
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [without_nulls(document) for document in yaml.safe_load_all(text) if document]
 
 
 class Stage:

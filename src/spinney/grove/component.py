@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
-from spinney.api.groveconfig import ConfigurationError, problems
+from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, problems
 from spinney.backends.registry import Registry
 from spinney.backends.served import discover
 from spinney.grove import topology
@@ -101,7 +101,10 @@ class Operator:
         self.world.served = await discover(self._runtime.client, self.world.registry.resources)
         controllers = (self.sets, self.replicas, self.statuses)
         async with asyncio.TaskGroup() as tasks:
-            await self._runtime.caches.synced()
+            for controller in controllers:
+                await controller.synced()
+            for looked_at in (self.world.nodes, self.world.bindings):
+                await looked_at.synced()
             for controller in controllers:
                 tasks.create_task(controller.run(), name=controller.name)
             self._runtime.ready()
@@ -128,7 +131,7 @@ def component(settings: Settings | None = None) -> Component:
     registry = cache(Registry.load)
 
     async def run(runtime: Runtime, config: Any = None) -> None:
-        if isinstance(config, GroveConfiguration):
+        if isinstance(config, OperatorConfiguration):
             found = problems(config)
             if found:
                 raise ConfigurationError("; ".join(found))

@@ -20,7 +20,6 @@ RULES = (
             "podcliques/finalizers",
             "podcliquescalinggroups/status",
             "podcliquescalinggroups/finalizers",
-            "clustertopologybindings/status",
         ),
         ("get", "patch", "update"),
     ),
@@ -36,7 +35,6 @@ RULES = (
     Rule(("resource.k8s.io",), ("resourceclaims",), _ALL),
     Rule(("resource.k8s.io",), ("resourceclaimtemplates",), _READ),
     Rule(("resource.nvidia.com",), ("computedomains",), _ALL),
-    Rule(("kai.scheduler",), ("topologies",), _ALL),
 )
 
 NAMESPACE_RULES = (Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch", "update")),)

@@ -1,0 +1,175 @@
+"""The life of a set around its pods: what is made with it, what goes with it, and what must not happen."""
+
+from __future__ import annotations
+
+from spinney.api.autoscaling import HorizontalPodAutoscaler
+from spinney.api.core import Pod, Secret, Service, ServiceAccount
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.api.rbac import Role, RoleBinding
+from tests import make
+from tests.grove.stage import Stage, play, sample
+
+GATE = {"name": "team.io/wait"}
+MANAGED = (
+    PodCliqueScalingGroup, PodClique, PodGang, Pod, Service, ServiceAccount, Secret, Role, RoleBinding,
+    HorizontalPodAutoscaler,
+)  # fmt: skip
+
+
+def test_cascade_delete_leaves_nothing() -> None:
+    """CascadeDelete: a deleted set takes everything along that is part of it."""
+
+    async def scenario(stage: Stage) -> None:
+        (pcs,) = sample("e2e-yaml/workload2")
+        pcs["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = {"minReplicas": 2, "maxReplicas": 4}
+        await stage.apply(pcs)
+        await stage.runs(10)
+        for kind in MANAGED:
+            assert await stage.list(kind, **{"app.kubernetes.io/part-of": "workload2"}), kind.resource.kind
+        await stage.client.delete(PodCliqueSet, "workload2", "default")
+        await stage.settle(60)
+        assert not await stage.list(PodCliqueSet)
+        for kind in MANAGED:
+            assert not await stage.list(kind, **{"app.kubernetes.io/part-of": "workload2"}), kind.resource.kind
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_scaling_in_takes_the_highest_replica_with_all_it_has() -> None:
+    """Scale-in removes the highest index with its Services, gangs and pods, and nothing of the others."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample("e2e-yaml/scale-down-tiny"))
+        await stage.runs(10)
+        kept = {
+            pod.uid for pod in await stage.pods() if pod.metadata.labels["grove.io/podcliqueset-replica-index"] < "2"
+        }
+        await stage.scale(PodCliqueSet, "scale-down-tiny", 2)
+        await stage.runs(4)
+        assert {pod.uid for pod in await stage.pods()} == kept
+        for kind in (Service, PodGang):
+            assert sorted(found.name for found in await stage.list(kind)) == ["scale-down-tiny-0", "scale-down-tiny-1"]
+        await stage.scale(PodCliqueSet, "scale-down-tiny", 0)
+        await stage.settle(60)
+        for kind in (Service, PodGang, PodClique, Pod):
+            assert not await stage.list(kind), kind.resource.kind
+        assert (await stage.pcs("scale-down-tiny")).status.ready == "0/0"
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_a_deleted_child_comes_back() -> None:
+    """Whatever someone deletes of a set is made again."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample("e2e-yaml/workload1"))
+        await stage.runs(10)
+        await stage.client.delete(PodClique, "workload1-0-pc-a", "default")
+        await stage.client.delete(PodCliqueScalingGroup, "workload1-0-sg-x", "default")
+        await stage.client.delete(PodGang, "workload1-0", "default")
+        await stage.client.delete(Service, "workload1-0", "default")
+        await stage.client.delete(Secret, "workload1-ic-sat", "default")
+        await stage.client.delete(Role, "grove.io:pcs:workload1", "default")
+        await stage.runs(10)
+        for kind, name in ((Service, "workload1-0"), (Secret, "workload1-ic-sat"), (Role, "grove.io:pcs:workload1")):
+            assert (await stage.client.get(kind, name, "default")).name == name
+        assert (await stage.gang("workload1-0")).status.phase == "Running"
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_autoscalers_follow_the_set() -> None:
+    """A clique and a scaling group with a scaling range get an autoscaler of their name, and lose it with the range."""
+
+    async def scenario(stage: Stage) -> None:
+        built = make.pcs("svc").clique("a", 2).clique("b").group("g", ["b"]).build()
+        template = built["spec"]["template"]
+        template["cliques"][0]["spec"]["autoScalingConfig"] = {"maxReplicas": 5}
+        template["podCliqueScalingGroups"][0]["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
+        await stage.apply(built)
+        await stage.runs(3)
+        found = {hpa.name: hpa.spec for hpa in await stage.list(HorizontalPodAutoscaler)}
+        assert {name: (spec.min_replicas, spec.max_replicas) for name, spec in found.items()} == {
+            "svc-0-a": (2, 5),
+            "svc-0-g": (1, 3),
+        }
+        assert found["svc-0-g"].scale_target_ref.kind == "PodCliqueScalingGroup"
+        await stage.scale(PodClique, "svc-0-a", 4)
+        await stage.runs(5)
+        groups = template["podCliqueScalingGroups"]
+        groups[0].pop("scaleConfig")
+        await stage.client.patch(
+            PodCliqueSet, "svc", "default", {"spec": {"template": {"podCliqueScalingGroups": groups}}}
+        )
+        await stage.settle(10)
+        assert [hpa.name for hpa in await stage.list(HorizontalPodAutoscaler)] == ["svc-0-a"]
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_names_that_end_alike_are_not_confused() -> None:
+    """`worker` and `pworker` each get their own template."""
+
+    async def scenario(stage: Stage) -> None:
+        built = make.pcs("svc").clique("worker").clique("pworker").build()
+        for at, image in enumerate(("one", "two")):
+            built["spec"]["template"]["cliques"][at]["spec"]["podSpec"]["containers"][0]["image"] = image
+        await stage.apply(built)
+        await stage.runs(2)
+        images = {pod.metadata.labels["grove.io/podclique"]: pod.spec.containers[0].image for pod in await stage.pods()}
+        assert images == {"svc-0-worker": "one", "svc-0-pworker": "two"}
+
+    play(scenario, nodes=4)
+
+
+def test_the_users_own_gate_stays() -> None:
+    """A gate of the template is kept, and only its owner takes it off."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("svc").clique("a", schedulerName="kai-scheduler", schedulingGates=[GATE]).build())
+        await stage.settle(60)
+        (pod,) = await stage.pods()
+        assert [gate.name for gate in pod.spec.scheduling_gates] == ["team.io/wait"]
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=4)
+
+
+def test_the_sets_priority_reaches_pods_and_gangs() -> None:
+    """priorityClassName of the template is on the gang, and on pods that name none."""
+
+    async def scenario(stage: Stage) -> None:
+        for name in ("high", "low"):
+            priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 5}
+            await stage.apply({**priority, "metadata": {"name": name}})
+        built = make.pcs("svc").clique("a").clique("b", priorityClassName="low").build()
+        built["spec"]["template"]["priorityClassName"] = "high"
+        await stage.apply(built)
+        await stage.runs(2)
+        classes = {
+            pod.metadata.labels["grove.io/podclique"]: pod.spec.priority_class_name for pod in await stage.pods()
+        }
+        assert classes == {"svc-0-a": "high", "svc-0-b": "low"}
+        assert (await stage.gang("svc-0")).spec.priority_class_name == "high"
+
+    play(scenario, nodes=4)
+
+
+def test_a_group_scaled_below_its_minimum_recovers() -> None:
+    """A scaling group below minAvailable keeps what it has, and comes back when it is scaled out again."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample("e2e-yaml/workload1"))
+        await stage.runs(10)
+        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 1)
+        await stage.runs(6)
+        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 2)
+        await stage.runs(10)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)

@@ -1,0 +1,91 @@
+"""Upstream's start-up order suite: a clique's pods start when enough pods of the cliques before it are ready."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from spinney import initc
+from tests.grove.stage import Stage, play, sample
+
+
+async def ready_times(stage: Stage, clique: str) -> list[datetime]:
+    """When the pods of a clique became ready, earliest first."""
+    times = [
+        condition.last_transition_time
+        for pod in await stage.pods(clique)
+        for condition in pod.status.conditions
+        if condition.type == "Ready" and condition.last_transition_time is not None
+    ]
+    return sorted(times)
+
+
+async def follows(stage: Stage, later: str, earlier: str, least: int) -> None:
+    """No pod of the later clique is ready before the earlier one has its minimum."""
+    first = (await ready_times(stage, later))[0]
+    assert (await ready_times(stage, earlier))[least - 1] <= first, f"{later} was ready before {earlier}"
+
+
+def slow(name: str) -> list[dict[str, object]]:
+    """The manifest, with pods that take a while to be ready, so that order shows."""
+    documents = sample(name)
+    for clique in documents[0]["spec"]["template"]["cliques"]:
+        clique["spec"]["podSpec"]["containers"][0]["readinessProbe"] = {
+            "initialDelaySeconds": 5,
+            "tcpSocket": {"port": 80},
+        }
+    return documents
+
+
+ORDERS = {
+    "workload3": [("pc-a", "sg-x-0-pc-b", 2), ("pc-a", "sg-x-1-pc-b", 2)]
+    + [(f"sg-x-{i}-pc-b", f"sg-x-{j}-pc-c", 1) for i in (0, 1) for j in (0, 1)],
+    "workload4": [("pc-a", "sg-x-0-pc-b", 1), ("sg-x-0-pc-b", "sg-x-0-pc-c", 1), ("sg-x-1-pc-b", "sg-x-1-pc-c", 1)],
+    "workload5": [("pc-a", "sg-x-0-pc-c", 2), ("sg-x-0-pc-c", "sg-x-0-pc-b", 3), ("sg-x-1-pc-c", "sg-x-0-pc-b", 3)],
+    "workload6": [("pc-a", "sg-x-0-pc-b", 1), ("sg-x-0-pc-b", "sg-x-0-pc-c", 1), ("sg-x-1-pc-b", "sg-x-1-pc-c", 1)],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS, ids=["so1", "so2", "so3", "so4"])
+def test_cliques_become_ready_in_order(name: str) -> None:
+    """SO1–SO4: in order and explicit, inside the base gang and inside each scaled gang."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*slow(f"e2e-yaml/{name}"))
+        await stage.runs(10)
+        for earlier, later, least in ORDERS[name]:
+            await follows(stage, f"{name}-0-{later}", f"{name}-0-{earlier}", least)
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=10)
+
+
+def test_the_init_container_is_upstreams() -> None:
+    """Name, arguments, mounts and the token's Secret are those that upstream's init container has."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample("e2e-yaml/workload3"))
+        await stage.runs(10)
+        (pod,) = await stage.pods("workload3-0-sg-x-0-pc-b")
+        container = pod.spec.init_containers[-1]
+        assert container.name == "grove-initc"
+        assert container.args == ("--podcliques=workload3-0-pc-a:2",)
+        assert not container.env
+        assert {mount.name for mount in container.volume_mounts} >= {"sa-token-secret-vol", "pod-info-vol"}
+        assert [volume.secret.secret_name for volume in pod.spec.volumes if volume.secret] == ["workload3-ic-sat"]
+
+    play(scenario, nodes=10)
+
+
+def test_names_that_begin_alike_are_not_confused() -> None:
+    """Parents are matched by label: `x` does not count pods of `x-1`."""
+    assert initc.parents_from(["--podcliques=a-0-x:2", "--podcliques", "a-0-x-1:1"]) == {"a-0-x": 2, "a-0-x-1": 1}
+    assert initc.parse_parents(["a-0-x:2,b-0-y:1"]) == {"a-0-x": 2, "b-0-y": 1}
+
+
+@pytest.mark.parametrize("arguments", [["--podcliques"], ["--podcliques=a"], ["--podcliques=a:b"], ["--x=a:1"]])
+def test_bad_arguments_are_refused(arguments: list[str]) -> None:
+    """An argument that names no clique and count says what is expected."""
+    with pytest.raises(initc.UsageError, match="expected"):
+        initc.parents_from(arguments)
