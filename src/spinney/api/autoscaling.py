@@ -32,6 +32,7 @@ class HorizontalPodAutoscalerStatus(Struct, frozen=True):
     observed_generation: int = 0
     current_replicas: int = 0
     desired_replicas: int = 0
+    current_metrics: tuple[Json, ...] = ()
     last_scale_time: datetime | None = None
     conditions: tuple[Condition, ...] = ()
 

@@ -207,6 +207,8 @@ RUN_FOR = "spinney.dev/run-for"
 EXIT_CODE = "spinney.dev/exit-code"
 CRASHES = "spinney.dev/crashes"
 STOP_AFTER = "spinney.dev/stop-after"
+CPU_USAGE = "spinney.dev/cpu-usage"
+MEMORY_USAGE = "spinney.dev/memory-usage"
 
 # What other workloads' controllers write on their pods, read by the grouper.
 LAST_APPLIED_CONFIGURATION = "kubectl.kubernetes.io/last-applied-configuration"

@@ -7,13 +7,15 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spinney.api.core import Secret, ServiceAccount
+from spinney.api.core import Node, Pod, Secret, ServiceAccount
 from spinney.embedded.controllers import serviceaccounts, tokens
 from spinney.embedded.controllers.table import CONTROLLERS, Factory
+from spinney.embedded.nodes import usage
 from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets, Program
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.nodes.usage import Metrics
 from spinney.embedded.server import ApiServer
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
@@ -62,6 +64,10 @@ class Cluster:
         self.nodes = Nodes(self.runtime("kubelet"))
         self.kubelets = Kubelets(self.runtime("kubelet"), self._programs)
         self.commands = NodeCommands(self.client())
+        metrics = Metrics(self.caches.of(Pod), self.caches.of(Node), self.clock)
+        self.server.aggregated[usage.GROUP] = lambda call: metrics.read(
+            call.kind.plural, call.namespace, call.name, call.query.get("labelSelector", "")
+        )
 
     def client(self, user: User = ADMIN) -> Client:
         """A client for a user, straight into the server."""

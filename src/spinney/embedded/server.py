@@ -60,6 +60,8 @@ class ApiServer:
         self.kinds = Kinds()
         self.admission = Admission(self, resolve_webhook or over_https)
         self.watches: set[Watch] = set()
+        # Groups whose objects others make up when they are read, like those of an APIService.
+        self.aggregated: dict[str, Callable[[Call], Response]] = {}
         self.bookmark_seconds = bookmark_seconds
         self.discovery = discovery.Discovery(self.kinds)
         self.openapi = OpenApi(self.kinds)
@@ -154,6 +156,8 @@ class ApiServer:
             call.check_options()
         if reviews.is_review(kind):
             return reviews.review(self, call)
+        if kind.group in self.aggregated and verb in ("get", "list"):
+            return self.aggregated[kind.group](call)
         match verb:
             case "get":
                 return reads.get(self, call)
