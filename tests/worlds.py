@@ -158,8 +158,13 @@ class Cluster:
 
     async def kubectl(self, *arguments: str, stdin: str = "", user: str = "admin") -> Ran:
         """Run kubectl against this world, to its end."""
-        env = {**os.environ, "KUBECONFIG": str(await self.kubeconfig(user))}
-        return await run(kubectl(), *arguments, stdin=stdin, env=env)
+        return await run(kubectl(), *arguments, stdin=stdin, env=await self.kubectl_environment(user))
+
+    async def kubectl_environment(self, user: str = "admin") -> dict[str, str]:
+        """What kubectl finds in its environment: this cluster, and a discovery cache of its own."""
+        kubeconfig = await self.kubeconfig(user)
+        cache = kubeconfig.with_name(f"kubectl-cache-{self._number}")
+        return {**os.environ, "KUBECONFIG": str(kubeconfig), "KUBECACHEDIR": str(cache)}
 
     def _closing(self, transport: Transport) -> Transport:
         self.stack.push_async_callback(transport.close)
