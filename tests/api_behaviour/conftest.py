@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api_behaviour.known_differences import EMBEDDED
 from tests.api_behaviour.wire import PATIENCE, Api
 from tests.worlds import Cluster
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is known to differ."""
-    for item in items:
-        name = item.nodeid.partition("api_behaviour/")[2]
-        if name in EMBEDDED:
-            item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=False))
 
 
 @pytest.fixture
