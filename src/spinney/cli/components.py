@@ -19,6 +19,8 @@ COMPONENTS: dict[str, str] = {
     "node-scale-adjuster": "spinney.services.nodescale:COMPONENT",
     "scheduler": "spinney.scheduler.service.component:COMPONENT",
     "binder": "spinney.services.binder.component:COMPONENT",
+    "reservation": "spinney.services.holder:COMPONENT",
+    "platform": "spinney.cli.platform:COMPONENT",
 }
 
 

@@ -46,7 +46,9 @@ Examples:
 @click.option("--webhook-listen", default="", metavar="HOST:PORT", help="Where to serve webhooks.")
 @click.option("--webhook-cert", default="", metavar="FILE", help="Serve with this certificate instead of our own.")
 @click.option("--webhook-key", default="", metavar="FILE", help="The key of --webhook-cert.")
-@click.option("--webhook-ca", default="", metavar="FILE", help="The authority that signed --webhook-cert.")
+@click.option(
+    "--webhook-ca", default="", metavar="FILE", help="Who signed --webhook-cert; without it, register nothing."
+)
 @click.option("--health-listen", default="", metavar="HOST:PORT", help="Serve /healthz, /readyz and /metrics there.")
 @click.option(
     "--leader-election/--no-leader-election",
@@ -130,11 +132,12 @@ def _https(url: str) -> str:
 
 
 def _supplied(*files: str) -> Supplied | None:
+    certificate, key, authority = files
     if not any(files):
         return None
-    if not all(files):
-        raise click.UsageError("--webhook-cert, --webhook-key and --webhook-ca go together")
-    supplied = Supplied(*map(Path, files))
+    if not certificate or not key:
+        raise click.UsageError("--webhook-cert and --webhook-key go together, with --webhook-ca where we register")
+    supplied = Supplied(Path(certificate), Path(key), Path(authority) if authority else None)
     try:
         supplied.read()
     except OSError as error:

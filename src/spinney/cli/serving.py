@@ -26,15 +26,19 @@ class Address:
 
 @dataclass(frozen=True)
 class Supplied:
-    """Files that someone else keeps fresh: a serving certificate, its key, and who signed it."""
+    """Files that someone else keeps fresh: a serving certificate, its key, and who signed it.
+
+    Without the authority that someone registers the webhooks as well.
+    """
 
     certificate: Path
     key: Path
-    authority: Path
+    authority: Path | None
 
     def read(self) -> tuple[str, str, str]:
         """What the files say now."""
-        return self.certificate.read_text(), self.key.read_text(), self.authority.read_text()
+        authority = self.authority.read_text() if self.authority is not None else ""
+        return self.certificate.read_text(), self.key.read_text(), authority
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ async def serve_webhooks(host: Host, components: list[Component], options: Webho
             server.use(used[0], used[1])
             tasks.create_task(server.serve(address.host, address.port, lambda _: started.set()))
             await started.wait()
-            await registration.register(used[2])
+            if used[2]:
+                await registration.register(used[2])
             tasks.create_task(_follow(options.supplied, used, server, registration))
 
 
@@ -103,7 +108,8 @@ async def _follow(
         if found != used:
             server.use(found[0], found[1])
             used = found
-        await registration.register(found[2])
+        if found[2]:
+            await registration.register(found[2])
 
 
 async def serve_health(host: Host, address: Address) -> None:

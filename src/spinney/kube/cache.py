@@ -309,6 +309,11 @@ class Caches:
                 self._tasks.create_task(self._keep(which))
         return cast(Cache[T], self._caches[which])
 
+    @property
+    def running(self) -> bool:
+        """Whether somebody keeps the caches current."""
+        return self._tasks is not None
+
     async def run(self) -> None:
         """Keep every cache current until cancelled, those asked for later too."""
         async with asyncio.TaskGroup() as self._tasks:

@@ -19,6 +19,10 @@ from spinney.kube.webhooks import Reviewer, reviewers
 _log = structlog.get_logger("spinney.kube.host")
 
 
+def _lease_name(component: Component, config: Any) -> str:
+    return component.lease(config) if component.lease is not None else account_name(component)
+
+
 class Host:
     """The life of some components in a process. `ready` is set once all of them act.
 
@@ -43,8 +47,8 @@ class Host:
         self._namespace = namespace
         self._waiting = {component.name for component, _ in components}
         self._elections = {
-            component.name: Election(client, clock, account_name(component), namespace, identity=identity)
-            for component, _ in components
+            component.name: Election(client, clock, _lease_name(component, config), namespace, identity=identity)
+            for component, config in components
             if identity
         }
         self.runtimes = {component.name: self._runtime(component, config) for component, config in components}

@@ -22,20 +22,28 @@ def account_name(component: Component) -> str:
 
 def manifests(component: Component, namespace: str, webhook_url: str = "") -> list[Json]:
     """Every object that an administrator applies before a component runs."""
-    name = account_name(component)
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-    cluster_rules = (*component.rules, EVENT_RULE, *_registration_rules(component))
-    own = (*component.namespace_rules, LEASE_RULE, *((CERTIFICATE_RULE,) if component.webhooks else ()))
-    documents = [
-        _object("v1", "ServiceAccount", name, namespace),
-        {**_object("rbac.authorization.k8s.io/v1", "ClusterRole", name), "rules": [_rule(r) for r in cluster_rules]},
-        _binding("ClusterRoleBinding", "ClusterRole", name, "", subject),
-        {**_object("rbac.authorization.k8s.io/v1", "Role", name, namespace), "rules": [_rule(r) for r in own]},
-        _binding("RoleBinding", "Role", name, namespace, subject),
-    ]
+    certificates = (CERTIFICATE_RULE,) if component.webhooks else ()
+    documents = rights(
+        account_name(component),
+        namespace,
+        (*component.rules, EVENT_RULE, *_registration_rules(component)),
+        (*component.namespace_rules, LEASE_RULE, *certificates),
+    )
     if component.webhooks and not webhook_url:
         documents.append(_service(component, namespace))
     return documents + webhook_configurations(component, namespace, webhook_url)
+
+
+def rights(name: str, namespace: str, everywhere: Iterable[Rule], inside: Iterable[Rule]) -> list[Json]:
+    """An account with rules for the whole cluster, and rules for the namespace it lives in."""
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return [
+        _object("v1", "ServiceAccount", name, namespace),
+        {**_object("rbac.authorization.k8s.io/v1", "ClusterRole", name), "rules": [_rule(r) for r in everywhere]},
+        _binding("ClusterRoleBinding", "ClusterRole", name, "", subject),
+        {**_object("rbac.authorization.k8s.io/v1", "Role", name, namespace), "rules": [_rule(r) for r in inside]},
+        _binding("RoleBinding", "Role", name, namespace, subject),
+    ]
 
 
 def webhook_configurations(

@@ -65,3 +65,5 @@ class Component:
     webhooks: tuple[Webhook, ...] = ()
     # The wire type of a configuration file; `run` gets one of these, or None where the component has none.
     settings: type[Any] | None = None
+    # The Lease that one of several replicas holds, by its configuration; without this word there is one per component.
+    lease: Callable[[Any], str] | None = None

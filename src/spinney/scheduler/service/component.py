@@ -21,11 +21,17 @@ async def run(runtime: Runtime, config: object = None) -> None:
     await Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in).run()
 
 
+def lease_name(file: SchedulerFile) -> str:
+    """One per shard, named as upstream's."""
+    return "-".join(filter(None, (file.scheduler_name, file.partition_label_value)))
+
+
 COMPONENT = Component(
     name="scheduler",
     summary="Decides which gangs run where, and which have to make room.",
     run=run,
     settings=SchedulerFile,
+    lease=lease_name,
     rules=(
         Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),

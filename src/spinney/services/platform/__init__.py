@@ -1,0 +1,1 @@
+"""The platform operator: Config and SchedulingShards in, running services out."""

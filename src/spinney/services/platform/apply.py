@@ -1,0 +1,158 @@
+"""The one place where the platform writes: what is wanted and different is applied, what is no longer wanted goes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from spinney.api import labels
+from spinney.api.meta import Json, Object, Resource
+from spinney.api.owners import controller_reference
+from spinney.kube.client import Client, Patch
+from spinney.kube.discovery import Discovery
+from spinney.kube.errors import ApiError, NotFound
+from spinney.kube.retry import holds
+from spinney.services.platform.deployments import MANAGED
+
+_log = structlog.get_logger("spinney.platform")
+
+# What was applied last, so that a field that is no longer wanted is noticed: it is missing in what we compare with.
+_APPLIED = "spinney.dev/applied"
+_RBAC = "rbac.authorization.k8s.io/v1"
+_ADMISSION = "admissionregistration.k8s.io/v1"
+# Every kind that we make; accounts first, since pods need them.
+KINDS: tuple[tuple[str, str], ...] = (
+    ("v1", "ServiceAccount"),
+    (_RBAC, "ClusterRole"),
+    (_RBAC, "ClusterRoleBinding"),
+    (_RBAC, "Role"),
+    (_RBAC, "RoleBinding"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("apps/v1", "Deployment"),
+    ("policy/v1", "PodDisruptionBudget"),
+    (_ADMISSION, "MutatingWebhookConfiguration"),
+    (_ADMISSION, "ValidatingWebhookConfiguration"),
+    ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
+    ("monitoring.coreos.com/v1", "Prometheus"),
+    ("monitoring.coreos.com/v1", "ServiceMonitor"),
+)
+
+Place = tuple[str, str, str]  # kind, namespace, name
+
+
+@dataclass
+class Outcome:
+    """What became of an application: kinds that the cluster does not serve, and what it refused."""
+
+    missing: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def place_of(document: Json) -> Place:
+    """Where an object is."""
+    metadata = document["metadata"]
+    return document["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+class Applier:
+    """Brings the objects of one owner to what is wanted."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+
+    async def present(self, namespaces: Iterable[str]) -> dict[Place, Json]:
+        """All objects that carry our label, in these namespaces and outside of any."""
+        selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
+        found: dict[Place, Json] = {}
+        for api_version, kind in KINDS:
+            resource = await self._discovery.resource(api_version, kind)
+            if resource is None:
+                continue
+            for namespace in sorted(set(namespaces)) if resource.namespaced else [""]:
+                response = await self._client.call("GET", resource.path(namespace), [("labelSelector", selector)])
+                for item in msgspec.json.decode(response.body).get("items") or ():
+                    document = {"apiVersion": api_version, "kind": kind, **item}
+                    found[place_of(document)] = document
+        return found
+
+    async def apply(self, owner: Object, wanted: Sequence[Json], present: dict[Place, Json]) -> Outcome:
+        """Write what differs, then remove what the owner has and should not."""
+        outcome = Outcome()
+        order = {entry: index for index, entry in enumerate(KINDS)}
+        for document in sorted(wanted, key=lambda each: order[each["apiVersion"], each["kind"]]):
+            await self._put(owner, document, present.get(place_of(document)), outcome)
+        places = {place_of(document) for document in wanted}
+        for place, document in present.items():
+            if place not in places and _is_owned(document, owner):
+                await self._remove(document, outcome)
+        return outcome
+
+    async def keep(self, wanted: Sequence[Json]) -> list[str]:
+        """Create what is missing and outlives its owner; nothing here is ever changed or removed."""
+        errors = []
+        for document in wanted:
+            kind, namespace, name = place_of(document)
+            resource = await self._discovery.resource(document["apiVersion"], kind)
+            if resource is None:
+                continue
+            try:
+                await self._client.get(resource, name, namespace)
+            except NotFound:
+                try:
+                    await self._client.create(resource, document, namespace)
+                except ApiError as error:
+                    errors.append(f"{kind} {name}: {error}")
+        return errors
+
+    async def _put(self, owner: Object, document: Json, known: Json | None, outcome: Outcome) -> None:
+        kind, namespace, name = place_of(document)
+        resource = await self._discovery.resource(document["apiVersion"], kind)
+        if resource is None:
+            outcome.missing.append(f"{kind} of {document['apiVersion']}")
+            return
+        owned = _owned(document, owner)
+        if known is not None and holds(known, owned):
+            return
+        try:
+            await self._client.patch(resource, name, namespace, owned, kind=Patch.APPLY, force=True)
+        except ApiError as error:
+            outcome.errors.append(f"{kind} {name}: {error}")
+            return
+        _log.info("platform.applied", kind=kind, namespace=namespace, name=name)
+
+    async def _remove(self, document: Json, outcome: Outcome) -> None:
+        kind, namespace, name = place_of(document)
+        resource: Resource | None = await self._discovery.resource(document["apiVersion"], kind)
+        if resource is None:
+            return
+        try:
+            await self._client.delete(
+                resource, name, namespace, uid=document["metadata"]["uid"], propagation="Background"
+            )
+        except NotFound:
+            return
+        except ApiError as error:
+            outcome.errors.append(f"{kind} {name}: {error}")
+            return
+        _log.info("platform.removed", kind=kind, namespace=namespace, name=name)
+
+
+def _owned(document: Json, owner: Object) -> Json:
+    digest = hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()[:16]
+    metadata = document["metadata"]
+    annotations = {**metadata.get("annotations", {}), _APPLIED: digest}
+    owned = {**metadata, "annotations": annotations, "ownerReferences": [controller_reference(owner)]}
+    return {**document, "metadata": owned}
+
+
+def _is_owned(document: Json, owner: Object) -> bool:
+    metadata = document["metadata"]
+    managed = (metadata.get("labels") or {}).get(labels.MANAGED_BY) == labels.KAI_OPERATOR
+    return managed and any(reference["uid"] == owner.uid for reference in metadata.get("ownerReferences") or ())

@@ -1,0 +1,160 @@
+"""Config and SchedulingShards → running services, and what is said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from spinney.api import labels
+from spinney.api.apps import Deployment
+from spinney.api.kaiconfig import Config, ConfigSpec
+from spinney.api.kaishard import SchedulingShard
+from spinney.api.meta import Json
+from spinney.kube.cache import Change, Key
+from spinney.kube.clock import seconds
+from spinney.kube.controller import After, Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Component, Runtime
+from spinney.services.platform.apply import Applier, Place
+from spinney.services.platform.deployments import secret_name
+from spinney.services.platform.monitoring import plan_monitoring
+from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
+from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
+from spinney.services.platform.rights import plan_rights
+from spinney.services.platform.runners import Runner
+from spinney.services.platform.settings import PlatformSettings
+from spinney.services.platform.shards import ShardError
+from spinney.services.platform.status import Findings, plan_conditions
+from spinney.services.platform.webhooks import plan_certificate, plan_webhooks
+
+CONFIG: Key = ("", labels.KAI_CONFIG)
+# Certificates are renewed and drift is put right without a change of Config.
+_LOOK_AGAIN_SECONDS = 300.0
+
+
+class Platform:
+    """Two controllers: one for the Config, one for the shards, which follow the Config too."""
+
+    def __init__(
+        self, runtime: Runtime, settings: PlatformSettings, load: Callable[[str], Component], runner: Runner
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._load = load
+        self._runner = runner
+        self._applier = Applier(runtime.client)
+        self._configs = runtime.caches.of(Config)
+        self._shards = runtime.caches.of(SchedulingShard)
+        deployments = runtime.caches.of(Deployment)
+        # Where things were before Config named another namespace.
+        self._namespaces: set[str] = set()
+        self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
+        self.configs.watch(self._configs, when=_specified).watch(deployments, self._of_config)
+        self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
+        self.shards.watch(self._shards, when=_specified).watch(self._configs, self._all_shards, _specified)
+        self.shards.watch(deployments, self._of_shard)
+
+    def look_again(self) -> None:
+        """Something about the processes changed."""
+        self.configs.enqueue(*CONFIG)
+        for shard in self._shards:
+            self.shards.enqueue("", shard.name)
+
+    def _of_config(self, change: Change[Deployment]) -> Sequence[Key]:
+        return [CONFIG] if any(o.kind == "Config" for o in change.object.metadata.owner_references) else []
+
+    def _of_shard(self, change: Change[Deployment]) -> Sequence[Key]:
+        owners = change.object.metadata.owner_references
+        return [("", owner.name) for owner in owners if owner.kind == "SchedulingShard"]
+
+    def _all_shards(self, change: Change[Config]) -> Sequence[Key]:
+        return [("", shard.name) for shard in self._shards]
+
+    async def reconcile_config(self, key: Key) -> After | None:
+        """Everything but the schedulers."""
+        config = self._configs.get(key[1]) if key == CONFIG else None
+        if config is None:
+            if key == CONFIG:
+                await self._runner.keep("config", ())
+            return None
+        processes = plan_processes(config.spec, self._settings.image)
+        present = await self._present(config.spec)
+        wanted = plan_monitoring(config.spec)
+        for process in processes:
+            wanted += self._objects(process, config.spec, present)
+        errors = await self._applier.keep(plan_namespaces(config.spec))
+        outcome = await self._applier.apply(config, [*wanted, *self._shared(config.spec)], present)
+        await self._runner.keep("config", processes)
+        findings = Findings(
+            errors=[*errors, *outcome.errors], missing=outcome.missing, waiting=self._waiting(processes, config.spec)
+        )
+        return await self._report(config, findings)
+
+    async def reconcile_shard(self, key: Key) -> After | None:
+        """The scheduler of one shard."""
+        group = f"shard/{key[1]}"
+        shard, config = self._shards.get(key[1]), self._configs.get(labels.KAI_CONFIG)
+        if shard is None or config is None:
+            await self._runner.keep(group, ())
+            if shard is None:
+                return None
+            missing = f"Config {labels.KAI_CONFIG}"
+            return await self._report(shard, Findings(missing=[missing], waiting=[f"{missing} does not exist"]))
+        try:
+            process = plan_scheduler(shard, config.spec)
+        except ShardError as error:
+            # What runs goes on as it was: a typing mistake must not stop a cluster.
+            return await self._report(shard, Findings(mistake=str(error)))
+        processes = [process] if process is not None else []
+        present = await self._present(config.spec)
+        wanted = [document for each in processes for document in self._runner.objects(each, config.spec, self._image)]
+        outcome = await self._applier.apply(shard, wanted, present)
+        await self._runner.keep(group, processes)
+        findings = Findings(
+            errors=outcome.errors, missing=outcome.missing, waiting=self._waiting(processes, config.spec)
+        )
+        return await self._report(shard, findings)
+
+    @property
+    def _image(self) -> str:
+        return self._settings.image
+
+    async def _present(self, config: ConfigSpec) -> dict[Place, Json]:
+        self._namespaces |= {namespace_of(config), reservation_namespace(config)}
+        return await self._applier.present(self._namespaces)
+
+    def _objects(self, process: Process, config: ConfigSpec, present: dict[Place, Json]) -> list[Json]:
+        component = self._load(process.component)
+        wanted = plan_rights(process, component, namespace_of(config))
+        wanted += self._runner.objects(process, config, self._image)
+        if process.webhooks:
+            place = ("Secret", namespace_of(config), secret_name(process))
+            now = self._runtime.clock.now()
+            secret, trusted = plan_certificate(process, config, present.get(place), now)
+            wanted += [secret, *plan_webhooks(process, component, config, trusted)]
+        return wanted
+
+    def _shared(self, config: ConfigSpec) -> list[Json]:
+        """The account that all schedulers share, and that of reservation pods."""
+        scheduler = Process("scheduler", "scheduler", "scheduler", self._settings)
+        return [
+            *plan_rights(scheduler, self._load("scheduler"), namespace_of(config)),
+            *plan_reservation(config, self._load("reservation")),
+        ]
+
+    def _waiting(self, processes: Sequence[Process], config: ConfigSpec) -> list[str]:
+        found = (self._runner.waiting(process, namespace_of(config)) for process in processes)
+        return [why for why in found if why]
+
+    async def _report(self, owner: Config | SchedulingShard, findings: Findings) -> After:
+        patch = plan_conditions(owner, findings, seconds(self._runtime.clock.now()))
+        if patch is not None:
+            try:
+                await self._runtime.client.patch(type(owner), owner.name, "", patch, subresource="status")
+            except NotFound:
+                pass
+        return After(_LOOK_AGAIN_SECONDS if not findings.errors else 10.0)
+
+
+def _specified(change: Change[Config] | Change[SchedulingShard]) -> bool:
+    """Not our own words about it."""
+    return change.old is None or change.new is None or change.old.spec != change.new.spec

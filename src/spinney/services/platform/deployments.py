@@ -1,0 +1,195 @@
+"""A process as objects of a cluster: Deployment, configuration, Service, disruption budget, vertical autoscaler."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import msgspec
+import yaml
+
+from spinney.api import labels
+from spinney.api.kaiconfig import Admission, ConfigSpec, Global
+from spinney.api.meta import Json
+from spinney.services.platform.processes import Process, image_name, namespace_of
+
+MANAGED = {labels.MANAGED_BY: labels.KAI_OPERATOR}
+METRICS_PORT = 8080
+WEBHOOK_PORT = 9443
+_SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "runAsUser": 10000,
+    "capabilities": {"drop": ["ALL"]},
+}
+_CONFIG_FOLDER = "/etc/spinney"
+_CERTIFICATE_FOLDER = "/etc/spinney-webhook"
+
+
+def plan_deployment(process: Process, config: ConfigSpec, image: str) -> list[Json]:
+    """Every object of a process but its account and rights."""
+    file = yaml.safe_dump(msgspec.to_builtins(process.settings), sort_keys=True)
+    wanted = [_config_map(process, config, file), _deployment(process, config, image, file), _service(process, config)]
+    budget = process.service.pod_disruption_budget
+    if budget is not None and budget.enabled and process.replicas > 1:
+        wanted.append(_budget(process, config, budget.max_unavailable or 1))
+    if process.vpa is not None and process.vpa.enabled:
+        wanted.append(_autoscaler(process, config))
+    return wanted
+
+
+def secret_name(process: Process) -> str:
+    """Where the certificate of a process's webhooks is kept, as upstream names it."""
+    return {
+        "admission": "kai-admission-webhook-tls-secret",
+        "queue-controller": "queue-webhook-tls-secret",
+        "podgroup-controller": "podgroup-webhook-tls-secret",
+    }.get(process.name, f"{process.name}-webhook-tls-secret")
+
+
+def named(api_version: str, kind: str, name: str, namespace: str = "", app: str = "") -> Json:
+    """An object with our labels."""
+    metadata: Json = {"name": name, "labels": {labels.APP: app or name, **MANAGED}}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _config_map(process: Process, config: ConfigSpec, file: str) -> Json:
+    return {**named("v1", "ConfigMap", process.name, namespace_of(config)), "data": {"config.yaml": file}}
+
+
+def _deployment(process: Process, config: ConfigSpec, image: str, file: str) -> Json:
+    template: Json = {
+        "metadata": {
+            "labels": {labels.APP: process.name},
+            # A new file means new pods.
+            "annotations": {"configMapVersion": hashlib.sha256(file.encode()).hexdigest()[:16]},
+        },
+        "spec": _pod(process, config, image),
+    }
+    deployment = named("apps/v1", "Deployment", process.name, namespace_of(config))
+    deployment["spec"] = {
+        "replicas": process.replicas,
+        "selector": {"matchLabels": {labels.APP: process.name}},
+        # Leases keep two of one kind apart, so the old pod serves until the new one does.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "template": template,
+    }
+    return deployment
+
+
+def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
+    common = config.global_ or Global()
+    spec: Json = {
+        "serviceAccountName": process.account,
+        "containers": [_container(process, config, image)],
+        "volumes": [{"name": "config", "configMap": {"name": process.name}}],
+        "affinity": _affinity(process, common),
+    }
+    if process.webhooks:
+        parts = [{"key": key, "path": key} for key in ("tls.crt", "tls.key")]
+        spec["volumes"].append({"name": "webhook", "secret": {"secretName": secret_name(process), "items": parts}})
+    secrets = [
+        *common.additional_image_pull_secrets,
+        *([common.images_pull_secret] if common.images_pull_secret else []),
+    ]
+    optional: Mapping[str, object] = {
+        "imagePullSecrets": [{"name": name} for name in dict.fromkeys(secrets)],
+        "nodeSelector": common.node_selector,
+        "tolerations": [msgspec.to_builtins(toleration) for toleration in common.tolerations],
+        "priorityClassName": common.priority_class_name,
+    }
+    return {**spec, **{key: value for key, value in optional.items() if value}}
+
+
+def _container(process: Process, config: ConfigSpec, image: str) -> Json:
+    common = config.global_ or Global()
+    ports = [{"name": "metrics", "containerPort": METRICS_PORT}]
+    mounts = [{"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True}]
+    if process.webhooks:
+        ports.append({"name": "webhooks", "containerPort": webhook_port(config)})
+        mounts.append({"name": "webhook", "mountPath": _CERTIFICATE_FOLDER, "readOnly": True})
+    container: Json = {
+        "name": process.name,
+        "image": image_name(process.service.image, image),
+        "imagePullPolicy": (process.service.image.pull_policy if process.service.image else "") or "IfNotPresent",
+        "args": _arguments(process, config),
+        "ports": ports,
+        "volumeMounts": mounts,
+        "resources": process.needs or {},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "initialDelaySeconds": 15},
+    }
+    if not common.openshift:
+        security = common.security_context
+        container["securityContext"] = msgspec.to_builtins(security) if security is not None else _SECURITY
+    return container
+
+
+def webhook_port(config: ConfigSpec) -> int:
+    """Where processes answer reviews."""
+    ports = (config.admission or Admission()).webhook
+    return ports.target_port if ports is not None and ports.target_port else WEBHOOK_PORT
+
+
+def _arguments(process: Process, config: ConfigSpec) -> list[str]:
+    found = ["run", process.component, "--config", f"{_CONFIG_FOLDER}/config.yaml", "--namespace", namespace_of(config)]
+    found += ["--health-listen", f"0.0.0.0:{METRICS_PORT}"]
+    limits = process.service.k8s_client_config
+    if limits is not None and limits.qps:
+        found += ["--qps", str(limits.qps)]
+    if limits is not None and limits.burst:
+        found += ["--burst", str(limits.burst)]
+    if (config.global_ or Global()).json_log:
+        found += ["--log-format", "json"]
+    if process.webhooks:
+        # No authority: the platform registers the webhooks itself.
+        found += ["--webhook-listen", f"0.0.0.0:{webhook_port(config)}"]
+        found += ["--webhook-cert", f"{_CERTIFICATE_FOLDER}/tls.crt", "--webhook-key", f"{_CERTIFICATE_FOLDER}/tls.key"]
+    return found
+
+
+def _affinity(process: Process, common: Global) -> Json:
+    """The service's own parts before the installation's; replicas apart from each other unless somebody says how."""
+    found = {**(common.affinity or {}), **(process.service.affinity or {})}
+    if "podAntiAffinity" in found:
+        return found
+    term = {
+        "labelSelector": {"matchLabels": {labels.APP: process.name}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    if common.require_default_pod_anti_affinity_term:
+        apart: Json = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    else:
+        weighted = {"weight": 100, "podAffinityTerm": term}
+        apart = {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}
+    return {**found, "podAntiAffinity": apart}
+
+
+def _service(process: Process, config: ConfigSpec) -> Json:
+    ports: list[Json] = [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP"}]
+    if process.webhooks:
+        ports.append({"name": "webhooks", "port": 443, "targetPort": "webhooks", "protocol": "TCP"})
+    service = named("v1", "Service", process.name, namespace_of(config))
+    service["metadata"]["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
+    service["spec"] = {"selector": {labels.APP: process.name}, "ports": ports}
+    return service
+
+
+def _budget(process: Process, config: ConfigSpec, most: int) -> Json:
+    budget = named("policy/v1", "PodDisruptionBudget", process.name, namespace_of(config))
+    budget["spec"] = {"maxUnavailable": most, "selector": {"matchLabels": {labels.APP: process.name}}}
+    return budget
+
+
+def _autoscaler(process: Process, config: ConfigSpec) -> Json:
+    assert process.vpa is not None
+    said = msgspec.to_builtins(process.vpa)
+    autoscaler = named("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", process.name, namespace_of(config))
+    autoscaler["spec"] = {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": process.name},
+        "updatePolicy": said.get("updatePolicy") or {"updateMode": "InPlaceOrRecreate"},
+        **({"resourcePolicy": said["resourcePolicy"]} if "resourcePolicy" in said else {}),
+    }
+    return autoscaler

@@ -1,0 +1,151 @@
+"""Runs processes inside this one: started, given new settings and stopped as Config and SchedulingShards say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from spinney.api.kaiconfig import ConfigSpec
+from spinney.api.meta import Json
+from spinney.kube.cache import Caches, handlers_end
+from spinney.kube.client import Client
+from spinney.kube.clock import Clock
+from spinney.kube.runtime import Component, Runtime
+from spinney.kube.webhooks import Reviewer, reviewers
+from spinney.services.platform.processes import Process
+
+_log = structlog.get_logger("spinney.platform.launcher")
+
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 30.0
+
+
+@dataclass
+class _Running:
+    process: Process
+    # Why it does not serve yet.
+    waiting: str
+    task: asyncio.Task[None] | None = None
+    reviewers: dict[str, Reviewer] = field(default_factory=dict)
+
+
+class Launcher:
+    """Processes by name; each group (Config, or one shard) says which of its own should run."""
+
+    def __init__(
+        self,
+        load: Callable[[str], Component],
+        client_of: Callable[[str], Client],
+        caches_of: Callable[[Client], Caches],
+        clock: Clock,
+        *,
+        namespace: str,
+        adjust: Callable[[Process], Process] = lambda process: process,
+    ) -> None:
+        self._load = load
+        self._client_of = client_of
+        self._caches_of = caches_of
+        self._clock = clock
+        self._namespace = namespace
+        self._adjust = adjust
+        self._groups: dict[str, dict[str, _Running]] = {}
+        # Told whenever a process begins or ceases to serve.
+        self.changed: Callable[[], None] = lambda: None
+
+    def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """Nothing: what runs here needs no pods."""
+        return []
+
+    async def keep(self, group: str, processes: Sequence[Process]) -> None:
+        """Stop what is not wanted or wanted otherwise, start what is missing."""
+        running = self._groups.setdefault(group, {})
+        wanted = {process.name: self._adjust(process) for process in processes}
+        for name in [name for name, found in running.items() if wanted.get(name) != found.process]:
+            await self._stop(running.pop(name))
+        for name, process in wanted.items():
+            if name not in running:
+                running[name] = self._start(process)
+
+    def waiting(self, process: Process, namespace: str) -> str:
+        """Why a process does not serve yet."""
+        for running in self._groups.values():
+            if process.name in running:
+                return running[process.name].waiting
+        return f"{process.name} does not run"
+
+    def resolve(self, client: Json) -> Reviewer:
+        """What answers at a webhook's clientConfig; for the embedded API server."""
+        path = str((client.get("service") or {}).get("path", ""))
+        for running in self._groups.values():
+            for found in running.values():
+                if path in found.reviewers:
+                    return found.reviewers[path]
+        raise ConnectionRefusedError(f"nothing answers at {path} yet")
+
+    async def close(self) -> None:
+        """Stop everything."""
+        for group in list(self._groups):
+            await self.keep(group, ())
+
+    def _start(self, process: Process) -> _Running:
+        _log.info("process.started", process=process.name)
+        found = _Running(process, f"{process.name} is starting")
+        found.task = asyncio.create_task(self._life(found), name=process.name)
+        return found
+
+    async def _stop(self, found: _Running) -> None:
+        if found.task is not None:
+            found.task.cancel()
+            await asyncio.gather(found.task, return_exceptions=True)
+        _log.info("process.stopped", process=found.process.name)
+
+    async def _life(self, found: _Running) -> None:
+        """Run, and after a failure run again, a little later each time."""
+        delay = _FIRST_DELAY
+        while True:
+            started = asyncio.get_running_loop().time()
+            try:
+                with handlers_end():
+                    await self._run(found)
+            except Exception as error:
+                _log.exception("process.failed", process=found.process.name)
+                found.waiting = f"{found.process.name} failed: {_message(error)}"
+            else:
+                found.waiting = f"{found.process.name} ended by itself"
+            self.changed()
+            if asyncio.get_running_loop().time() - started > _LONGEST_DELAY:
+                delay = _FIRST_DELAY
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _LONGEST_DELAY)
+
+    async def _run(self, found: _Running) -> None:
+        process = found.process
+        component = self._load(process.component)
+        client = self._client_of(process.account).named(process.name)
+
+        def ready() -> None:
+            found.waiting = ""
+            self.changed()
+
+        runtime = Runtime(
+            client=client,
+            caches=self._caches_of(client),
+            clock=self._clock,
+            ready=ready,
+            namespace=self._namespace,
+            settings=process.settings,
+        )
+        found.reviewers = reviewers(component, runtime) if process.webhooks else {}
+        async with asyncio.TaskGroup() as tasks:
+            feeding = tasks.create_task(runtime.caches.run()) if not runtime.caches.running else None
+            await component.run(runtime, process.settings)
+            if feeding is not None:
+                feeding.cancel()
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return _message(error.exceptions[0])
+    return str(error) or type(error).__name__

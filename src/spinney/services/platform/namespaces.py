@@ -1,0 +1,58 @@
+"""Namespaces that services need, and what lives in them: made where missing, and never taken away with Config."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.kaiconfig import Binder, ConfigSpec, NodeScaleAdjuster, NodeScaleArgs, ResourceReservation
+from spinney.api.meta import Json
+from spinney.kube.manifests import rights
+from spinney.kube.runtime import Component
+from spinney.services.platform.deployments import MANAGED
+from spinney.services.platform.processes import namespace_of
+from spinney.services.platform.rights import PREFIX
+
+
+def _reservation(config: ConfigSpec) -> tuple[str, str]:
+    said = (config.binder or Binder()).resource_reservation or ResourceReservation()
+    return said.namespace or labels.RESERVATION_NAMESPACE, said.service_account_name or labels.RESERVATION_NAMESPACE
+
+
+def reservation_namespace(config: ConfigSpec) -> str:
+    """Where reservation pods live."""
+    return _reservation(config)[0]
+
+
+def _scaling(config: ConfigSpec) -> tuple[str, str]:
+    said = (config.node_scale_adjuster or NodeScaleAdjuster()).args or NodeScaleArgs()
+    return said.node_scale_namespace or labels.SCALE_ADJUST_NAMESPACE, (
+        said.node_scale_service_account or labels.SCALE_ADJUST_NAMESPACE
+    )
+
+
+def plan_namespaces(config: ConfigSpec) -> list[Json]:
+    """Running pods depend on these: they stay when Config goes."""
+    scaling, scaler = _scaling(config)
+    reservation, holder = _reservation(config)
+    names = dict.fromkeys((namespace_of(config), reservation, scaling))
+    return [
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names),
+        _account(holder, reservation),
+        _account(scaler, scaling),
+    ]
+
+
+def plan_reservation(config: ConfigSpec, component: Component) -> list[Json]:
+    """What reservation pods may do."""
+    namespace, account = _reservation(config)
+    documents = rights(account, namespace, component.rules, component.namespace_rules)
+    role = next(document for document in documents if document["kind"] == "Role")
+    binding = next(document for document in documents if document["kind"] == "RoleBinding")
+    name = f"{PREFIX}{account.removeprefix(PREFIX)}"
+    for document in (role, binding):
+        document["metadata"] = {**document["metadata"], "name": name, "labels": {labels.APP: account, **MANAGED}}
+    binding["roleRef"]["name"] = name
+    return [role, binding]
+
+
+def _account(name: str, namespace: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}

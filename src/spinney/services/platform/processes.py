@@ -1,0 +1,275 @@
+"""Which services run with which settings: Config and shards read with their defaults, which stay in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.deployment import Image, ServiceConfig, Vpa
+from spinney.api.kaiconfig import (
+    Admission,
+    Binder,
+    ConfigSpec,
+    Global,
+    NodeScaleAdjuster,
+    NodeScaleArgs,
+    PodGroupController,
+    PodGrouper,
+    PodGrouperArgs,
+    QueueController,
+    ResourceReservation,
+    Scheduler,
+)
+from spinney.api.kaishard import SchedulingShard
+from spinney.api.meta import Json, Struct
+from spinney.services.admission.settings import AdmissionSettings
+from spinney.services.binder.component import BinderSettings
+from spinney.services.nodescale import NodeScaleSettings
+from spinney.services.platform.shards import plan_file
+from spinney.services.podgrouper.context import Settings as GrouperSettings
+from spinney.services.podgroups import PodGroupSettings
+from spinney.services.queues import QueueSettings
+from spinney.services.reservation import ReservationSettings
+
+NAMESPACE = "kai-scheduler"
+_REQUESTS: Json = {"cpu": "50m", "memory": "256Mi"}
+_LIMITS: Json = {"cpu": "100m", "memory": "512Mi"}
+_SCHEDULER_NEEDS: Json = {
+    "requests": {"cpu": "250m", "memory": "512Mi"},
+    "limits": {"cpu": "700m", "memory": "512Mi"},
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One component with its settings: a Deployment in a cluster, a task in the process of `spinney up`."""
+
+    # As upstream names the Deployment.
+    name: str
+    component: str
+    # The ServiceAccount; all schedulers share one.
+    account: str
+    settings: Struct
+    service: ServiceConfig = field(default_factory=ServiceConfig)
+    replicas: int = 1
+    vpa: Vpa | None = None
+    needs: Json | None = None
+    # Its own webhooks are registered.
+    webhooks: bool = False
+
+
+def namespace_of(config: ConfigSpec) -> str:
+    """Where the services live."""
+    return config.namespace or NAMESPACE
+
+
+def plan_processes(config: ConfigSpec, image: str) -> list[Process]:
+    """The services that Config switches on, apart from schedulers."""
+    common = config.global_ or Global()
+    wanted = [
+        _pod_grouper(config.pod_grouper or PodGrouper(), common),
+        _binder(config.binder or Binder(), image),
+        _queue_controller(config.queue_controller or QueueController()),
+        _pod_group_controller(config.pod_group_controller or PodGroupController()),
+        _node_scale_adjuster(config.node_scale_adjuster or NodeScaleAdjuster(), common, image),
+        _admission(config.admission or Admission(), common),
+    ]
+    return [_completed(process, common) for process in wanted if process.service.enabled is not False]
+
+
+def plan_scheduler(shard: SchedulingShard, config: ConfigSpec) -> Process | None:
+    """The scheduler of a shard, or None where Config switches schedulers off."""
+    common = config.global_ or Global()
+    wanted = config.scheduler or Scheduler()
+    service = wanted.service or ServiceConfig()
+    if service.enabled is False:
+        return None
+    file = plan_file(shard, config)
+    return _completed(
+        Process(
+            name=f"{file.scheduler_name}-{shard.name}",
+            component="scheduler",
+            account="scheduler",
+            settings=file,
+            service=service,
+            replicas=wanted.replicas or 0,
+            vpa=wanted.vpa,
+            needs=_SCHEDULER_NEEDS,
+        ),
+        common,
+    )
+
+
+def image_name(image: Image | None, default: str) -> str:
+    """An image in one word; the installation's where none is named."""
+    if image is None or not (image.repository or image.name):
+        return default
+    path = "/".join(part for part in (image.repository, image.name) if part)
+    return f"{path}:{image.tag}" if image.tag else path
+
+
+def _completed(process: Process, common: Global) -> Process:
+    needs = process.needs or {"requests": _REQUESTS, "limits": _LIMITS}
+    if process.service.resources is not None:
+        needs = msgspec.to_builtins(process.service.resources)
+    return Process(
+        name=process.name,
+        component=process.component,
+        account=process.account,
+        settings=process.settings,
+        service=process.service,
+        replicas=process.replicas or common.replica_count or 1,
+        vpa=process.vpa or common.vpa,
+        needs=needs,
+        webhooks=process.webhooks,
+    )
+
+
+def _pod_grouper(wanted: PodGrouper, common: Global) -> Process:
+    said = wanted.args or PodGrouperArgs()
+    settings = GrouperSettings(
+        scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
+        queue_label=common.queue_label_key or labels.QUEUE,
+        node_pool_label=common.node_pool_label_key or labels.NODE_POOL,
+        knative_gangs=_or(said.gang_schedule_knative, True),
+        defaults_namespace=said.default_priorities_config_map_namespace,
+        defaults_name=said.default_priorities_config_map_name,
+        pod_labels=common.pod_label_selector,
+        namespace_labels=common.namespace_label_selector,
+        workers=wanted.max_concurrent_reconciles or 32,
+    )
+    return Process(
+        name="pod-grouper",
+        component="podgrouper",
+        account="pod-grouper",
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=wanted.replicas or 0,
+        vpa=wanted.vpa,
+    )
+
+
+def _binder(wanted: Binder, image: str) -> Process:
+    said = wanted.resource_reservation or ResourceReservation()
+    default = ReservationSettings()
+    reservation = ReservationSettings(
+        namespace=said.namespace or default.namespace,
+        service_account=said.service_account_name or default.service_account,
+        app=said.app_label or default.app,
+        image=image_name(said.image, image),
+        runtime_class=said.runtime_class_name,
+        resources=said.pod_resources.requests if said.pod_resources is not None else {},
+        pod_security_context=_plain(said.reservation_pod_security_context),
+        container_security_context=_plain(said.reservation_container_security_context),
+        allocation_timeout_seconds=said.allocation_timeout or default.allocation_timeout_seconds,
+    )
+    settings = BinderSettings(
+        reservation=reservation,
+        volume_timeout_seconds=wanted.volume_binding_timeout_seconds or 120.0,
+        cdi=bool(wanted.cdi_enabled),
+        workers=wanted.max_concurrent_reconciles or 512,
+    )
+    return Process(
+        name="binder",
+        component="binder",
+        account="binder",
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=wanted.replicas or 0,
+        vpa=wanted.vpa,
+        needs={"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": "100m", "memory": "200Mi"}},
+    )
+
+
+def _queue_controller(wanted: QueueController) -> Process:
+    settings = QueueSettings(
+        metrics_namespace=wanted.metrics_namespace or "kai",
+        metric_labels=_pairs(wanted.queue_label_to_metric_label),
+        metric_defaults=_pairs(wanted.queue_label_to_default_metric_value),
+    )
+    return Process(
+        name="queue-controller",
+        component="queue-controller",
+        account="queue-controller",
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=wanted.replicas or 0,
+        vpa=wanted.vpa,
+        webhooks=_or(wanted.webhooks.enable_validation if wanted.webhooks else None, True),
+    )
+
+
+def _pod_group_controller(wanted: PodGroupController) -> Process:
+    return Process(
+        name="podgroup-controller",
+        component="podgroup-controller",
+        account="podgroup-controller",
+        settings=PodGroupSettings(workers=wanted.max_concurrent_reconciles or 32),
+        service=wanted.service or ServiceConfig(),
+        replicas=wanted.replicas or 0,
+        vpa=wanted.vpa,
+        webhooks=_or(wanted.webhooks.enable_validation if wanted.webhooks else None, True),
+    )
+
+
+def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) -> Process:
+    said = wanted.args or NodeScaleArgs()
+    default = NodeScaleSettings()
+    ratio = said.gpu_memory_to_fraction_ratio
+    settings = NodeScaleSettings(
+        scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
+        namespace=said.node_scale_namespace or default.namespace,
+        service_account=said.node_scale_service_account or default.service_account,
+        image=image_name(said.scaling_pod_image, image),
+        memory_as_fraction=f"{ratio:g}" if ratio else default.memory_as_fraction,
+    )
+    return Process(
+        name="node-scale-adjuster",
+        component="node-scale-adjuster",
+        account="node-scale-adjuster",
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=1,
+        vpa=wanted.vpa,
+    )
+
+
+def _admission(wanted: Admission, common: Global) -> Process:
+    runtime_class = wanted.gpu_fraction_runtime_class_name
+    settings = AdmissionSettings(
+        scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
+        queue_label=common.queue_label_key or labels.QUEUE,
+        gpu_sharing=bool(wanted.gpu_sharing),
+        block_visible_devices=bool(wanted.block_nvidia_visible_devices),
+        fraction_runtime_class=_or(runtime_class, _or(wanted.gpu_pod_runtime_class_name, "nvidia")),
+    )
+    return Process(
+        name="admission",
+        component="admission",
+        account="admission",
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=wanted.replicas or 0,
+        vpa=wanted.vpa,
+        webhooks=True,
+    )
+
+
+def _or(said: T | None, default: T) -> T:
+    return default if said is None else said
+
+
+def _plain(value: Struct | None) -> Json:
+    plain: Json = msgspec.to_builtins(value) if value is not None else {}
+    return plain
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`a=b,c=d` as a map."""
+    parts = (part.partition("=") for part in text.split(",") if part)
+    return {key.strip(): value.strip() for key, _, value in parts}

@@ -1,0 +1,56 @@
+"""Where processes run: as Deployments of the cluster, or inside this very process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from spinney.api.apps import Deployment
+from spinney.api.conditions import find
+from spinney.api.kaiconfig import ConfigSpec
+from spinney.api.meta import Json
+from spinney.kube.cache import Cache
+from spinney.services.platform.deployments import plan_deployment
+from spinney.services.platform.processes import Process
+
+
+class Runner(Protocol):
+    """Makes processes run."""
+
+    def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """What a process needs in the cluster beside its account and webhooks."""
+
+    async def keep(self, group: str, processes: Sequence[Process]) -> None:
+        """Of a group, exactly these processes should run."""
+
+    def waiting(self, process: Process, namespace: str) -> str:
+        """Why a process does not serve yet; empty where it does."""
+
+
+class Deployments:
+    """The cluster runs them."""
+
+    def __init__(self, deployments: Cache[Deployment]) -> None:
+        self._deployments = deployments
+
+    def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """A Deployment and what belongs to it."""
+        return plan_deployment(process, config, image)
+
+    async def keep(self, group: str, processes: Sequence[Process]) -> None:
+        """The objects alone do it."""
+
+    def waiting(self, process: Process, namespace: str) -> str:
+        """What the Deployment says of its pods."""
+        found = self._deployments.get(process.name, namespace)
+        if found is None:
+            return f"Deployment {process.name} does not exist yet"
+        status = found.status
+        if status.observed_generation < found.metadata.generation:
+            return f"Deployment {process.name} has not been looked at yet"
+        if status.updated_replicas >= process.replicas and status.available_replicas >= process.replicas:
+            return ""
+        why = find(status.conditions, "ReplicaFailure") or find(status.conditions, "Available")
+        reason = f": {why.message}" if why is not None and why.message else ""
+        ready = min(status.updated_replicas, status.available_replicas)
+        return f"Deployment {process.name} has {ready} of {process.replicas} pods available{reason}"

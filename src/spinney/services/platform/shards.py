@@ -1,0 +1,122 @@
+"""From a SchedulingShard to its scheduler's configuration file: upstream's defaults under what the shard says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from spinney.api import duration, labels
+from spinney.api.deployment import Plugin
+from spinney.api.kaiconfig import ConfigSpec, Global
+from spinney.api.kaishard import Action, SchedulingShard, SchedulingShardSpec
+from spinney.api.schedulerfile import (
+    ACTION_PRIORITIES,
+    ARGUMENTS,
+    OPTIONAL_PLUGINS,
+    PLUGIN_PRIORITIES,
+    PluginEntry,
+    SchedulerFile,
+    Tier,
+    known_plugins,
+)
+
+_STRATEGIES = ("binpack", "spread")
+
+
+class ShardError(ValueError):
+    """A shard that names something unknown or contradicts itself; the message goes into its condition."""
+
+
+def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
+    """The file of a shard's scheduler; a mistake in the shard is an error that says what is allowed."""
+    spec = shard.spec
+    common = config.global_ or Global()
+    actions = _actions(spec)
+    _known("spec.queueDepthPerAction: action", spec.queue_depth_per_action, actions)
+    _known("spec.args: flag", spec.args, ARGUMENTS)
+    return SchedulerFile(
+        actions=", ".join(actions),
+        tiers=(Tier(plugins=_plugins(spec)),),
+        queue_depth_per_action=spec.queue_depth_per_action,
+        usage_db_config=spec.usage_db_config,
+        scenario_search_budgets=spec.scenario_search_budgets,
+        shard=shard.name,
+        scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
+        node_pool_label_key=common.node_pool_label_key or labels.NODE_POOL,
+        partition_label_value=spec.partition_label_value,
+        args=spec.args,
+    )
+
+
+def _strategies(spec: SchedulingShardSpec) -> tuple[str, str]:
+    wanted = spec.placement_strategy
+    found = (wanted.gpu or "binpack", wanted.cpu or "binpack") if wanted else ("binpack", "binpack")
+    _known("spec.placementStrategy:", found, _STRATEGIES)
+    return found
+
+
+def _actions(spec: SchedulingShardSpec) -> list[str]:
+    _known("spec.actions: action", spec.actions, ACTION_PRIORITIES)
+    # Moving jobs together makes sense only where they are packed.
+    off = {"consolidation"} if "spread" in _strategies(spec) else set()
+    return _ordered(ACTION_PRIORITIES, spec.actions, off)
+
+
+def _plugins(spec: SchedulingShardSpec) -> tuple[PluginEntry, ...]:
+    known = known_plugins()
+    _known("spec.plugins: plugin", spec.plugins, known)
+    gpu, cpu = _strategies(spec)
+    off = {"gpupack", "gpusharingorder"} if gpu == "spread" else {"gpuspread"}
+    priorities = {**dict.fromkeys(known, 0), **PLUGIN_PRIORITIES}
+    off |= {*OPTIONAL_PLUGINS, *(known - set(PLUGIN_PRIORITIES))}
+    arguments = _default_arguments(spec, gpu, cpu)
+    return tuple(
+        PluginEntry(name=name, arguments=_arguments(spec.plugins.get(name), arguments.get(name, {})))
+        for name in _ordered(priorities, spec.plugins, off)
+    )
+
+
+def _default_arguments(spec: SchedulingShardSpec, gpu: str, cpu: str) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {"nodeplacement": {"gpu": gpu, "cpu": cpu}}
+    if spec.k_value is not None:
+        found["proportion"] = {"kValue": f"{spec.k_value:g}"}
+    if spec.min_runtime is not None:
+        wanted = {
+            "defaultPreemptMinRuntime": spec.min_runtime.preempt_min_runtime,
+            "defaultReclaimMinRuntime": spec.min_runtime.reclaim_min_runtime,
+        }
+        found["minruntime"] = {key: _duration(key, text) for key, text in wanted.items() if text}
+    return found
+
+
+def _duration(name: str, text: str) -> str:
+    try:
+        duration.seconds(text)
+    except ValueError as error:
+        raise ShardError(f"spec.minRuntime, {name}: {error}") from None
+    return text
+
+
+def _arguments(said: Plugin | None, default: Mapping[str, str]) -> dict[str, str]:
+    """Arguments replace the defaults as a whole, as upstream does it."""
+    return dict(said.arguments if said is not None and said.arguments else default)
+
+
+def _ordered(
+    priorities: Mapping[str, int], said: Mapping[str, Plugin] | Mapping[str, Action], off: set[str]
+) -> list[str]:
+    """The names that are on, the highest priority first, names deciding between equals."""
+    chosen: dict[str, int] = {}
+    for name, default in priorities.items():
+        word = said.get(name)
+        enabled = word.enabled if word is not None else None
+        # To name an optional plugin is to switch it on.
+        if not (enabled if enabled is not None else name not in off or (word is not None and default == 0)):
+            continue
+        chosen[name] = word.priority if word is not None and word.priority is not None else default
+    return sorted(chosen, key=lambda name: (-chosen[name], name))
+
+
+def _known(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    unknown = sorted(set(names) - set(allowed))
+    if unknown:
+        raise ShardError(f"{what} {', '.join(unknown)} is unknown; known are {', '.join(sorted(allowed))}")

@@ -1,0 +1,123 @@
+"""The webhooks of the services: registered under upstream's names, for our scheduler's pods, with a current CA."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+import structlog
+
+from spinney.api import labels
+from spinney.api.kaiconfig import Admission, ConfigSpec, ControllerWebhooks, Global
+from spinney.api.meta import Json
+from spinney.kube.certificates import Bundle, renewed
+from spinney.kube.manifests import webhook_configurations
+from spinney.kube.runtime import Component
+from spinney.services.platform.deployments import named, secret_name
+from spinney.services.platform.processes import Process, namespace_of
+
+_log = structlog.get_logger("spinney.platform")
+
+
+def plan_certificate(process: Process, config: ConfigSpec, known: Json | None, now: datetime) -> tuple[Json, str]:
+    """The Secret of a process's certificate, renewed where it is due, and what callers must trust."""
+    namespace = namespace_of(config)
+    names = [f"{process.name}.{namespace}.svc", f"{process.name}.{namespace}.svc.cluster.local"]
+    try:
+        bundle = renewed(_bundle(known), names, now)
+    except ValueError:
+        _log.warning("certificate.unreadable", secret=secret_name(process))
+        bundle = renewed(None, names, now)
+    secret = named("v1", "Secret", secret_name(process), namespace, app=process.name)
+    secret["type"] = "kubernetes.io/tls"
+    parts = {
+        "tls.crt": bundle.certificate,
+        "tls.key": bundle.key,
+        "ca.crt": bundle.authority,
+        "ca.key": bundle.authority_key,
+        "previous.crt": bundle.previous,
+    }
+    secret["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in parts.items()}
+    return secret, base64.b64encode(bundle.trusted.encode()).decode()
+
+
+def _bundle(secret: Json | None) -> Bundle | None:
+    data: Mapping[str, str] = (secret or {}).get("data") or {}
+    if "ca.key" not in data:
+        return None
+    text = {key: base64.b64decode(value).decode() for key, value in data.items()}
+    return Bundle(
+        authority=text.get("ca.crt", ""),
+        authority_key=text["ca.key"],
+        previous=text.get("previous.crt", ""),
+        certificate=text.get("tls.crt", ""),
+        key=text.get("tls.key", ""),
+    )
+
+
+def plan_webhooks(process: Process, component: Component, config: ConfigSpec, trusted: str) -> list[Json]:
+    """The registrations of a process's webhooks."""
+    documents = webhook_configurations(component, namespace_of(config), "", trusted)
+    return [_registered(document, process, config) for document in documents]
+
+
+def _registered(document: Json, process: Process, config: ConfigSpec) -> Json:
+    ours = named(document["apiVersion"], document["kind"], _name(document["kind"], process, config), app=process.name)
+    ours["webhooks"] = [_narrowed(hook, process, config) for hook in document["webhooks"]]
+    return ours
+
+
+def _name(kind: str, process: Process, config: ConfigSpec) -> str:
+    if process.name == "admission":
+        said = config.admission or Admission()
+        if kind == "MutatingWebhookConfiguration":
+            return said.mutating_webhook_configuration_name or "mutating-kai-admission"
+        return said.validating_webhook_configuration_name or "validating-kai-admission"
+    by_name: dict[str, tuple[ControllerWebhooks | None, str]] = {
+        "queue-controller": (
+            config.queue_controller.webhooks if config.queue_controller else None,
+            "kai-queue-validation-",
+        ),
+        "podgroup-controller": (
+            config.pod_group_controller.webhooks if config.pod_group_controller else None,
+            "kai-podgroup-validation-",
+        ),
+    }
+    found, default = by_name[process.name]
+    prefix = (found.webhook_configuration_name_prefix if found else "") or default
+    return f"{prefix}{namespace_of(config)}"
+
+
+def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
+    """The hook at the process's Service; hooks on pods see only those of our scheduler."""
+    service = {**hook["clientConfig"]["service"], "name": process.name}
+    narrowed: Json = {**hook, "clientConfig": {**hook["clientConfig"], "service": service}}
+    if not any("pods" in rule["resources"] for rule in hook["rules"]):
+        return narrowed
+    common, said = config.global_ or Global(), config.admission or Admission()
+    scheduler = common.scheduler_name or labels.KAI_SCHEDULER
+    narrowed["matchConditions"] = [
+        {"name": "scheduler", "expression": f"object.spec.schedulerName == {_quoted(scheduler)}"}
+    ]
+    system = ["kube-system", namespace_of(config)]
+    expressions: list[Json] = [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": system}]
+    if said.queue_label_selector:
+        expressions.append({"key": common.queue_label_key or labels.QUEUE, "operator": "Exists"})
+    narrowed["namespaceSelector"] = {"matchExpressions": expressions}
+    if common.namespace_label_selector:
+        narrowed["namespaceSelector"]["matchLabels"] = common.namespace_label_selector
+    if common.pod_label_selector:
+        narrowed["objectSelector"] = {"matchLabels": common.pod_label_selector}
+    if process.name == "admission" and "CREATE" in hook["rules"][0]["operations"] and _mutates(hook):
+        narrowed["reinvocationPolicy"] = "IfNeeded"
+    return narrowed
+
+
+def _mutates(hook: Json) -> bool:
+    return str(hook["clientConfig"]["service"]["path"]).startswith("/mutate")
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()

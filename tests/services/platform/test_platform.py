@@ -1,0 +1,206 @@
+"""The platform operator on the embedded API: what it makes, keeps, changes, removes and says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import yaml
+
+from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from spinney.api.apps import Deployment
+from spinney.api.conditions import find
+from spinney.api.core import ConfigMap, Service, ServiceAccount
+from spinney.api.kai import Config, SchedulingShard
+from spinney.api.kaiconfig import ConfigSpec
+from spinney.api.meta import Json
+from spinney.api.policy import PodDisruptionBudget
+from spinney.cli.components import load
+from spinney.services.platform.processes import plan_processes
+from spinney.services.platform.webhooks import plan_certificate
+from tests.services.stage import Stage, stage, virtual
+
+NAMESPACE = "kai-scheduler"
+SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}
+
+
+@asynccontextmanager
+async def platform(spec: Json | None = None, **shards: Json) -> AsyncIterator[Stage]:
+    """The operator with a Config and the default shard."""
+    before: list[Any] = [(Config.resource, {"metadata": {"name": "kai-config"}, "spec": spec or {}}, "")]
+    for name, shard in {"default": {}, **shards}.items():
+        before.append((SchedulingShard.resource, {"metadata": {"name": name}, "spec": shard}, ""))
+    async with stage((load("platform"), None), before=before) as held:
+        await asyncio.sleep(1)
+        yield held
+
+
+async def deployments(held: Stage) -> dict[str, Deployment]:
+    """What the operator deployed, by name."""
+    return {found.name: found for found in (await held.client.list(Deployment, NAMESPACE)).items}
+
+
+async def said(held: Stage, of: type[Config] | type[SchedulingShard], name: str, kind: str) -> tuple[str, str]:
+    """Status and message of a condition."""
+    condition = find((await held.client.get(of, name)).status.conditions, kind)
+    assert condition is not None
+    return condition.status, condition.message
+
+
+async def become_available(held: Stage) -> None:
+    """Play the Deployment controller: every pod is up."""
+    for found in (await deployments(held)).values():
+        count = found.spec.replicas
+        status = {
+            "observedGeneration": found.metadata.generation,
+            "replicas": count,
+            "updatedReplicas": count,
+            "readyReplicas": count,
+            "availableReplicas": count,
+        }
+        await held.client.patch(Deployment, found.name, NAMESPACE, {"status": status}, subresource="status")
+    await asyncio.sleep(1)
+
+
+@virtual
+async def test_an_empty_config_deploys_every_service() -> None:
+    """An empty Config gives every service with its account, Service and settings, under upstream's names."""
+    async with platform() as held:
+        assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default"}
+        accounts = {found.name for found in (await held.client.list(ServiceAccount, NAMESPACE)).items}
+        assert accounts >= SERVICES | {"scheduler"}
+        assert {found.name for found in (await held.client.list(Service, NAMESPACE)).items} >= SERVICES
+        hooks = {found.name for found in (await held.client.list(ValidatingWebhookConfiguration)).items}
+        assert hooks == {
+            "validating-kai-admission",
+            "kai-queue-validation-kai-scheduler",
+            "kai-podgroup-validation-kai-scheduler",
+        }
+        mutating = await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")
+        assert mutating.webhooks[0].client_config.ca_bundle
+
+
+@virtual
+async def test_defaults_are_not_written_into_the_users_objects() -> None:
+    """What the user left out stays out."""
+    async with platform() as held:
+        assert (await held.client.get(Config, "kai-config")).spec == ConfigSpec()
+        assert (await held.client.get(SchedulingShard, "default")).spec == SchedulingShard().spec
+
+
+@virtual
+async def test_conditions_tell_what_is_not_ready() -> None:
+    """Until pods serve, Ready is False and names them; then it is True."""
+    async with platform() as held:
+        status, message = await said(held, Config, "kai-config", "Ready")
+        assert status == "False"
+        assert "binder" in message
+        assert (await said(held, Config, "kai-config", "Deployed"))[0] == "True"
+        await become_available(held)
+        assert (await said(held, Config, "kai-config", "Ready"))[0] == "True"
+        assert (await said(held, SchedulingShard, "default", "Ready"))[0] == "True"
+
+
+@virtual
+async def test_a_second_look_writes_nothing() -> None:
+    """Once everything is as it should be, five more minutes change nothing."""
+    async with platform() as held:
+        await become_available(held)
+        written: list[str] = []
+        held.transport.fault = lambda request: written.append(f"{request.method} {request.path}")
+        await asyncio.sleep(700)
+        assert written == []
+
+
+@virtual
+async def test_an_edited_config_reaches_the_services() -> None:
+    """A changed Config changes settings, replicas and webhooks; a service that is switched off goes."""
+    async with platform() as held:
+        before = await deployments(held)
+        spec = {
+            "global": {"schedulerName": "other", "replicaCount": 2, "queueLabelKey": "team/queue"},
+            "admission": {"gpuSharing": True, "service": {"podDisruptionBudget": {"enabled": True}}},
+            "nodeScaleAdjuster": {"service": {"enabled": False}},
+        }
+        await held.client.patch(Config, "kai-config", "", {"spec": spec})
+        await asyncio.sleep(1)
+        found = await deployments(held)
+        assert set(found) == (SERVICES | {"other-default"}) - {"node-scale-adjuster"}
+        assert found["admission"].spec.replicas == 2
+        settings = yaml.safe_load((await held.client.get(ConfigMap, "admission", NAMESPACE)).data["config.yaml"])
+        assert settings == {"schedulerName": "other", "queueLabel": "team/queue", "gpuSharing": True}
+        budgets = {found.name for found in (await held.client.list(PodDisruptionBudget, NAMESPACE)).items}
+        assert budgets == {"admission"}
+        hook = (await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")).webhooks[0]
+        assert hook.match_conditions[0].expression == 'object.spec.schedulerName == "other"'
+        annotations = [each["admission"].spec.template.metadata.annotations for each in (before, found)]
+        assert annotations[0] != annotations[1], "new settings must mean new pods"
+
+
+@virtual
+async def test_what_somebody_changed_is_put_back() -> None:
+    """A Deployment that is edited or deleted by hand comes back as Config wants it."""
+    async with platform() as held:
+        await held.client.patch(Deployment, "binder", NAMESPACE, {"spec": {"replicas": 7}})
+        await held.client.delete(Deployment, "admission", NAMESPACE)
+        await asyncio.sleep(5)
+        found = await deployments(held)
+        assert found["binder"].spec.replicas == 1
+        assert "admission" in found
+
+
+@virtual
+async def test_shards_come_and_go() -> None:
+    """One scheduler per shard, with its pool in its file; a deleted shard takes its scheduler with it."""
+    async with platform(pool={"partitionLabelValue": "blue", "placementStrategy": {"gpu": "spread"}}) as held:
+        file = yaml.safe_load((await held.client.get(ConfigMap, "kai-scheduler-pool", NAMESPACE)).data["config.yaml"])
+        assert file["partitionLabelValue"] == "blue"
+        assert file["actions"] == "allocate, reclaim, preempt, stalegangeviction"
+        names = [plugin["name"] for plugin in file["tiers"][0]["plugins"]]
+        assert "gpuspread" in names
+        assert "gpupack" not in names
+        await held.client.delete(SchedulingShard, "pool")
+        await asyncio.sleep(5)
+        assert "kai-scheduler-pool" not in await deployments(held)
+        assert "kai-scheduler-default" in await deployments(held)
+
+
+@virtual
+async def test_a_mistake_in_a_shard_is_told_and_stops_nothing() -> None:
+    """An unknown plugin is named in the conditions; the scheduler that runs stays as it was."""
+    async with platform() as held:
+        before = (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data
+        await held.client.patch(SchedulingShard, "default", "", {"spec": {"plugins": {"nope": {"enabled": True}}}})
+        await asyncio.sleep(1)
+        status, message = await said(held, SchedulingShard, "default", "Deployed")
+        assert status == "False"
+        assert message.startswith("spec.plugins: plugin nope is unknown; known are ")
+        assert (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data == before
+
+
+@virtual
+async def test_missing_kinds_are_told() -> None:
+    """Prometheus without its operator: everything else is deployed, and the condition says what is missing."""
+    async with platform({"prometheus": {"enabled": True}}) as held:
+        status, message = await said(held, Config, "kai-config", "DependenciesFulfilled")
+        assert status == "False"
+        assert "Prometheus of monitoring.coreos.com/v1 is not there" in message
+        assert (await said(held, Config, "kai-config", "Deployed"))[0] == "True"
+
+
+def test_certificates_are_renewed_and_both_authorities_trusted() -> None:
+    """A certificate is renewed before it ends; a new authority is trusted beside the old one."""
+    config = ConfigSpec()
+    admission = next(found for found in plan_processes(config, "image") if found.name == "admission")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    secret, trusted = plan_certificate(admission, config, None, now)
+    same, _ = plan_certificate(admission, config, secret, now + timedelta(days=30))
+    assert same == secret
+    later, still = plan_certificate(admission, config, secret, now + timedelta(days=80))
+    assert later["data"]["tls.crt"] != secret["data"]["tls.crt"]
+    assert still == trusted
+    _, both = plan_certificate(admission, config, secret, now + timedelta(days=300))
+    assert len(both) > 1.5 * len(trusted)
