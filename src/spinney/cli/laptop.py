@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from spinney import initc
+from spinney.api.conditions import find
+from spinney.api.kaiconfig import Config
+from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, convert
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.cli.components import COMPONENTS, load
 from spinney.cli.installation import (
     SYSTEM_NAMESPACE,
@@ -21,6 +27,7 @@ from spinney.cli.installation import (
     platform_objects,
     webhook_resource,
 )
+from spinney.embedded.admission import Resolver
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers import computedomains
 from spinney.embedded.credentials import Authority, write_kubeconfig
@@ -28,14 +35,22 @@ from spinney.embedded.listener import Listener
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
 from spinney.embedded.remote import over_https
+from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.host import Host
 from spinney.kube.manifests import account_name, webhook_configurations
 from spinney.kube.runtime import Component
+from spinney.kube.transport import User
 from spinney.kube.webhooks import Reviewer
+from spinney.services.platform.inprocess import in_process
+from spinney.services.platform.launcher import Launcher
+from spinney.services.platform.processes import NAMESPACE as SERVICES_NAMESPACE
+from spinney.services.platform.processes import Process
 
 READY_SECONDS = 60.0
+# Runs only inside reservation pods.
+_NOT_HERE = ("reservation",)
 # What init containers really run.
 _PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}
 
@@ -114,20 +129,73 @@ async def _listening(cluster: Cluster, authority: Authority, options: Options) -
 
 @asynccontextmanager
 async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple[list[str], asyncio.Task[None]]]:
-    loaded = [load(name) for name in COMPONENTS]
+    """The operator and its backends, and whatever Config and SchedulingShards ask for."""
+    caches = Caches(cluster.client())
+    launcher = Launcher(
+        load,
+        lambda account: cluster.client(_account(account)),
+        lambda _: caches,
+        cluster.clock,
+        namespace=SERVICES_NAMESPACE,
+        adjust=_with_stand_in,
+    )
+    loaded = [load("grove"), load("backends")]
     configured = [(component, _configuration(component, options)) for component in loaded]
-    host = Host(cluster.client(), cluster.clock, configured, namespace=SYSTEM_NAMESPACE)
+    configured.append((in_process(load, launcher), None))
+    host = Host(cluster.client(), cluster.clock, configured, namespace=SYSTEM_NAMESPACE, caches=caches)
+    cluster.server.admission.resolve = _resolver(host, loaded, launcher)
     life = asyncio.create_task(host.run(), name="components")
     try:
         await _ready(host, life)
-        await _register_webhooks(cluster, host, loaded)
-        yield [component.name for component in loaded], life
+        await _register_webhooks(cluster, loaded)
+        await _installed(caches, life)
+        yield [name for name in COMPONENTS if name not in _NOT_HERE], life
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
 
 
-async def _register_webhooks(cluster: Cluster, host: Host, components: list[Component]) -> None:
+def _account(name: str) -> User:
+    """A service acts under its own account, here as in a cluster."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{SERVICES_NAMESPACE}", "system:authenticated")
+    return User(f"system:serviceaccount:{SERVICES_NAMESPACE}:{name}", groups)
+
+
+def _with_stand_in(process: Process) -> Process:
+    """No kube-scheduler runs here, so the scheduler of the nodes outside of any pool serves its pods as well."""
+    file = process.settings
+    if not isinstance(file, SchedulerFile) or file.partition_label_value:
+        return process
+    return replace(process, settings=msgspec.structs.replace(file, stand_in=True))
+
+
+async def _installed(caches: Caches, life: asyncio.Task[None]) -> None:
+    """Wait until the services that are asked for serve."""
+    configs, shards = caches.of(Config), caches.of(SchedulingShard)
+    changed = asyncio.Event()
+    for cache in (configs, shards):
+        cache.on_change(lambda _: changed.set())
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while not life.done() and (late := _not_ready([*configs, *shards])):
+                changed.clear()
+                await changed.wait()
+    except TimeoutError:
+        raise NotReady(f"not ready after {READY_SECONDS:g} s: {'; '.join(late)}") from None
+    if life.done():
+        life.result()
+
+
+def _not_ready(installed: list[Config | SchedulingShard]) -> list[str]:
+    found = []
+    for each in installed:
+        ready = find(each.status.conditions, "Ready")
+        if ready is None or ready.status != "True":
+            found.append(f"{type(each).__name__} {each.name}: {ready.message if ready else 'not looked at yet'}")
+    return found
+
+
+def _resolver(host: Host, components: list[Component], launcher: Launcher) -> Resolver:
     """Let the API server ask our webhooks by a direct call; those of others are asked over HTTPS."""
     ours = {account_name(component) for component in components}
     reviewers = host.reviewers()
@@ -136,9 +204,14 @@ async def _register_webhooks(cluster: Cluster, host: Host, components: list[Comp
         service = client.get("service") or {}
         if service.get("namespace") == SYSTEM_NAMESPACE and service.get("name") in ours:
             return reviewers[service["path"]]
+        if service.get("namespace") == SERVICES_NAMESPACE:
+            return launcher.resolve(client)
         return over_https(client)
 
-    cluster.server.admission.resolve = resolve
+    return resolve
+
+
+async def _register_webhooks(cluster: Cluster, components: list[Component]) -> None:
     for component in components:
         for wanted in webhook_configurations(component, SYSTEM_NAMESPACE):
             await apply(cluster.client(), webhook_resource(wanted["kind"]), wanted)
@@ -159,9 +232,6 @@ def _configuration(component: Component, options: Options) -> Any:
     """Everything on, as on a cluster that has it all; what changes what users may do is chosen by them."""
     chosen: dict[str, Json] = {
         "grove": {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}},
-        # No kube-scheduler runs here, so ours serves its pods as well.
-        "scheduler": {"standIn": True},
-        "admission": {"gpuSharing": True},
     }
     if component.settings is None:
         return None

@@ -73,6 +73,8 @@ async def test_an_empty_config_deploys_every_service() -> None:
         accounts = {found.name for found in (await held.client.list(ServiceAccount, NAMESPACE)).items}
         assert accounts >= SERVICES | {"scheduler"}
         assert {found.name for found in (await held.client.list(Service, NAMESPACE)).items} >= SERVICES
+        assert not (await held.client.list(ValidatingWebhookConfiguration)).items, "nobody answers yet"
+        await become_available(held)
         hooks = {found.name for found in (await held.client.list(ValidatingWebhookConfiguration)).items}
         assert hooks == {
             "validating-kai-admission",
@@ -119,6 +121,7 @@ async def test_a_second_look_writes_nothing() -> None:
 async def test_an_edited_config_reaches_the_services() -> None:
     """A changed Config changes settings, replicas and webhooks; a service that is switched off goes."""
     async with platform() as held:
+        await become_available(held)
         before = await deployments(held)
         spec = {
             "global": {"schedulerName": "other", "replicaCount": 2, "queueLabelKey": "team/queue"},

@@ -14,7 +14,7 @@ from spinney.kube.clock import seconds
 from spinney.kube.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
-from spinney.services.platform.apply import Applier, Place
+from spinney.services.platform.apply import Applier, Place, place_of
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.monitoring import plan_monitoring
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
@@ -130,7 +130,11 @@ class Platform:
             place = ("Secret", namespace_of(config), secret_name(process))
             now = self._runtime.clock.now()
             secret, trusted = plan_certificate(process, config, present.get(place), now)
-            wanted += [secret, *plan_webhooks(process, component, config, trusted)]
+            wanted.append(secret)
+            hooks = plan_webhooks(process, component, config, trusted)
+            # A webhook that nobody answers yet would stop everybody: it is registered once it has been served.
+            served = not self._runner.waiting(process, namespace_of(config))
+            wanted += [hook for hook in hooks if served or place_of(hook) in present]
         return wanted
 
     def _shared(self, config: ConfigSpec) -> list[Json]:

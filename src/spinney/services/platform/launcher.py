@@ -62,11 +62,13 @@ class Launcher:
         """Stop what is not wanted or wanted otherwise, start what is missing."""
         running = self._groups.setdefault(group, {})
         wanted = {process.name: self._adjust(process) for process in processes}
+        answering: dict[str, dict[str, Reviewer]] = {}
         for name in [name for name, found in running.items() if wanted.get(name) != found.process]:
+            answering[name] = running[name].reviewers
             await self._stop(running.pop(name))
         for name, process in wanted.items():
             if name not in running:
-                running[name] = self._start(process)
+                running[name] = self._start(process, answering.get(name, {}))
 
     def waiting(self, process: Process, namespace: str) -> str:
         """Why a process does not serve yet."""
@@ -89,9 +91,10 @@ class Launcher:
         for group in list(self._groups):
             await self.keep(group, ())
 
-    def _start(self, process: Process) -> _Running:
+    def _start(self, process: Process, answering: dict[str, Reviewer]) -> _Running:
+        """Until the new one answers reviews itself, its predecessor's answers stand."""
         _log.info("process.started", process=process.name)
-        found = _Running(process, f"{process.name} is starting")
+        found = _Running(process, f"{process.name} is starting", reviewers=answering)
         found.task = asyncio.create_task(self._life(found), name=process.name)
         return found
 
