@@ -17,7 +17,6 @@ from spinney.api.meta import Object
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.reflector import Reflector
-from spinney.kube.sharing import sharer
 from spinney.kube.wire import WatchEvent
 from spinney.kube.writes import Write
 
@@ -72,7 +71,6 @@ class Cache(Generic[T]):
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._gone_waiters: dict[Key, list[asyncio.Future[None]]] = {}
         self._synced = asyncio.Event()
-        self._share = sharer(of)
         self._views: list[Cache[T]] = []
         self.resource_version = ""
 
@@ -177,7 +175,6 @@ class Cache(Generic[T]):
         # A namesake is not the same object: its predecessor went first.
         if known is not None and known.uid != item.uid:
             self._put(key, None)
-        self._share(item)
         self._put(key, item)
 
     def _put(self, key: Key, new: T | None) -> None:

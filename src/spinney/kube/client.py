@@ -150,17 +150,27 @@ class Client:
     async def list(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
     ) -> Listing[T]:
-        """All objects, in pages; of all namespaces where none is given."""
+        """All objects, asked for in pages; of all namespaces where none is given."""
         items: list[T] = []
+        version = ""
+        async for part in self.pages(of, namespace, labels=labels, fields=fields, page=page):
+            items += part.items
+            version = part.resource_version
+        return Listing(items, version)
+
+    async def pages(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
+    ) -> AsyncIterator[Listing[T]]:
+        """All objects page by page, for those who do not want to hold them all; every page shows the same version."""
         token = ""
         while True:
             query = [("limit", str(page)), *_filters(labels, fields)]
             query += [("continue", token)] if token else []
             response = await self.call("GET", _resource(of).path(namespace), query)
             part, token = read_page(of, response.body)
-            items += part.items
+            yield part
             if not token:
-                return Listing(items, part.resource_version)
+                return
 
     def watch(
         self, of: type[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""

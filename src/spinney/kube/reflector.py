@@ -15,6 +15,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid
 from spinney.kube.metrics import RELISTS
 from spinney.kube.retry import Backoff
+from spinney.kube.sharing import sharer
 from spinney.kube.wire import WatchEvent
 
 T = TypeVar("T", bound=Object)
@@ -51,6 +52,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._of = of
         self._copy = copy
+        self._share = sharer(of)
         self._labels = labels
         self._fields = fields
         self._namespace = namespace
@@ -97,8 +99,7 @@ class Reflector(Generic[T]):
                 # Not served (before 1.32, or switched off): lists in pages do the same.
                 self._streams = False
         if not self._copy.resource_version:
-            listing = await self._client.list(self._of, self._namespace, labels=self._labels, fields=self._fields)
-            self._copy.replace(listing.items, listing.resource_version)
+            await self._list()
         events = self._client.watch(
             self._of,
             self._namespace,
@@ -107,6 +108,18 @@ class Reflector(Generic[T]):
             fields=self._fields,
         )
         await self._apply(events)
+
+    async def _list(self) -> None:
+        items: list[T] = []
+        version = ""
+        pages = self._client.pages(self._of, self._namespace, labels=self._labels, fields=self._fields)
+        async for page in pages:
+            # At once: what is thrown away later leaves holes in memory that nobody gets back.
+            for item in page.items:
+                self._share(item)
+            items += page.items
+            version = page.resource_version
+        self._copy.replace(items, version)
 
     async def _stream(self) -> None:
         items: dict[tuple[str, str], T] = {}
@@ -119,18 +132,24 @@ class Reflector(Generic[T]):
                     break
                 if event.object is None:
                     continue
+                self._share(event.object)
                 key = (event.object.namespace, event.object.name)
                 if event.type == "DELETED":
                     items.pop(key, None)
                 else:
                     items[key] = event.object
             async for event in events:
-                self._copy.apply(event)
+                self._apply_one(event)
 
     async def _apply(self, stream: AsyncIterator[WatchEvent[T]]) -> None:
         async with aclosing(_closable(stream)) as events:
             async for event in events:
-                self._copy.apply(event)
+                self._apply_one(event)
+
+    def _apply_one(self, event: WatchEvent[T]) -> None:
+        if event.object is not None:
+            self._share(event.object)
+        self._copy.apply(event)
 
 
 def _closable(events: AsyncIterator[WatchEvent[T]]) -> AsyncGenerator[WatchEvent[T], Any]:
