@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 
-from spinney.api.core import Pod
+from spinney.api.core import ConfigMap, Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json
 from spinney.api.schedulerfile import SchedulerFile
@@ -156,3 +157,41 @@ async def test_a_pod_that_cannot_be_bound_rests_and_others_run() -> None:
         pauses = [round(later - earlier) for earlier, later in pairwise(rounds)]
         assert pauses == sorted(pauses)
         assert 5 <= len(rounds) <= 12
+
+
+@virtual
+async def test_evictions_are_remembered() -> None:
+    """Who had to go, when, by which action and for whom: in a ConfigMap of the shard."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        await asyncio.sleep(5)
+        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
+        await asyncio.sleep(10)
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        found = json.loads(record.data["decisions"])
+        assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
+            ("preempt", "default/lesser", "default/urgent")
+        ]
+
+
+@virtual
+async def test_a_delay_ends_without_any_event() -> None:
+    """A gang that may not evict yet does so the moment its delay is over, though nothing happens then."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        await asyncio.sleep(5)
+        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4, priorityClassName="high", preemptionDelay="10m")
+        await asyncio.sleep(590)
+        lesser = await world.client.get(Pod, "lesser-0", "default")
+        assert lesser.metadata.deletion_timestamp is None
+        await asyncio.sleep(15)
+        remaining = [pod for pod in (await world.client.list(Pod, "default")).items if pod.name == "lesser-0"]
+        assert not remaining or remaining[0].metadata.deletion_timestamp is not None

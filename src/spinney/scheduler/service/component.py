@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
+from spinney.api.duration import prometheus_seconds
+from spinney.api.kaishard import UsageDb, UsageParams
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.clock import LoopClock
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.file import from_file
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
+from spinney.scheduler.service.prometheus import PrometheusUsage, UsageQuery
+from spinney.scheduler.usage import UsageRecord
 
 _READ = ("get", "list", "watch")
 
@@ -18,7 +25,25 @@ async def run(runtime: Runtime, config: object = None) -> None:
     think = think_inline if isinstance(runtime.clock, LoopClock) else think_in_thread
     file = config if isinstance(config, SchedulerFile) else SchedulerFile()
     shard = Shard(file.scheduler_name, file.node_pool_label_key, file.partition_label_value)
-    await Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in).run()
+    usage = usage_source(file.usage_db_config) if file.usage_db_config is not None else None
+    await Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in, usage=usage).run()
+
+
+def usage_source(settings: UsageDb, environment: Mapping[str, str] = os.environ) -> UsageRecord | PrometheusUsage:
+    """Where recent use comes from: a Prometheus that is named, else our own record."""
+    parameters = settings.usage_params or UsageParams()
+    half_life = prometheus_seconds(parameters.half_life_period) if parameters.half_life_period else None
+    address = settings.connection_string or environment.get(settings.connection_string_env_var, "")
+    if settings.client_type != "prometheus" or not address:
+        return UsageRecord(half_life)
+    query = UsageQuery(
+        address,
+        window=parameters.window_size or "1w",
+        half_life_seconds=half_life,
+        every_seconds=prometheus_seconds(parameters.fetch_interval or "1m"),
+        timeout_seconds=prometheus_seconds(parameters.wait_timeout or "1m"),
+    )
+    return PrometheusUsage(query)
 
 
 def lease_name(file: SchedulerFile) -> str:
@@ -32,6 +57,8 @@ COMPONENT = Component(
     run=run,
     settings=SchedulerFile,
     lease=lease_name,
+    # The record of use and decisions.
+    namespace_rules=(Rule(("",), ("configmaps",), ("get", "create", "patch")),),
     rules=(
         Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),

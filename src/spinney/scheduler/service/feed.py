@@ -21,6 +21,7 @@ from spinney.scheduler.service.failures import Failures
 from spinney.scheduler.service.standin import StandIn
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import State
+from spinney.scheduler.tasks import Triple
 from spinney.scheduler.volumes import Reach, needs_storage, reach_of
 
 _BY_GROUP = "scheduler/group"
@@ -70,6 +71,8 @@ class Feed:
         self.failures = Failures(lambda key: self.mark("pod", key))
         # Requests that the binder gave up; whoever writes takes them away.
         self.given_up: list[BindRequest] = []
+        # Recent use of a queue, as a part of the cluster's capacity; nothing unless time-based fair share is on.
+        self.usage_of: Callable[[str], Triple] = lambda name: (0.0, 0.0, 0.0)
         self._uids: dict[Key, str] = {}
         # Pods whose place depends on storage: they are looked at again when any of it changes.
         self._storing: set[Key] = set()
@@ -117,6 +120,12 @@ class Feed:
             if group.namespace == change.object.namespace:
                 self.mark("group", (group.namespace, group.name))
 
+    def refresh_usage(self) -> None:
+        """Describe queues anew, whose recent use has changed."""
+        for name, spec in list(self.state.queue_specs.items()):
+            if spec.usage != self.usage_of(name) and self.views.queues.get(name) is not None:
+                self._queue(name)
+
     def mark(self, kind: str, key: Key) -> None:
         """Describe an object anew before the next cycle."""
         self._dirty[kind][key] = None
@@ -155,7 +164,7 @@ class Feed:
         if queue is None or not self.shard.holds(queue):
             self.state.drop_queue(name)
         else:
-            self.state.set_queue(intake.queue_spec(queue))
+            self.state.set_queue(intake.queue_spec(queue, self.usage_of(name)))
 
     def _node(self, name: str) -> None:
         node = self.views.nodes.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -14,20 +15,26 @@ from spinney.api import labels
 from spinney.kube.cache import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
+from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.plan import Decision, Plan, plan
 from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.memory import Memory
+from spinney.scheduler.service.metrics import CycleMetrics
+from spinney.scheduler.service.prometheus import PrometheusUsage
 from spinney.scheduler.service.reports import Reports
 from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.service.writes import Eviction, Placement, Writes
 from spinney.scheduler.specs import TaskSpec
 from spinney.scheduler.state import State
+from spinney.scheduler.tasks import Triple
+from spinney.scheduler.usage import UsageRecord
 
 _log = structlog.get_logger("spinney.scheduler")
 
 # Events come in bursts: a short wait lets one cycle answer all of them.
 _GATHER_SECONDS = 0.02
-# Rules that look at the time (delays, grace periods, minimal run times) are looked at again so often while gangs wait.
-_RULES_SECONDS = 5.0
+# How often recent use is worked into fair shares.
+_USAGE_SECONDS = 60.0
 
 Think = Callable[[Callable[[], Plan]], Coroutine[Any, Any, Plan]]
 
@@ -45,7 +52,16 @@ async def think_inline(work: Callable[[], Plan]) -> Plan:
 class Scheduler:
     """Feeds the core and carries out what it decides."""
 
-    def __init__(self, runtime: Runtime, shard: Shard, config: Config, think: Think, *, stand_in: bool = False) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        shard: Shard,
+        config: Config,
+        think: Think,
+        *,
+        stand_in: bool = False,
+        usage: UsageRecord | PrometheusUsage | None = None,
+    ) -> None:
         self._runtime = runtime
         self._config = config
         self._think = think
@@ -54,12 +70,22 @@ class Scheduler:
         self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
+        self._usage = usage
+        self._usage_refreshed = float("-inf")
+        if usage is not None:
+            self.feed.usage_of = usage.share
+        name = f"{shard.scheduler_name}-{shard.pool}" if shard.pool else shard.scheduler_name
+        self.memory = Memory(runtime, name, usage if isinstance(usage, UsageRecord) else None)
+        self._metrics = CycleMetrics(shard.pool, self.feed.views.queues)
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
 
     async def run(self) -> None:
         """Cycle whenever something changed, until cancelled."""
         await self.feed.views.synced()
+        await self.memory.load()
+        if isinstance(self._usage, PrometheusUsage):
+            self._start(self._usage.run())
         self._runtime.ready()
         self._wake.set()
         if self.feed.stand_in is not None:
@@ -75,11 +101,13 @@ class Scheduler:
                 task.cancel()
 
     async def _something_changed(self) -> None:
-        if not self._reports.anyone_waits:
-            await self._wake.wait()
-            return
+        now = self._runtime.clock.now().timestamp()
+        deadline = next_deadline(self.state, self._config, now)
+        if self._usage is not None:
+            # Shares move with time alone where they depend on past use.
+            deadline = min(deadline or math.inf, now + _USAGE_SECONDS)
         try:
-            async with asyncio.timeout(_RULES_SECONDS):
+            async with asyncio.timeout(None if deadline is None else deadline - now):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -89,12 +117,28 @@ class Scheduler:
         for request in self.feed.given_up:
             self._start(self._writes.remove(request))
         self.feed.given_up.clear()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         self.feed.apply()
-        now = self._runtime.clock.now()
-        made = await self._think(lambda: plan(self.state, self._config, now.timestamp()))
+        now = self._runtime.clock.now().timestamp()
+        self._account(now)
+        described = loop.time()
+        made = await self._think(lambda: plan(self.state, self._config, now))
         self.cycles += 1
         self._carry_out(made)
+        self.memory.note(self.state, made, now)
+        self._metrics.count(self.state, made, described - started, loop.time() - started)
         self._start(self._reports.tell(self.state, made))
+
+    def _account(self, now: float) -> None:
+        """Add what queues held since the last cycle to the record of their use, and let it count from time to time."""
+        if isinstance(self._usage, UsageRecord):
+            held = {name: _triple(self.state.charged[row]) for name, row in self.state.queues.index.items()}
+            nodes = self.state.nodes
+            self._usage.add(now, held, _triple(nodes.allocatable[nodes.live][:, :3].sum(axis=0).tolist()))
+        if self._usage is not None and now - self._usage_refreshed >= _USAGE_SECONDS:
+            self._usage_refreshed = now
+            self.feed.refresh_usage()
 
     def _carry_out(self, made: Plan) -> None:
         binds: dict[str, list[Decision]] = defaultdict(list)
@@ -164,3 +208,7 @@ class Scheduler:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _triple(row: list[float]) -> Triple:
+    return row[0], row[1], row[2]

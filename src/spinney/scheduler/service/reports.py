@@ -36,11 +36,6 @@ class Reports:
         # What was last told about each waiting gang.
         self._told: dict[str, tuple[Problem, ...]] = {}
 
-    @property
-    def anyone_waits(self) -> bool:
-        """Whether some gang could not be placed."""
-        return bool(self._told)
-
     async def tell(self, state: State, made: Plan) -> None:
         """Tell what is new since the last plan."""
         placed = {decision.job for decision in made.decisions if decision.kind == "bind"}

@@ -1,0 +1,47 @@
+"""When a rule that looks at the time would decide otherwise: the next moment worth a cycle though nothing happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spinney.api import duration
+from spinney.scheduler.config import Config
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.state import State
+
+
+def next_deadline(state: State, config: Config, now: float) -> float | None:
+    """The earliest moment after now at which a delay, a grace period or a minimal run time ends; None for never."""
+    waiting = any(job.pending for job in state.jobs.values())
+    runtime = _longest_runtime(state, config) if waiting else 0.0
+    moments = [moment for job in state.jobs.values() for moment in _moments(job, config, runtime) if moment > now]
+    return min(moments, default=None)
+
+
+def _moments(job: Job, config: Config, runtime: float) -> Iterator[float]:
+    spec = job.spec
+    if job.pending and spec.preemption_delay > 0:
+        yield max(spec.created, job.last_eviction or 0.0) + spec.preemption_delay
+    grace = config.staleness_grace if spec.staleness_grace is None else spec.staleness_grace
+    if spec.stale_since is not None and grace >= 0:
+        yield spec.stale_since + grace
+    if runtime and any(job.active) and job.last_start is not None:
+        yield job.last_start + runtime
+
+
+def _longest_runtime(state: State, config: Config) -> float:
+    """The longest time for which anything that runs may be protected."""
+    known = [0.0]
+    for queue in state.queue_specs.values():
+        known += [queue.preempt_min_runtime or 0.0, queue.reclaim_min_runtime or 0.0]
+    for plugin in config.plugins:
+        if plugin.name == "minruntime":
+            known += [_seconds(text) for name, text in plugin.arguments.items() if name.endswith("MinRuntime")]
+    return max(known)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return duration.seconds(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,70 @@
+"""What the scheduler tells Prometheus, under upstream's names, so that its dashboards and usage queries work."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+from spinney.api.kai import Queue
+from spinney.kube.cache import Cache
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.state import State
+
+_QUEUE = ("queue_name", "queue_metadata_name", "queue_display_name")
+
+CYCLE = Gauge("kai_e2e_scheduling_latency_milliseconds", "The last cycle, from its state to its writes' start.")
+DESCRIBING = Gauge("kai_open_session_latency_milliseconds", "Bringing the state up to date for the last cycle.")
+SCHEDULED = Counter("kai_podgroups_scheduled_by_action", "Gangs that got nodes.", ("action",))
+ACTED_ON = Counter("kai_podgroups_acted_on_by_action", "Gangs that an action decided something for.", ("action",))
+EVICTED = Counter("kai_pod_group_evicted_pods", "Pods evicted.", ("podgroup", "namespace", "uid", "nodepool", "action"))
+FAIR_CPU = Gauge("kai_queue_fair_share_cpu_cores", "Fair share of CPU.", _QUEUE)
+FAIR_MEMORY = Gauge("kai_queue_fair_share_memory_gb", "Fair share of memory.", _QUEUE)
+FAIR_GPU = Gauge("kai_queue_fair_share_gpu", "Fair share of GPUs.", _QUEUE)
+USED_CPU = Gauge("kai_queue_cpu_usage", "Recent use of CPU, as a part of the cluster's.", _QUEUE)
+USED_MEMORY = Gauge("kai_queue_memory_usage", "Recent use of memory, as a part of the cluster's.", _QUEUE)
+USED_GPU = Gauge("kai_queue_gpu_usage", "Recent use of GPUs, as a part of the cluster's.", _QUEUE)
+
+
+class CycleMetrics:
+    """Counts cycles of one shard; series of queues that went are taken away."""
+
+    def __init__(self, pool: str, queues: Cache[Queue]) -> None:
+        self._pool = pool
+        self._queues = queues
+        self._shown: set[tuple[str, str, str]] = set()
+
+    def count(self, state: State, made: Plan, describing: float, whole: float) -> None:
+        """Count one cycle; durations in seconds."""
+        DESCRIBING.set(describing * 1000)
+        CYCLE.set(whole * 1000)
+        acted: dict[str, set[str]] = {}
+        scheduled: dict[str, set[str]] = {}
+        for decision in made.decisions:
+            acted.setdefault(decision.action, set()).add(decision.beneficiary or decision.job)
+            if decision.kind == "bind":
+                scheduled.setdefault(decision.action, set()).add(decision.job)
+            elif decision.kind == "evict" and (job := state.jobs.get(decision.job)) is not None:
+                EVICTED.labels(job.spec.name, job.spec.namespace, job.spec.uid, self._pool, decision.action).inc()
+        for action, jobs in acted.items():
+            ACTED_ON.labels(action).inc(len(jobs))
+        for action, jobs in scheduled.items():
+            SCHEDULED.labels(action).inc(len(jobs))
+        self._show_queues(state, made)
+
+    def _show_queues(self, state: State, made: Plan) -> None:
+        shown: set[tuple[str, str, str]] = set()
+        for name, (cpu, memory, gpus) in made.fair_share.items():
+            queue = self._queues.get(name)
+            if queue is None:
+                continue
+            labels = (name, name, queue.spec.display_name)
+            shown.add(labels)
+            FAIR_CPU.labels(*labels).set(cpu / 1000)
+            FAIR_MEMORY.labels(*labels).set(memory / 1e9)
+            FAIR_GPU.labels(*labels).set(gpus)
+            usage = state.queue_specs[name].usage
+            for gauge, value in zip((USED_CPU, USED_MEMORY, USED_GPU), usage, strict=True):
+                gauge.labels(*labels).set(value)
+        for labels in self._shown - shown:
+            for gauge in (FAIR_CPU, FAIR_MEMORY, FAIR_GPU, USED_CPU, USED_MEMORY, USED_GPU):
+                gauge.remove(*labels)
+        self._shown = shown
