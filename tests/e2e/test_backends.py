@@ -29,8 +29,8 @@ async def ready(cluster: worlds.Cluster) -> worlds.Cluster:
 
 
 def training(backend: str, namespace: str, name: str = "train-0") -> make.GangBuilder:
-    """The gang of the contract's example, for a backend."""
-    gang = make.gang(name, namespace).backend(backend).group("master", 1).group("workers", 3, pods=4)
+    """The gang of the contract's example, for a backend; it refers to no pods, and so waits for none."""
+    gang = make.gang(name, namespace).backend(backend).group("master", 1, pods=0).group("workers", 3, pods=0)
     for assigned in ("uid", "generation"):
         del gang.object["metadata"][assigned]
     return gang
@@ -64,7 +64,7 @@ async def test_a_change_is_followed_and_a_restart_writes_nothing(ready: worlds.C
     async with live.running(client, backend):
         await client.create(PodGang, training(backend, namespace).build(), namespace)
         await live.told(client, "train-0", namespace, "Synced", 1)
-    patch = {"spec": {"podgroups": training(backend, namespace).group("extra", 2).object["spec"]["podgroups"]}}
+    patch = {"spec": {"podgroups": training(backend, namespace).group("extra", 2, pods=0).object["spec"]["podgroups"]}}
     await client.patch(PodGang, "train-0", namespace, patch)
     async with live.running(client, backend):
         gang = await live.told(client, "train-0", namespace, "Synced", 2)
