@@ -14,6 +14,7 @@ import structlog
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Struct
+from spinney.kube.auth import ConfigError
 from spinney.kube.runtime import Component, Rule, Runtime
 
 _log = structlog.get_logger("spinney.reservation")
@@ -29,7 +30,7 @@ class HolderSettings(Struct, frozen=True):
     source: str = "nvml"
 
 
-class NoGpu(RuntimeError):
+class NoGpu(ConfigError):
     """The pod does not see the one GPU that it should hold."""
 
 

@@ -1,0 +1,76 @@
+"""Every component gets along with the rights that it declares, on both worlds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from spinney.api.crd import FOREIGN_GROUPS, OUR_GROUPS
+from spinney.api.crd import crds as definitions
+from spinney.api.meta import Resource, convert
+from spinney.cli.components import COMPONENTS, load
+from spinney.kube.client import Client, Patch
+from spinney.kube.clock import SystemClock
+from spinney.kube.discovery import Discovery
+from spinney.kube.host import Host
+from spinney.kube.manifests import manifests
+from spinney.kube.transport import Request, Response, Transport
+from tests.worlds import Cluster
+
+CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+
+
+class Listening:
+    """Passes requests on, and writes down what was refused."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.refused: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        """Pass a request on."""
+        response = await self._transport.send(request)
+        if response.status in (401, 403):
+            self.refused.append(f"{request.method} {request.path} {dict(request.query).get('labelSelector', '')}")
+        return response
+
+    async def close(self) -> None:
+        """Whoever opened the wire closes it."""
+
+
+async def install(client: Client) -> None:
+    """The definitions that components watch; those that are there stay as they are."""
+    for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
+        await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
+
+
+# The reservation holder speaks for the pod it runs in, and for nobody without one.
+@pytest.mark.parametrize("name", [name for name in COMPONENTS if name != "reservation"])
+async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: str) -> None:
+    """With what `spinney manifests` prints and no more, a component gets ready, and nothing is refused to it."""
+    admin, namespace = cluster.client(), await cluster.namespace()
+    await install(admin)
+    component = load(name)
+    discovery = Discovery(admin)
+    for document in manifests(component, namespace):
+        if "Webhook" in document["kind"]:
+            continue
+        resource = await discovery.resource(document["apiVersion"], document["kind"])
+        assert resource is not None
+        where = document["metadata"].get("namespace", "")
+        await admin.patch(resource, document["metadata"]["name"], where, document, kind=Patch.APPLY, force=True)
+    account = f"system:serviceaccount:{namespace}:spinney-{name}"
+    wire = Listening(cluster.transport(account))
+    config = convert(component.settings, {}) if component.settings is not None else None
+    host = Host(Client(wire), SystemClock(), [(component, config)], namespace=namespace, identity="me")
+    running = asyncio.ensure_future(host.run())
+    ready = asyncio.ensure_future(host.ready.wait())
+    try:
+        await asyncio.wait({running, ready}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        assert wire.refused == []
+        assert ready.done()
+    finally:
+        for task in (ready, running):
+            task.cancel()
+        await asyncio.gather(ready, running, return_exceptions=True)
