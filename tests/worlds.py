@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 
 from spinney.embedded import cluster as embedded_cluster
 from spinney.embedded.calls import ANONYMOUS
@@ -24,6 +25,7 @@ from spinney.testing.controlplane import ControlPlane, known_groups
 from tests import data
 
 Groups = tuple[str, ...] | None
+Json = dict[str, Any]
 
 
 class World(Protocol):
@@ -131,6 +133,34 @@ class Cluster:
     def client(self, user: str = "admin", groups: Groups = None) -> Client:
         """A client that acts as a user; without a name, as the administrator."""
         return Client(self.transport(user, groups))
+
+    async def granted(self, user: str, *rules: Json) -> Client:
+        """A client of a user who has exactly these rights, in all namespaces, once the server grants them."""
+        name = self.unique("granted")
+        admin = self.client()
+        kind, subject = "User", {"name": user, "apiGroup": "rbac.authorization.k8s.io"}
+        if user.startswith("system:serviceaccount:"):
+            _, _, namespace, account = user.split(":")
+            kind, subject = "ServiceAccount", {"name": account, "namespace": namespace}
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        role = {"metadata": {"name": name}, "rules": list(rules)}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [{"kind": kind, **subject}]}
+        await admin.call("POST", f"{rbac}/clusterroles", body=role)
+        await admin.call("POST", f"{rbac}/clusterrolebindings", body=binding)
+        await self._noticed(user, rules[-1])
+        return self.client(user)
+
+    async def _noticed(self, user: str, rule: Json) -> None:
+        attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+        review = {"spec": {"user": user, "groups": list(known_groups(user, None)), "resourceAttributes": attributes}}
+        admin = self.client()
+        async with asyncio.timeout(30):
+            while True:
+                answer = await admin.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=review)
+                if json.loads(answer.body)["status"]["allowed"]:
+                    return
+                await asyncio.sleep(0.05)
 
     def unique(self, stem: str) -> str:
         """A name that no other test of this run uses, for what is not in a namespace."""

@@ -64,6 +64,8 @@ class ControlPlane:
 
     def start_controllers(self) -> None:
         """Start kube-controller-manager, unless it runs."""
+        if self._running("kube-controller-manager"):
+            return
         (port,) = free_ports(1)
         kubeconfig = self.kubeconfig("system:kube-controller-manager", ("system:masters",))
         self._start(
@@ -82,6 +84,8 @@ class ControlPlane:
 
     def start_scheduler(self) -> None:
         """Start kube-scheduler, which also schedules gangs, unless it runs."""
+        if self._running("kube-scheduler"):
+            return
         (port,) = free_ports(1)
         kubeconfig = self.kubeconfig("system:kube-scheduler")
         self._start(
@@ -172,10 +176,11 @@ class ControlPlane:
         )
         self._wait("kube-apiserver", f"{self.url}/readyz")
 
+    def _running(self, name: str) -> bool:
+        program = self._programs.get(name)
+        return program is not None and program.running
+
     def _start(self, name: str, *arguments: str) -> None:
-        running = self._programs.get(name)
-        if running is not None and running.running:
-            return
         self.folder.mkdir(parents=True, exist_ok=True)
         self._programs[name] = Program([str(self.binaries / name), *arguments], self.folder / f"{name}.log")
 

@@ -34,6 +34,11 @@ class Program:
         atexit.register(self.stop)
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
