@@ -6,12 +6,16 @@ import pytest
 
 from spinney.api import kai, koordinator, scheduling, volcano
 from spinney.api.grove import ClusterTopologyBinding
-from spinney.api.meta import Json, Object
+from spinney.api.meta import Json, Object, convert
 from spinney.api.podgang import PodGang
+from spinney.backends.interface import Cluster
+from spinney.backends.plan import plan_object, without_none
+from spinney.backends.registry import Registry
+from spinney.backends.served import discover
 from spinney.backends.stored import stored
 from spinney.kube.conditions import find
 from tests import make, worlds
-from tests.backends import live
+from tests.backends import live, matrix
 
 GROUPS: dict[str, type[Object]] = {
     "kai": kai.PodGroup,
@@ -210,3 +214,19 @@ async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Clus
         assert "Topology other does not exist" in drift.message
         assert "no HyperNode has the tier name example.com/block, example.com/rack" in drift.message
     await client.delete(ClusterTopologyBinding, name)
+
+
+@pytest.mark.parametrize("backend", GROUPS)
+async def test_everything_in_the_matrix_is_accepted(ready: worlds.Cluster, backend: str) -> None:
+    """Every object of every gang of the golden files passes the API server, unknown fields refused."""
+    client, namespace = ready.client(), await ready.namespace()
+    found = Registry.load().get(backend)
+    assert found is not None
+    served = await discover(client, found.resources)
+    for title, builder in matrix.gangs().items():
+        body = builder.backend(backend).build()
+        body["metadata"]["namespace"] = namespace
+        for wanted in found.translate(convert(PodGang, body), Cluster(served)).objects:
+            document = without_none(wanted.body)
+            created = await client.create(wanted.resource, document, namespace, dry_run=True, strict=True)
+            assert plan_object(wanted, created) is None, f"{title}: {wanted.name} would be written again at once"
