@@ -22,10 +22,15 @@ from spinney.kube.https import connect
 def up(kubeconfig: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running `spinney up` and the line it printed when it was ready."""
     command = [sys.executable, "-m", "spinney.cli", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    log = kubeconfig.with_name("log")
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         try:
             assert process.stdout is not None
-            yield process, process.stdout.readline()
+            line = process.stdout.readline()
+            yield process, line or log.read_text()
         finally:
             process.kill()
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "manifests": "spinney.cli.manifests:manifests",
     "queues": "spinney.cli.queues:queues",
     "render": "spinney.cli.render:render_set",
+    "nodes": "spinney.cli.nodes:nodes",
     "run": "spinney.cli.run:run",
     "snapshot": "spinney.cli.snapshot:snapshot",
     "up": "spinney.cli.up:up",

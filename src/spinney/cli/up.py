@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from spinney.cli.laptop import Options, laptop
+from spinney.cli.nodeoptions import node_options
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
@@ -17,12 +18,11 @@ from spinney.kube.logs import configure
 Examples:
   spinney up
   spinney up --nodes 4 --gpus 8 --racks 2 --port 0 --kubeconfig /tmp/laptop
+  spinney up --label type=kwok --taint reserved=yes:NoSchedule
   spinney up --bare --nodes 1000     only the API, its controllers and nodes
 """
 )
-@click.option("--nodes", default=64, show_default=True, help="How many simulated nodes.")
-@click.option("--gpus", default=8, show_default=True, help="GPUs per node.")
-@click.option("--racks", default=8, show_default=True, help="Racks that the nodes stand in.")
+@node_options
 @click.option("--port", default=6443, show_default=True, help="Where to listen on 127.0.0.1; 0 picks a free port.")
 @click.option(
     "--kubeconfig",
@@ -34,17 +34,11 @@ Examples:
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
-def up(
-    *, nodes: int, gpus: int, racks: int, port: int, kubeconfig: Path, bare: bool, mnnvl: bool, authorizer: bool
-) -> None:
+def up(*, nodes: Profile, port: int, kubeconfig: Path, bare: bool, mnnvl: bool, authorizer: bool) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
-    try:
-        profile = Profile(count=nodes, gpus=gpus, racks=racks)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     configure(level="warning")
     where = kubeconfig.resolve()
-    options = Options(nodes=profile, port=port, kubeconfig=where, bare=bare, mnnvl=mnnvl, authorizer=authorizer)
+    options = Options(nodes=nodes, port=port, kubeconfig=where, bare=bare, mnnvl=mnnvl, authorizer=authorizer)
 
     async def main() -> None:
         async with laptop(options) as running:

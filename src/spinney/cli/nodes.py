@@ -1,0 +1,58 @@
+"""`spinney nodes`: simulated nodes and their kubelets on any cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from spinney import initc
+from spinney.cli.nodeoptions import node_options
+from spinney.cli.run import run_loop
+from spinney.embedded.nodes.kubelet import Kubelets
+from spinney.embedded.nodes.node import Nodes
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.cache import Caches
+from spinney.kube.clock import SystemClock
+from spinney.kube.config import find_server
+from spinney.kube.https import connect
+from spinney.kube.logs import configure
+from spinney.kube.runtime import Runtime
+
+_LEASE_SECONDS = 10.0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  spinney nodes --nodes 100 --gpus 8 --kubeconfig ~/.kube/test
+  spinney nodes --nodes 0     only simulate nodes that carry kwok.x-k8s.io/node: fake
+"""
+)
+@node_options
+@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
+@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
+def nodes(*, nodes: Profile, kubeconfig: str, context: str) -> None:
+    """Add simulated nodes to a cluster and run the pods that are bound to them, until Ctrl-C."""
+    configure(level="warning")
+    server = find_server(kubeconfig, context)
+
+    async def main() -> None:
+        client = connect(server)
+        runtime = Runtime(client=client.named("spinney-kubelet"), caches=Caches(client), clock=SystemClock())
+        # A real control plane gives up on nodes whose Lease is not renewed.
+        registry = Nodes(runtime, lease_seconds=_LEASE_SECONDS)
+        kubelets = Kubelets(runtime, {"spinney initc": initc.program})
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(runtime.caches.run(), name="caches")
+                await registry.controller.synced()
+                await kubelets.controller.synced()
+                tasks.create_task(registry.run(), name="nodes")
+                tasks.create_task(kubelets.run(), name="kubelets")
+                await registry.register(nodes)
+                click.echo(f"ready: {nodes.count} nodes registered")
+        finally:
+            await client.close()
+
+    run_loop(main())
