@@ -194,7 +194,7 @@ class Admission:
         review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
         try:
             async with asyncio.timeout(hook.seconds):
-                body = await self.resolve(hook.client)(encode(review))
+                body = await self.resolve({**hook.client, "timeoutSeconds": int(hook.seconds)})(encode(review))
             response: Any = msgspec.json.decode(body).get("response")
         except TimeoutError:
             raise _unreachable(hook.name, "context deadline exceeded") from None
@@ -253,11 +253,12 @@ def _conditions_hold(hook: Hook, request: Json) -> bool:
 
 def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
     kind, user = call.kind, call.user
-    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    body = kind.subresources[call.subresource] if call.subresource else kind
+    gvk = {"group": body.group, "version": body.version, "kind": body.kind}
     gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
     options = {
         Operation.CREATE: "CreateOptions",
-        Operation.UPDATE: "PatchOptions" if call.verb == "patch" else "UpdateOptions",
+        Operation.UPDATE: "UpdateOptions",
         Operation.DELETE: "DeleteOptions",
         Operation.CONNECT: "ConnectOptions",
     }[operation]

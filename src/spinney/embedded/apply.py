@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from spinney.api.meta import Json, without_nulls
 from spinney.embedded import fieldsets, typed, writes
 from spinney.embedded.calls import Call, Unreadable, parse
@@ -44,8 +46,9 @@ def keep_entries(old: Json, new: Json) -> None:
 
 
 async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -> Response:
+    owned = owned_set(call, config)
+
     def record(document: Json) -> None:
-        owned = owned_set(call, config)
         set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)])
 
     item = await writes.create_from(server, call, config, record)
@@ -126,7 +129,8 @@ def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force
             kept = fieldsets.union(kept, entry["fieldsV1"])
         merged = _prune(merged, mine["fieldsV1"], kept, shape)
     changes = fieldsets.compare(owned_part(live), owned_part(merged), shape)
-    _check_conflicts(others, changes.changed, force=force)
+    disputed = fieldsets.difference(changes.changed, _last_applied(call, live, writer))
+    _check_conflicts(others, disputed, force=force)
     left: list[Json] = []
     for entry in others:
         rest = fieldsets.difference(fieldsets.difference(entry["fieldsV1"], changes.changed), changes.removed)
@@ -142,6 +146,18 @@ def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force
     return merged
 
 
+def _last_applied(call: Call, live: Json, writer: Writer) -> FieldSet:
+    """What kubectl applied before it knew server-side apply, which is no conflict for itself."""
+    text = (live["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/last-applied-configuration")
+    if writer.manager != "kubectl" or not text:
+        return {}
+    try:
+        document = msgspec.json.decode(text)
+        return owned_set(call, {**document, "metadata": document.get("metadata") or {}})
+    except (msgspec.DecodeError, TypeError, AttributeError):
+        return {}
+
+
 def merge(live: Any, config: Any, shape: Shape) -> Any:
     """The live value with a configuration merged in, by the shape's idea of what is one thing and what is many."""
     if isinstance(live, dict) and isinstance(config, dict) and not shape.atomic:
@@ -155,20 +171,20 @@ def merge(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merge_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Elements in the configuration's order; those it does not name stay in front of what they stood before."""
+    """Elements in the configuration's order; others keep their place before the next that it names."""
     names = [item_key(item, shape) for item in live]
     wanted = {item_key(item, shape): item for item in config}
     known = dict(zip(names, live, strict=True))
     result: list[Any] = []
     position = 0
+    done: set[str] = set()
     for name, item in wanted.items():
-        if name in known:
-            stop = names.index(name)
-            while position <= stop:
-                if names[position] not in wanted:
-                    result.append(live[position])
-                position += 1
+        while position < len(live) and (names[position] not in wanted or names[position] in done):
+            if names[position] not in wanted:
+                result.append(live[position])
+            position += 1
         result.append(merge(known[name], item, shape.items) if name in known else item)
+        done.add(name)
     result += [live[at] for at in range(position, len(live)) if names[at] not in wanted]
     return result
 

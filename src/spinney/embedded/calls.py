@@ -42,6 +42,7 @@ class Call:
     query: Mapping[str, str]
     user: User
     warnings: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -87,6 +88,8 @@ class Call:
 def split_path(path: str) -> tuple[str, str, str, str, str, str] | None:
     """Group, version, namespace, plural, name and subresource of a resource path."""
     parts = path.strip("/").split("/")
+    if is_old_watch(parts):
+        parts.remove("watch")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
@@ -100,6 +103,11 @@ def split_path(path: str) -> tuple[str, str, str, str, str, str] | None:
         namespace = ""
     name = rest[1] if len(rest) > 1 else ""
     return group, version, namespace, rest[0], name, "/".join(rest[2:])
+
+
+def is_old_watch(parts: list[str]) -> bool:
+    """Whether a path is one of those that watch by a prefix, as clients did before `?watch=true`."""
+    return parts[2:3] == ["watch"] if parts[0] == "api" else parts[3:4] == ["watch"]
 
 
 _METHODS = {

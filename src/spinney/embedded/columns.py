@@ -13,6 +13,7 @@ from spinney.embedded import printers
 from spinney.embedded.ages import age
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
+from spinney.embedded.shapes import meta_shape
 
 Cells = Callable[[Json, datetime], list[Any]]
 
@@ -27,6 +28,9 @@ class Columns:
 
 def header(name: str, kind: str = "string", priority: int = 0, form: str = "", description: str = "") -> Json:
     """One column's definition."""
+    known = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}.get(name)
+    if known and not description:
+        description = meta_shape().child(known).schema.get("description", "")
     return {"name": name, "type": kind, "format": form, "description": description or name, "priority": priority}
 
 
@@ -95,8 +99,6 @@ def _cell(column: Json, document: Json, now: datetime) -> Any:
         return age(value, now) if isinstance(value, str) else "<unknown>"
     if kind in ("integer", "number", "boolean"):
         return value
-    if len(found) > 1:
-        return " ".join(_text(item) for item in found)
     return _text(value)
 
 

@@ -11,9 +11,22 @@ from spinney.embedded.store import Item
 
 def present(kind: Kind, item: Item) -> bytes:
     """The object as the kind's version shows it."""
-    if kind.stored == kind.api_version:
+    if kind.stored == kind.api_version and not _stale(kind, item):
         return item.body
-    return encode(shown(kind, load(item)))
+    return encode(current(kind, item))
+
+
+def _stale(kind: Kind, item: Item) -> bool:
+    """Whether the kind's schema is newer than the object."""
+    return kind.custom is not None and item.version < kind.custom.since
+
+
+def current(kind: Kind, item: Item) -> Json:
+    """The object at the kind's version, as its schema is now."""
+    document = shown(kind, load(item))
+    if kind.custom is not None and _stale(kind, item):
+        return kind.custom.conform(kind, document)[0]
+    return document
 
 
 def load(item: Item) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -11,15 +11,13 @@ from spinney.api.meta import Json, encode
 from spinney.embedded.cel import Rules, rules_below
 from spinney.embedded.conform import conform_metadata
 from spinney.embedded.errors import FieldError, invalid
-from spinney.embedded.kinds import ALL, Kind, Subresource, subresource
+from spinney.embedded.kinds import Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
 from spinney.embedded.structural import Checker, compiled, has_defaults, prune, set_defaults
 
-if TYPE_CHECKING:
-    from spinney.embedded.server import ApiServer
-    from spinney.embedded.store import Event
-
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
+# In the order in which the server for custom resources lists them.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 TABLE = "apiextensions.k8s.io/customresourcedefinitions"
 
 
@@ -39,15 +37,22 @@ class Version:
     defaults: bool
     rules: Rules | None
     lists: bool
+    warning: str
 
 
 class Custom:
     """What a definition says about objects, by version."""
 
-    def __init__(self, definition: Json) -> None:
+    def __init__(self, definition: Json, since: int) -> None:
         spec = definition["spec"]
+        # The version of the definition's last change: older objects may not fit its schemas.
+        self.since = since
         self.name: str = definition["metadata"]["name"]
-        self.versions = {version["name"]: _version(version) for version in spec["versions"] if version.get("served")}
+        self.versions = {
+            version["name"]: _version(version, spec["group"], spec["names"]["kind"])
+            for version in spec["versions"]
+            if version.get("served")
+        }
         self.selectable: tuple[str, ...] = tuple({name for v in self.versions.values() for name in v.selectable})
 
     def shape(self, version: str) -> Shape:
@@ -91,7 +96,7 @@ class Custom:
         return served.rules.check(new, old)
 
 
-def _version(version: Json) -> Version:
+def _version(version: Json, group: str, kind: str) -> Version:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
     members = {key: item for key, item in (schema.get("properties") or {}).items() if key not in _TYPE_AND_METADATA}
     needed = [key for key in schema.get("required") or () if key not in _TYPE_AND_METADATA]
@@ -111,7 +116,14 @@ def _version(version: Json) -> Version:
         has_defaults(body),
         Rules(schema, root=True) if rules_below(schema) else None,
         _has_unique_lists(body),
+        _warning(version, group, kind),
     )
+
+
+def _warning(version: Json, group: str, kind: str) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
 
 
 def _has_unique_lists(schema: Json) -> bool:
@@ -122,11 +134,11 @@ def _has_unique_lists(schema: Json) -> bool:
     return any(_has_unique_lists(item) for item in below if isinstance(item, dict))
 
 
-def kinds_of(definition: Json) -> list[Kind]:
+def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
     """The kinds that a definition serves, its storage version's name on each."""
     spec = definition["spec"]
     names, group = spec["names"], spec["group"]
-    custom = Custom(definition)
+    custom = Custom(definition, since)
     stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
     found: list[Kind] = []
     for version in spec["versions"]:
@@ -150,7 +162,7 @@ def kinds_of(definition: Json) -> list[Kind]:
             singular=names.get("singular") or names["kind"].lower(),
             list_kind=names.get("listKind") or f"{names['kind']}List",
             subresources=subs,
-            verbs=ALL,
+            verbs=_VERBS,
             custom=custom,
         )
         found.append(replace(kind, stored=f"{group}/{stored}"))
@@ -165,12 +177,3 @@ def _preference(version: str) -> tuple[int, int, int, str]:
             return rank, -int(major), -int(minor), ""
     number = version.removeprefix("v")
     return (0, -int(number), 0, "") if number.isdigit() and version.startswith("v") else (3, 0, 0, version)
-
-
-def follow(server: ApiServer, event: Event) -> None:
-    """Serve what the definition says now."""
-    definition = msgspec.json.decode(event.new.body)
-    if event.deleted:
-        server.kinds.replace_custom(event.new.name, [])
-        return
-    server.kinds.replace_custom(event.new.name, kinds_of(definition))

@@ -142,7 +142,7 @@ def job_spec(spec: Json) -> None:
     _template(spec)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = spec["parallelism"] = 1
-    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False, manualSelector=False)
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.kinds import Kind, Kinds
+from spinney.embedded.errors import not_served
+from spinney.embedded.kinds import Kind, Kinds, Subresource
 from spinney.kube.transport import Request, Response
 
 VERSION: Json = {
@@ -23,9 +24,18 @@ VERSION: Json = {
     "compiler": "cpython",
     "platform": "linux/amd64",
 }
+_ADDRESSES = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
 _JSON = {"content-type": "application/json"}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+def _health(path: str, request: Request) -> bytes:
+    if not any(name == "verbose" for name, _ in request.query):
+        return b"ok"
+    name = path.strip("/").partition("/")[0]
+    checks = "".join(f"[+]{check} ok\n" for check in ("ping", "log", "store", "admission"))
+    return f"{checks}{name} check passed\n".encode()
 
 
 class Discovery:
@@ -42,7 +52,7 @@ class Discovery:
         if path == "/version":
             return Response(200, encode(VERSION), _JSON)
         if path.partition("/")[2].partition("/")[0] in ("healthz", "livez", "readyz"):
-            return Response(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
+            return Response(200, _health(path, request), {"content-type": "text/plain; charset=utf-8"})
         accept = request.headers.get("accept", "")
         if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in accept:
             kind = _AGGREGATED if "v=v2;" in accept or "v=v2," in accept or accept.endswith("v=v2") else ""
@@ -58,7 +68,9 @@ class Discovery:
             )
         if path == "/api":
             return Response(
-                200, encode({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}), _JSON
+                200,
+                encode({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES}),
+                _JSON,
             )
         if path == "/apis":
             return Response(200, self._cached(path, self._groups), _JSON)
@@ -88,8 +100,10 @@ class Discovery:
             group, version = parts[1], parts[2]
         else:
             return None
-        if version not in groups.get(group, {}):
+        if group not in groups:
             return None
+        if version not in groups[group]:
+            raise not_served()
         return Response(200, self._cached(path, self._resources, group, version), _JSON)
 
     def _root(self) -> Json:
@@ -161,10 +175,16 @@ def _resource(kind: Kind) -> Json:
     return entry
 
 
+def _response_kind(kind: Kind, sub: Subresource) -> Json:
+    same = (sub.group, sub.version) == (kind.group, kind.version)
+    return {"group": "" if same else sub.group, "version": "" if same else sub.version, "kind": sub.kind}
+
+
 def _discovered(kind: Kind) -> Json:
     entry: Json = {
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        # Group and version are left out where they are those of the list.
+        "responseKind": {"group": "", "version": "", "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
@@ -177,7 +197,7 @@ def _discovered(kind: Kind) -> Json:
         entry["subresources"] = [
             {
                 "subresource": sub.name,
-                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "responseKind": _response_kind(kind, sub),
                 "verbs": list(sub.verbs),
             }
             for sub in kind.subresources.values()

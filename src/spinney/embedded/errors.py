@@ -24,10 +24,12 @@ class Refusal(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.metadata: Json = {}
 
     def body(self) -> Json:
         """The Status to answer with."""
         body = status_body(self.code, self.reason, self.message, self.details)
+        body["metadata"] = self.metadata
         if not self.reason:
             del body["reason"]
         if self.details == {}:

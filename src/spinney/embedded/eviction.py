@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spinney.embedded import selectors
 from spinney.embedded.conversion import load
-from spinney.embedded.errors import internal, too_many_requests
+from spinney.embedded.errors import plain, too_many_requests
 from spinney.embedded.store import Item
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
     if not found:
         return
     if len(found) > 1:
-        raise internal(
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
+        raise plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
     item, budget = found[0]
     state = budget.get("status") or {}
     if not _ready(status) and state.get("currentHealthy", 0) >= state.get("desiredHealthy", 0) > 0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 _SPACE = " \t\r\n"
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 ENDED = "unexpected end of JSON input"
@@ -34,6 +37,35 @@ def summary(body: bytes, limit: int = 30) -> str:
     cut = body[:limit]
     shown = cut.decode("utf-8", "replace") if body.startswith(b"{") else cut.hex()
     return f"{shown} ..." if len(body) > limit else shown
+
+
+def duplicates(body: bytes) -> list[str]:
+    """The paths of fields that an object gives more than once."""
+    found: list[str] = []
+    twice = object()
+
+    def pairs(items: list[tuple[str, Any]]) -> Any:
+        result: dict[Any, Any] = {}
+        for key, value in items:
+            if key in result:
+                result.setdefault(twice, []).append(key)
+            result[key] = value
+        return result
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            found.extend(f"{path}.{key}".lstrip(".") for key in value.pop(twice, ()))
+            for key, item in value.items():
+                walk(item, f"{path}.{key}")
+        elif isinstance(value, list):
+            for at, item in enumerate(value):
+                walk(item, f"{path}[{at}]")
+
+    try:
+        walk(json.loads(body, object_pairs_hook=pairs), "")
+    except (ValueError, RecursionError):
+        return []
+    return found
 
 
 class _Scanner:

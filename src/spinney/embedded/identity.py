@@ -29,7 +29,8 @@ def identify(server: ApiServer, request: Request) -> User:
 def _alone(user: User, request: Request) -> User:
     if "impersonate-group" in request.headers or "impersonate-uid" in request.headers:
         groups = request.headers.get("impersonate-group", "")
-        raise bad_request(f"requested groups {groups} without impersonating a user")
+        told = " ".join(f"{{Group  {group.strip()}    }}" for group in groups.split(","))
+        raise bad_request(f"requested [{told}] without impersonating a user")
     return user
 
 

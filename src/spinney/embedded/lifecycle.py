@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import podrules
+from spinney.embedded import customs, podrules
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 # Built-in kinds with a status subresource whose status may be given at creation.
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _STATUS_AT_CREATION = frozenset(("/nodes",))
 
 
@@ -52,7 +53,7 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     if kind.table == "/services":
         _keep_address(new, old)
     if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
-        new["status"] = definition_status(new, old.get("status") or {}, server.timestamp())
+        new["status"] = customs.new_status(server, new, old.get("status") or {})
     if kind.table == "/namespaces":
         new["spec"] = old.get("spec") or {}
     return new
@@ -168,39 +169,23 @@ def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
 
 
 def _definition(server: ApiServer, call: Call, document: Json) -> None:
-    document["status"] = definition_status(document, {}, server.timestamp())
+    document["status"] = customs.new_status(server, document, {})
+    finalizers = document["metadata"].get("finalizers") or []
+    if customs.CLEANUP not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, customs.CLEANUP]
 
 
-def definition_status(document: Json, old: Json, now: str) -> Json:
-    """The status of a definition: names are accepted and served at once."""
-    stored = [version["name"] for version in document["spec"].get("versions") or () if version.get("storage")]
-    known = old.get("storedVersions") or []
-    conditions = old.get("conditions") or [
-        {
-            "type": "NamesAccepted",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "NoConflicts",
-            "message": "no conflicts found",
-        },
-        {
-            "type": "Established",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "InitialNamesAccepted",
-            "message": "the initial names have been accepted",
-        },
-    ]
-    return {
-        "conditions": conditions,
-        "acceptedNames": document["spec"].get("names") or {},
-        "storedVersions": [*known, *(name for name in stored if name not in known)],
-    }
+def _node(server: ApiServer, call: Call, document: Json) -> None:
+    taints = document["spec"].get("taints") or []
+    if not any(taint.get("key") == _NOT_READY["key"] for taint in taints):
+        document["spec"]["taints"] = [*taints, dict(_NOT_READY)]
+    document.setdefault("status", {})
 
 
 _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/pods": _pod,
     "/namespaces": _namespace,
+    "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume,
     "/services": _service,

@@ -37,11 +37,29 @@ class OpenApi:
             return Response(200, _EMPTY_V2, {"content-type": _V2})
         if path == "/openapi/v3":
             return Response(200, self._index(), _JSON)
+        if path == "/openapi/v2":
+            return self._old(request)
         if not path.startswith("/openapi/v3/"):
             return None
         name = path.removeprefix("/openapi/v3/")
         document = self._document(name)
         return Response(200, document, _JSON) if document is not None else None
+
+    def _old(self, request: Request) -> Response | None:
+        """The one document of version 2. kubectl wants it in protobuf, and does without if there is none."""
+        if "protobuf" in request.headers.get("accept", ""):
+            return None
+        if "v2" not in self._documents:
+            schemas: Json = {}
+            for kind in self._kinds:
+                if kind.custom is not None:
+                    schemas[_schema_name(kind)] = _custom_schema(kind)
+                else:
+                    _collect(_schema_name(kind), schemas)
+            info = {"title": "Kubernetes", "version": "v1.35.4"}
+            document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": schemas}
+            self._documents["v2"] = encode(document).replace(_SCHEMAS.encode(), b"#/definitions/")
+        return Response(200, self._documents["v2"], _JSON)
 
     def _names(self) -> dict[str, list[Kind]]:
         found: dict[str, list[Kind]] = {}
@@ -56,13 +74,16 @@ class OpenApi:
             for name, kinds in self._names().items():
                 mark = hashlib.sha256(encode([name, self._revision if kinds[0].custom else 0])).hexdigest()[:32]
                 paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={mark.upper()}"}
-            self._documents[""] = encode({"paths": paths})
+            for name in ("api", "apis", "version", *{f"apis/{kind.group}" for kind in self._kinds if kind.group}):
+                paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={'0' * 32}"}
+            self._documents[""] = encode({"paths": dict(sorted(paths.items()))})
         return self._documents[""]
 
     def _document(self, name: str) -> bytes | None:
         if name not in self._documents:
-            kinds = self._names().get(name)
-            if kinds is None:
+            kinds = self._names().get(name, [])
+            groups = {f"apis/{kind.group}" for kind in self._kinds if kind.group}
+            if not kinds and name not in ("api", "apis", "version") and name not in groups:
                 return None
             self._documents[name] = encode(_document(kinds))
         return self._documents[name]

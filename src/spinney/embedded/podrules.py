@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_VOLUME: Json = {
+    "sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {
+            "downwardAPI": {
+                "items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]
+            }
+        },
+    ],
+    "defaultMode": 420,
+}
 GATED: Json = {
     "type": "PodScheduled",
     "status": "False",
@@ -48,6 +61,24 @@ def _account(server: ApiServer, call: Call, spec: Json) -> None:
     if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
         why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
         raise forbidden(call.kind, call.name, why)
+    if spec.get("automountServiceAccountToken") is not False:
+        _mount_token(server, spec)
+
+
+def _mount_token(server: ApiServer, spec: Json) -> None:
+    """Mount the account's token, the cluster's certificate and the namespace, where nothing is mounted there yet."""
+    bare = [
+        container
+        for container in _containers(spec)
+        if all(mount.get("mountPath") != _TOKEN_PATH for mount in container.get("volumeMounts") or ())
+    ]
+    if not bare:
+        return
+    name = f"kube-api-access-{server.chance.suffix()}"
+    spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "projected": _TOKEN_VOLUME}]
+    mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
+    for container in bare:
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
 
 
 def _priority(server: ApiServer, call: Call, spec: Json) -> None:

@@ -220,10 +220,6 @@ def _secret(document: Json, now: datetime) -> list[Any]:
     return [_name(document), document.get("type", ""), len(document.get("data") or ()), _age(document, now)]
 
 
-def _account(document: Json, now: datetime) -> list[Any]:
-    return [_name(document), len(document.get("secrets") or ()), _age(document, now)]
-
-
 def _access_modes(modes: Iterable[str]) -> str:
     return ",".join(_MODES.get(mode, mode) for mode in modes)
 
@@ -465,7 +461,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "/services": ("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", _service),
     "/configmaps": ("Name,Data,Age", _config_map),
     "/secrets": ("Name,Type,#Data,Age", _secret),
-    "/serviceaccounts": ("Name,Secrets,Age", _account),
+    "/serviceaccounts": ("Name,Age", _plain),
     "/persistentvolumeclaims": (
         "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode",
         _claim,

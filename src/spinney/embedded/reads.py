@@ -21,6 +21,7 @@ from spinney.embedded.errors import (
     plain,
 )
 from spinney.embedded.fields import selectable
+from spinney.embedded.forms import representation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.store import Item, TooOld
 from spinney.kube.transport import Response
@@ -51,7 +52,7 @@ def get(server: ApiServer, call: Call) -> Response:
 
 def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) -> Response:
     """One object in the form that the caller accepts."""
-    wanted = table.representation(call.request.headers.get("accept", ""))
+    wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
         body = table.of_items(server, call, items, "", include_columns=True)
     elif wanted == "PartialObjectMetadata":
@@ -110,7 +111,7 @@ def list_(server: ApiServer, call: Call) -> Response:
         metadata["continue"] = _token(version, shown[-1].key)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             metadata["remainingItemCount"] = len(rest)
-    wanted = table.representation(call.request.headers.get("accept", ""))
+    wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
         return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)
     if wanted == "PartialObjectMetadata":
@@ -148,9 +149,11 @@ def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
     if token:
         version, after = _read_token(token)
         try:
-            past = table_.at(version) if version < table_.last else None
+            past = table_.at(version) if 0 <= version < table_.last else None
+            version = version if version >= 0 else store.version
         except TooOld:
             refusal = expired(TOO_OLD_PAGE)
+            refusal.metadata = {"continue": _token(-1, after)}
             raise refusal from None
     else:
         after = ""
@@ -173,7 +176,7 @@ def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item]
     try:
         return version, server.store.table(call.kind.table).at(version)
     except TooOld:
-        raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+        raise expired("The resourceVersion for the provided list is too old.") from None
 
 
 def _check_match(version: str, match: str) -> None:

@@ -15,6 +15,7 @@ def over_https(client: Json) -> Reviewer:
     """What calls the webhook of a clientConfig. A service is looked for on loopback, where everything of ours runs."""
     service = client.get("service") or {}
     url = client.get("url") or f"https://127.0.0.1:{service.get('port', 443)}{service.get('path', '/')}"
+    url += f"{'&' if '?' in url else '?'}timeout={client.get('timeoutSeconds', 10)}s"
     name = f"{service.get('name')}.{service.get('namespace')}.svc" if service else None
 
     async def review(body: bytes) -> bytes:

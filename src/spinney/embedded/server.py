@@ -10,6 +10,7 @@ from spinney.embedded import (
     custom,
     deletion,
     discovery,
+    forms,
     rbac,
     reads,
     reviews,
@@ -19,9 +20,10 @@ from spinney.embedded import (
 )
 from spinney.embedded.admission import MUTATING, VALIDATING, Admission, Resolver
 from spinney.embedded.aggregation import RoleAggregator
-from spinney.embedded.calls import Call, split_path, verb_of
+from spinney.embedded.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.conversion import load
 from spinney.embedded.credentials import Tokens
+from spinney.embedded.customs import DefinitionKeeper
 from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, not_served, too_large
 from spinney.embedded.gc import Collector
 from spinney.embedded.identity import identify, user_of_token
@@ -67,6 +69,7 @@ class ApiServer:
         self.openapi = OpenApi(self.kinds)
         self.authorizer = Authorizer(self)
         self._roles = RoleAggregator(self)
+        self._definitions = DefinitionKeeper(self)
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
         self._tables: dict[str, Kind] = {}
@@ -89,13 +92,15 @@ class ApiServer:
 
     def _follow(self, table: str, event: Event) -> None:
         if table == custom.TABLE:
-            custom.follow(self, event)
+            self._definitions.follow(event)
         elif table in (MUTATING, VALIDATING):
             self.admission.refresh(table)
         elif table in rbac.TABLES:
             self.authorizer.forget()
             if table == rbac.CLUSTER_ROLES:
                 self._roles.follow()
+        if event.deleted:
+            self._definitions.object_gone(table)
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
 
@@ -110,6 +115,8 @@ class ApiServer:
             response = Response(500, encode(internal("the object is nested too deeply").body()), JSON)
         if request.method not in ("GET", "HEAD"):
             await self.store.durable()
+        if request.query or request.headers.get("accept", "").startswith("application/yaml"):
+            response = forms.finished(request, response)
         if not warnings:
             return response
         told = ", ".join(f'299 - "{_quoted(text)}"' for text in dict.fromkeys(warnings))
@@ -123,16 +130,22 @@ class ApiServer:
             return self._other(request)
         group, version, namespace, plural, name, sub = parts
         query = dict(request.query)
+        if "/watch/" in request.path and is_old_watch(request.path.strip("/").split("/")):
+            query["watch"] = "true"
         verb = verb_of(request.method, name, query)
         if MASTERS not in user.groups:
             self._authorize(user, verb, parts, query)
         kind = self.kinds.find(group, version, plural)
-        if kind is None:
+        if kind is None or (namespace and not kind.namespaced):
+            if group not in self.kinds.groups():
+                return NOT_FOUND
             raise not_served()
         if sub and sub.partition("/")[0] not in kind.subresources:
             raise not_found(kind, name) if kind.custom is not None else not_served()
         if len(request.body) > MAX_BODY:
             raise too_large(MAX_BODY)
+        if kind.custom is not None and kind.custom.versions[version].warning and request.method == "GET":
+            warnings.append(kind.custom.versions[version].warning)
         return await self._dispatch(Call(verb, kind, namespace, name, sub, request, query, user, warnings))
 
     def _authorize(self, user: User, verb: str, parts: tuple[str, ...], query: dict[str, str]) -> None:
@@ -158,6 +171,8 @@ class ApiServer:
             return reviews.review(self, call)
         if kind.group in self.aggregated and verb in ("get", "list"):
             return self.aggregated[kind.group](call)
+        if kind.table == "/bindings":
+            return await subresources.bind_by_name(self, call)
         match verb:
             case "get":
                 return reads.get(self, call)
@@ -253,7 +268,7 @@ class ApiServer:
         """A free address for a service."""
         self._addresses += 1
         high, low = divmod(self._addresses, 254)
-        return f"10.96.{high % 256}.{low + 1}"
+        return f"10.0.{high % 256}.{low + 1}"
 
     def next_node_port(self) -> int:
         """A free port on every node."""

@@ -282,6 +282,10 @@ class Checker:
             seen.add(mark)
 
     def _object(self, value: Json, schema: Json, name: str, old: Any) -> None:
+        if schema.get("x-kubernetes-embedded-resource"):
+            for key in ("apiVersion", "kind"):
+                if not value.get(key):
+                    self.errors.append(required(f"{name}.{key}", "must not be empty"))
         before = old if isinstance(old, dict) else {}
         count = len(value)
         if "maxProperties" in schema and count > schema["maxProperties"]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import writes
+from spinney.embedded.admission import Operation
 from spinney.embedded.calls import Call, read_body
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
 from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, plain, required, unsupported
 from spinney.embedded.reads import JSON
+from spinney.embedded.store import Item
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
+_TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -38,14 +42,11 @@ async def bind(server: ApiServer, call: Call) -> Response:
     if errors:
         raise plain(", ".join(map(str, errors)))
 
-    def change(pod: Json) -> Json:
-        return _bound(server, call.name, pod, metadata, target["name"])
-
-    call.subresource = "binding"
+    await server.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    writes.commit(server, call, change(load(item)))
+    writes.commit(server, call, _bound(server, call.name, load(item), metadata, target["name"]))
     return Response(201, encode(SUCCESS), JSON)
 
 
@@ -67,9 +68,10 @@ def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) ->
     if spec.get("schedulingGates"):
         raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
-    for part in ("annotations", "labels"):
-        if binding.get(part):
-            metadata[part] = {**(metadata.get(part) or {}), **binding[part]}
+    labels = {**_topology(server, node), **(binding.get("labels") or {})}
+    for part, given in (("annotations", binding.get("annotations")), ("labels", labels)):
+        if given:
+            metadata[part] = {**(metadata.get(part) or {}), **given}
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
     now = server.timestamp()
@@ -77,6 +79,39 @@ def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) ->
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     status["conditions"] = [*others, scheduled]
     return pod
+
+
+async def bind_by_name(server: ApiServer, call: Call) -> Response:
+    """The same by the old resource, which names the pod only in the body."""
+    kind = server.kind_of_table("/pods")
+    assert kind is not None
+    name = str((read_body(call).get("metadata") or {}).get("name", ""))
+    return await bind(server, replace(call, kind=kind, name=name, subresource="binding"))
+
+
+def _topology(server: ApiServer, node: str) -> dict[str, str]:
+    """The labels that tell a pod which zone and region it runs in."""
+    item = server.store.get("/nodes", node)
+    if item is None:
+        return {}
+    return {key: item.labels[key] for key in _TOPOLOGY if key in item.labels}
+
+
+def _mark(server: ApiServer, call: Call, item: Item) -> Item:
+    """Say in the pod's status why it is about to go."""
+    pod = load(item)
+    status = pod.setdefault("status", {})
+    others = [entry for entry in status.get("conditions") or () if entry["type"] != "DisruptionTarget"]
+    told = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": server.timestamp(),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    status["conditions"] = [*others, told]
+    return server.store.put(call.kind.table, item.key, pod, item.fields)
 
 
 async def evict(server: ApiServer, call: Call) -> Response:
@@ -92,6 +127,6 @@ async def evict(server: ApiServer, call: Call) -> Response:
     options = eviction.get("deleteOptions") or {}
     dry_run = call.dry_run or bool(options.get("dryRun"))
     allow(server, item, dry_run=dry_run)
-    current = server.store.get(call.kind.table, call.key) or item
+    current = item if dry_run else _mark(server, call, item)
     delete_item(server, call.kind, current, options, dry_run=dry_run)
     return Response(201, encode(SUCCESS), JSON)

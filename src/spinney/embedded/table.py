@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,24 +14,6 @@ from spinney.embedded.store import Item
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
-
-JSON_FORM = ""
-
-
-@lru_cache(maxsize=256)
-def representation(accept: str) -> str:
-    """The form that an Accept header asks for first: Table, PartialObjectMetadata or the object itself."""
-    for wanted in accept.split(","):
-        media, *parameters = (part.strip() for part in wanted.split(";"))
-        if media not in ("application/json", "application/*", "*/*", ""):
-            continue
-        form = dict(parameter.partition("=")[::2] for parameter in parameters).get("as", "")
-        if form == "Table":
-            return "Table"
-        if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return "PartialObjectMetadata"
-        return JSON_FORM
-    return JSON_FORM
 
 
 class _MetadataOnly(msgspec.Struct):

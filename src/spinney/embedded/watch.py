@@ -11,6 +11,7 @@ from spinney.embedded import table
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load, present
 from spinney.embedded.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
+from spinney.embedded.forms import representation
 from spinney.embedded.reads import matcher
 from spinney.embedded.store import Event, Item, TooOld
 from spinney.kube.transport import Response
@@ -31,7 +32,7 @@ class Watch:
         self._passes = matcher(call)
         self._prefix = f"{call.namespace}/" if call.namespace else ""
         self._table = server.store.table(call.kind.table)
-        self._form = table.representation(call.request.headers.get("accept", ""))
+        self._form = representation(call.request.headers.get("accept", ""))
         self._lines: list[bytes] = []
         self._waiting: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
@@ -193,7 +194,7 @@ def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:
     try:
         stream.start(None, table_.since(version))
     except TooOld:
-        stream.fail(expired(f"too old resource version: {version} ({table_.floor})"))
+        stream.fail(expired("The resourceVersion for the provided watch is too old."))
 
 
 def _wants_initial(value: str | None, query: object) -> bool | None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, ownership, patches, strategic
+from spinney.embedded import escalation, fields, gojson, ownership, patches, strategic
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse, read_body
+from spinney.embedded.calls import JSON_TYPES, Call, Unreadable, json_name, media_type, parse, read_body
 from spinney.embedded.conform import conform
-from spinney.embedded.conversion import kept, load, shown
+from spinney.embedded.conversion import current, kept
 from spinney.embedded.deletion import finished, remove
 from spinney.embedded.errors import (
     FieldError,
@@ -55,7 +55,9 @@ Record = Callable[[Json, Json], None]
 
 async def create(server: ApiServer, call: Call) -> Response:
     """A new object from the body."""
-    item = await create_from(server, call, read_body(call))
+    body = read_body(call)
+    check_duplicates(call, body)
+    item = await create_from(server, call, body)
     return answer(call, [item], server, 201)
 
 
@@ -142,11 +144,13 @@ def checked(call: Call, document: Json) -> Json:
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **_no_type(document)}
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
+        if kind.custom.versions[kind.version].warning:
+            call.warnings.append(kind.custom.versions[kind.version].warning)
         document, unknown = kind.custom.conform(kind, document)
     else:
         document, unknown = conform(document, kind.group, kind.version, kind.kind)
         document["metadata"] = dict(document.get("metadata") or {})
-    if unknown:
+    if unknown or call.duplicates:
         _unknown_fields(call, unknown)
     return document
 
@@ -187,8 +191,21 @@ def _no_type(document: Json) -> Json:
     return {key: value for key, value in document.items() if key not in ("kind", "apiVersion")}
 
 
+def check_duplicates(call: Call, document: Json) -> None:
+    """Find fields that a body gives twice. One that is as long as its own encoding gives none twice."""
+    body = call.request.body
+    if (
+        len(encode(document)) == len(body)
+        or call.field_validation == "Ignore"
+        or media_type(call.request) != JSON_TYPES[0]
+    ):
+        return
+    call.duplicates = [f'duplicate field "{path}"' for path in gojson.duplicates(body)]
+
+
 def _unknown_fields(call: Call, unknown: list[str]) -> None:
-    told = [f'unknown field "{path}"' for path in unknown]
+    told = [f'unknown field "{path}"' for path in unknown] + call.duplicates
+    call.duplicates = []
     if call.field_validation == "Strict":
         kind = call.kind
         where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: '
@@ -209,7 +226,9 @@ def _place(call: Call, metadata: Json) -> None:
 
 async def update(server: ApiServer, call: Call) -> Response:
     """Replace an object, or one of its subresources, by the body."""
-    document = checked(call, read_body(call))
+    body = read_body(call)
+    check_duplicates(call, body)
+    document = checked(call, body)
     metadata = document["metadata"]
     name = metadata.get("name", "")
     if name and name != call.name:
@@ -289,7 +308,7 @@ async def modify(server: ApiServer, call: Call, change: Change, record: Record |
 
 async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change, record: Record | None) -> Item | None:
     kind = call.kind
-    old = shown(kind, load(item))
+    old = current(kind, item)
     proposed = change(old)
     if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
         raise bad_request("the patched object has no metadata")
@@ -297,7 +316,9 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     new = settle(server, call, new, old)
-    if record is not None:
+    if new["metadata"].get("managedFields") == [{}]:
+        new["metadata"].pop("managedFields")
+    elif record is not None:
         record(old, new)
     else:
         ownership.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
@@ -333,12 +354,12 @@ def _patched(call: Call, proposed: Json) -> Json:
 
 def _finish(server: ApiServer, call: Call, item: Item, new: Json, given_version: str | None) -> Item | None:
     kind = call.kind
-    current = server.store.get(kind.table, call.key)
-    if current is not item:
-        if given_version or current is None:
+    newest = server.store.get(kind.table, call.key)
+    if newest is not item:
+        if given_version or newest is None:
             raise conflict(kind, call.name)
         return None
-    old = shown(kind, load(item))
+    old = current(kind, item)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
         return item

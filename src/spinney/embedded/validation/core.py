@@ -46,7 +46,7 @@ def check_config_map(document: Json) -> list[FieldError]:
         invalid("data" + f"[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary
     ]
     size = sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values())
-    return [*found, too_long("", _SIZE)] if size > _SIZE else found
+    return [*found, too_long("[]", _SIZE)] if size > _SIZE else found
 
 
 def _frozen(new: Json, old: Json, parts: Sequence[str]) -> list[FieldError]:

@@ -17,6 +17,8 @@ _NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "rbac.authorization.k8s.io/rolebindings": names.path_problems,
     "rbac.authorization.k8s.io/clusterrolebindings": names.path_problems,
 }
+# Groups whose own server asks only that a finalizer looks like a name.
+_LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
 _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
@@ -39,7 +41,12 @@ def check(kind: Kind, metadata: Json) -> list[FieldError]:
         found += _owners(metadata["ownerReferences"])
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and kind.custom is None:
+        if (
+            "/" not in finalizer
+            and finalizer not in _STANDARD_FINALIZERS
+            and kind.group not in _LENIENT
+            and kind.custom is None
+        ):
             found.append(
                 invalid(
                     f"metadata.finalizers[{at}]",

@@ -31,7 +31,7 @@ def _selector_and_template(spec: Json, restart: tuple[str, ...] = ("Always",)) -
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if not selector or not selectors.matches(selectors.from_object(selector), labels):
+    if selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
         found.append(invalid("spec.template.metadata.labels", labels or None, detail))
     found += pods.check_template(template, "spec.template")
