@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from spinney.kube.auth import StaticToken
+from spinney.kube.auth import ConfigError, StaticToken
 from spinney.kube.config import Server
 from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
 from spinney.kube.https import Https, connect
@@ -124,6 +124,35 @@ async def test_a_refused_token_is_replaced_once() -> None:
 
     async with serving(handler, Fading()) as server, transport(server) as carrier:
         assert (await carrier.send(Request("GET", "/version"))).status == 200
+
+
+async def test_a_credential_program_has_an_outage() -> None:
+    """Before the server ever answered, missing credentials are a mistake in the configuration; later, an outage."""
+
+    class Failing:
+        def __init__(self) -> None:
+            self.works = False
+
+        async def token(self) -> str:
+            if self.works:
+                return "t"
+            raise ConfigError("credential program: exit code 1")
+
+        def refused(self) -> bool:
+            return False
+
+    async def handler(_: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    auth = Failing()
+    async with serving(handler, auth) as server, transport(server) as carrier:
+        with pytest.raises(ConfigError):
+            await carrier.send(Request("GET", "/version"))
+        auth.works = True
+        await carrier.send(Request("GET", "/version"))
+        auth.works = False
+        with pytest.raises(NotSent):
+            await carrier.send(Request("GET", "/version"))
 
 
 async def test_nobody_there() -> None:

@@ -162,6 +162,14 @@ async def test_served_over_tls_with_our_own_certificate() -> None:
     assert configuration(world)["webhooks"][0]["clientConfig"]["url"] == "https://127.0.0.1:9443/mutate-things"
 
 
+async def test_a_large_review_is_taken() -> None:
+    """An update of a large object carries it twice."""
+    world = World()
+    server = Server(world)
+    await server.registration().refresh()
+    assert (await server.post(bundle_of(world), "/mutate-things", question(text="x" * 5 * 2**20)))[0] == 200
+
+
 async def test_what_is_no_review_is_refused() -> None:
     """Garbage and unknown paths get an error, not a crash."""
     world = World()

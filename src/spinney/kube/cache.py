@@ -15,7 +15,7 @@ import structlog
 from spinney.api import selector
 from spinney.api.meta import Object
 from spinney.kube.client import Client
-from spinney.kube.errors import ApiError, ConnectionLost, NotFound
+from spinney.kube.errors import ApiError, ConnectionLost, Forbidden, NotFound
 from spinney.kube.reflector import Reflector
 from spinney.kube.wire import WatchEvent
 from spinney.kube.writes import Write
@@ -360,6 +360,9 @@ class Caches:
                 found = await self._client.get(write.resource, write.name, write.namespace)
             except NotFound:
                 return replace(write, verb="delete", resource_version="", uid="")
+            except Forbidden:
+                # Whoever may write but not read cannot find out, and must not wait for ever.
+                return replace(write, verb="patch", resource_version="")
             except (ApiError, ConnectionLost):
                 await asyncio.sleep(self._client.chance.jitter(delay, 0.5))
                 delay = min(2 * delay, 10.0)

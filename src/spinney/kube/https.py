@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
+from spinney.kube.auth import ConfigError
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.config import Server
@@ -31,6 +32,8 @@ class Https:
         self._server = server
         self._connections = connections
         self._silence = silence
+        # Whether the server ever answered us.
+        self._known = False
         self._requests: aiohttp.ClientSession | None = None
         self._watches: aiohttp.ClientSession | None = None
 
@@ -51,7 +54,7 @@ class Https:
     async def _once(self, request: Request) -> Response:
         watching = ("watch", "true") in request.query
         headers = dict(request.headers)
-        token = await self._server.auth.token()
+        token = await self._token()
         if token:
             headers["authorization"] = f"Bearer {token}"
         try:
@@ -64,12 +67,22 @@ class Https:
                 proxy=self._server.proxy or None,
                 allow_redirects=False,
             )
+            self._known = True
             found = {name.lower(): value for name, value in answer.headers.items()}
             if watching and answer.status < 400:
                 return Response(answer.status, b"", found, self._chunks(answer))
             return Response(answer.status, await answer.read(), found)
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from error
+
+    async def _token(self) -> str:
+        try:
+            return await self._server.auth.token()
+        except ConfigError as error:
+            # What worked before will work again: a credential program has its outages, too.
+            if self._known:
+                raise NotSent(str(error)) from error
+            raise
 
     async def _chunks(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         try:

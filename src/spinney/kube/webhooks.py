@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 import structlog
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.web_protocol import RequestHandler
 
 from spinney.api.meta import Json, Resource
 from spinney.kube.auth import load_certificate
@@ -30,6 +33,9 @@ _log = structlog.get_logger("spinney.kube.webhooks")
 
 # How often certificates and registrations are looked at; they last for months.
 _CHECK_SECONDS = 60.0
+
+# A review carries the old and the new object, each of up to 3 MiB.
+_MOST_BYTES = 8 * 2**20
 
 Reviewer = Callable[[bytes], Awaitable[bytes]]
 
@@ -97,7 +103,8 @@ class WebhookServer:
     async def serve(self, host: str, port: int, started: Callable[[int], None] = lambda _: None) -> None:
         """Serve until cancelled; `started` is told the port once connections are taken."""
         # No router: one dictionary is enough, and faster.
-        runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=5)
+        server = web.Server(self._answer, request_factory=_request, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=5)
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, port, ssl_context=self._tls)
@@ -118,6 +125,17 @@ class WebhookServer:
         except (msgspec.DecodeError, KeyError, TypeError):
             return web.Response(status=400, text="not an AdmissionReview with a request\n")
         return web.Response(body=body, content_type="application/json")
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_MOST_BYTES)
 
 
 class Registration:
