@@ -18,15 +18,16 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object, Resource, without_nulls
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.cli.installation import webhook_resource
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.component import component
 from spinney.grove.settings import Settings
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
 from spinney.kube.host import Host
+from spinney.kube.manifests import webhook_configurations
 from spinney.kube.runtime import Component
 from spinney.kube.transport import User
 from spinney.sim import loop
@@ -66,9 +67,8 @@ class Stage:
         self.operator = operator
 
     async def apply(self, *documents: Json, namespace: str = "default") -> None:
-        """Create objects, sets with their defaults."""
-        for document in documents:
-            body = with_defaults(document) if document["kind"] == "PodCliqueSet" else document
+        """Create objects; sets meet the operator's webhooks."""
+        for body in documents:
             resource = await self._resource(body)
             space = body["metadata"].get("namespace", namespace) if resource.namespaced else ""
             await self.client.create(resource, body, space)
@@ -194,10 +194,13 @@ async def staged(nodes: int, settings: Settings | None = None, pods_per_node: in
         admin = cluster.client()
         for definition in crds(GROUPS):
             await admin.create(CRD, definition)
-        operator = _host(cluster, component(settings or Settings(user="operator")), "operator")
+        made = component(settings or Settings(user="operator"))
+        operator = _host(cluster, made, "operator")
         backends = _host(cluster, BACKENDS, "backends")
         scheduler = StandIn(cluster.client(_user("scheduler")), pods_per_node)
         tasks = [asyncio.create_task(part.run()) for part in (operator, backends, scheduler)]
+        await operator.ready.wait()
+        await _register(cluster, operator, made)
         try:
             yield Stage(cluster, operator.runtimes["grove"].client)
         finally:
@@ -212,6 +215,14 @@ def _user(name: str) -> User:
 
 def _host(cluster: Cluster, made: Component, user: str) -> Host:
     return Host(cluster.client(_user(user)), cluster.clock, [(made, None)])
+
+
+async def _register(cluster: Cluster, operator: Host, made: Component) -> None:
+    """Let the API server ask the operator's webhooks by a direct call."""
+    reviewers = operator.reviewers()
+    cluster.server.admission.resolve = lambda client: reviewers[client["service"]["path"]]
+    for wanted in webhook_configurations(made, "default"):
+        await cluster.client().create(webhook_resource(wanted["kind"]), wanted)
 
 
 def play(scenario: Callable[[Stage], Awaitable[None]], nodes: int = 10, **extra: Any) -> None:

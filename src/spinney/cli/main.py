@@ -15,12 +15,14 @@ COMMANDS = {
     "crds": "spinney.cli.crds:crds",
     "demo": "spinney.cli.demo:demo",
     "explain": "spinney.cli.explain:explain",
+    "initc": "spinney.cli.initc:initc",
     "manifests": "spinney.cli.manifests:manifests",
     "queues": "spinney.cli.queues:queues",
     "render": "spinney.cli.render:render_set",
     "nodes": "spinney.cli.nodes:nodes",
     "run": "spinney.cli.run:run",
     "snapshot": "spinney.cli.snapshot:snapshot",
+    "status": "spinney.cli.status:status",
     "up": "spinney.cli.up:up",
 }
 
@@ -63,19 +65,31 @@ class LazyGroup(click.Group):
             message = _expected(error)
             if message is None:
                 raise
-            raise click.ClickException(message) from error
+            raise _failure(message, _exit_code(error)) from error
+
+
+def _failure(message: str, code: int) -> click.ClickException:
+    class Failure(click.ClickException):
+        exit_code = code
+
+    return Failure(message)
+
+
+def _exit_code(error: BaseException) -> int:
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    return int(getattr(error, "exit_code", 0)) or max((_exit_code(each) for each in inner), default=1)
 
 
 def _expected(error: BaseException) -> str | None:
     from spinney.kube.auth import ConfigError  # noqa: PLC0415  # only where something went wrong
-    from spinney.kube.errors import ApiError, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
+    from spinney.kube.errors import ApiError, CannotStart, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
     from spinney.kube.leader import LeaseLost  # noqa: PLC0415  # as above
 
     if isinstance(error, BaseExceptionGroup):
         return next((found for each in error.exceptions if (found := _expected(each))), None)
     if isinstance(error, Unauthorized):
         return f"the API server does not accept our credentials (expired?): {error}"
-    if isinstance(error, ConfigError | ApiError | ConnectionLost | LeaseLost | OSError):
+    if isinstance(error, ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError):
         return str(error) or type(error).__name__
     return None
 

@@ -86,6 +86,8 @@ def run(  # one name per option
     configured = list(zip(loaded, _configurations(loaded, configs), strict=True))
     if only:
         configured = [(component, _narrowed(config, only)) for component, config in configured]
+    configured = [(_as_configured(component, config), config) for component, config in configured]
+    loaded = [component for component, _ in configured]
     webhooks = WebhookOptions(
         url=_https(webhook_url),
         listen=parse_address(webhook_listen, "--webhook-listen") if webhook_listen else None,
@@ -185,6 +187,15 @@ def _narrowed(config: Any, only: str) -> Any:
     if config is None or "only" not in type(config).__struct_fields__:
         return config
     return msgspec.structs.replace(config, only=tuple(filter(None, only.split(","))))
+
+
+def _as_configured(component: Component, config: Any) -> Component:
+    if component.configured is None:
+        return component
+    try:
+        return component.configured(config)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--config") from error
 
 
 def _configuration(component: Component, file: str) -> Any:

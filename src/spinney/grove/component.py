@@ -12,6 +12,7 @@ from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, p
 from spinney.backends.registry import Registry
 from spinney.backends.served import discover
 from spinney.grove import topology
+from spinney.grove.preflight import preflight, with_own_name
 from spinney.grove.replica import Replicas
 from spinney.grove.replicastatus import ReplicaStatus
 from spinney.grove.rights import NAMESPACE_RULES, RULES
@@ -130,12 +131,16 @@ def component(settings: Settings | None = None) -> Component:
     state = {"settings": settings or Settings()}
     registry = cache(Registry.load)
 
+    def configured(config: OperatorConfiguration) -> Component:
+        if found := problems(config):
+            raise ConfigurationError("; ".join(found))
+        return component(replace(state["settings"], config=config))
+
     async def run(runtime: Runtime, config: Any = None) -> None:
         if isinstance(config, OperatorConfiguration):
-            found = problems(config)
-            if found:
-                raise ConfigurationError("; ".join(found))
             state["settings"] = replace(state["settings"], config=config)
+        await preflight(runtime.client, state["settings"])
+        state["settings"] = await with_own_name(runtime.client, state["settings"])
         await Operator(runtime, state["settings"], registry()).run()
 
     return Component(
@@ -146,6 +151,7 @@ def component(settings: Settings | None = None) -> Component:
         namespace_rules=NAMESPACE_RULES,
         webhooks=webhooks(lambda: state["settings"], registry),
         settings=GroveConfiguration,
+        configured=configured,
     )
 
 

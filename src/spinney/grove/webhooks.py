@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from spinney.api import labels
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
@@ -14,7 +15,10 @@ from spinney.backends.served import discover
 from spinney.grove.admission import authorizer, bindings, dryrun, sets
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.admission.problems import Problems
+from spinney.grove.admission.topology import levels
 from spinney.grove.settings import Settings
+from spinney.kube.cache import Cache
+from spinney.kube.errors import NotFound
 from spinney.kube.review import allowed, changed, refused
 from spinney.kube.runtime import Runtime, Webhook
 
@@ -26,10 +30,9 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[Webhook, ...]:
-    """All four, with upstream's names and paths."""
+    """With upstream's names and paths; managed objects are protected only where that is switched on."""
     pcs = _rule("grove.io", "v1alpha1", ("podcliquesets",), "CREATE", "UPDATE")
-    managed = {"matchLabels": {labels.MANAGED_BY: labels.GROVE_OPERATOR}}
-    return (
+    always = (
         Webhook(
             name="podcliqueset-defaulting-webhook",
             path="/webhooks/default-podcliqueset",
@@ -51,21 +54,25 @@ def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[W
             review=lambda runtime: _binding(registry),
             rules=(_rule("grove.io", "v1alpha1", ("clustertopologybindings",), "CREATE", "UPDATE"),),
         ),
-        Webhook(
-            name="authorizer-webhook",
-            path="/webhooks/authorizer-webhook",
-            mutating=False,
-            review=lambda runtime: authorizer.reviewer(runtime, settings),
-            rules=(
-                _rule("", "v1", ("secrets", "serviceaccounts", "services"), "UPDATE", "DELETE"),
-                _rule("", "v1", ("pods",), "UPDATE"),
-                _rule("rbac.authorization.k8s.io", "v1", ("roles", "rolebindings"), "UPDATE", "DELETE"),
-                _rule("autoscaling", "v2", ("horizontalpodautoscalers",), "UPDATE", "DELETE"),
-                _rule("grove.io", "v1alpha1", ("podcliques", "podcliquescalinggroups"), "CREATE", "UPDATE", "DELETE"),
-                _rule("scheduler.grove.io", "v1alpha1", ("podgangs",), "CREATE", "UPDATE", "DELETE"),
-            ),
-            object_selector=managed,
+    )
+    return (*always, _authorizer(settings)) if settings().config.authorizer.enabled else always
+
+
+def _authorizer(settings: SettingsNow) -> Webhook:
+    return Webhook(
+        name="authorizer-webhook",
+        path="/webhooks/authorizer-webhook",
+        mutating=False,
+        review=lambda runtime: authorizer.reviewer(runtime, settings),
+        rules=(
+            _rule("", "v1", ("secrets", "serviceaccounts", "services"), "UPDATE", "DELETE"),
+            _rule("", "v1", ("pods",), "UPDATE"),
+            _rule("rbac.authorization.k8s.io", "v1", ("roles", "rolebindings"), "UPDATE", "DELETE"),
+            _rule("autoscaling", "v2", ("horizontalpodautoscalers",), "UPDATE", "DELETE"),
+            _rule("grove.io", "v1alpha1", ("podcliques", "podcliquescalinggroups"), "CREATE", "UPDATE", "DELETE"),
+            _rule("scheduler.grove.io", "v1alpha1", ("podgangs",), "CREATE", "UPDATE", "DELETE"),
         ),
+        object_selector={"matchLabels": {labels.MANAGED_BY: labels.GROVE_OPERATOR}},
     )
 
 
@@ -98,7 +105,7 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
         world = sets.World(
             topology_aware=now.topology_aware,
             mnnvl=now.mnnvl,
-            bindings={found.name: [level.domain for level in found.spec.levels] for found in known},
+            bindings=await _bindings(runtime, known, new),
         )
         problems = sets.check_update(old, new, world) if old else sets.check_create(new, world)
         if not problems and _spec_changed(old, new):
@@ -111,6 +118,16 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
         return allowed(request, problems.warnings)
 
     return review
+
+
+async def _bindings(runtime: Runtime, known: Cache[ClusterTopologyBinding], pcs: Json) -> dict[str, list[str]]:
+    """The domains of every binding; one that came in the same breath as the set is not in the cache yet."""
+    found = {binding.name: binding for binding in known}
+    template = (pcs.get("spec") or {}).get("template") or {}
+    for name in {level.topology for level in levels(template, "")} - {"", *found}:
+        with suppress(NotFound):
+            found[name] = await runtime.client.get(ClusterTopologyBinding, name)
+    return {name: [level.domain for level in binding.spec.levels] for name, binding in found.items()}
 
 
 def _spec_changed(old: Json | None, new: Json) -> bool:

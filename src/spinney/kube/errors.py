@@ -84,6 +84,14 @@ class Unauthorized(ApiError):
     """401: the server does not know who asks."""
 
 
+class CannotStart(Exception):
+    """A component was told to use something that the cluster does not have; the process ends with this code."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class ConnectionLost(Exception):
     """No answer came: the write may or may not have happened."""
 

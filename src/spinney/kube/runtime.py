@@ -67,3 +67,5 @@ class Component:
     settings: type[Any] | None = None
     # The Lease that one of several replicas holds, by its configuration; without this word there is one per component.
     lease: Callable[[Any], str] | None = None
+    # The component as its configuration makes it, where that changes its webhooks.
+    configured: Callable[[Any], Component] | None = None

@@ -11,6 +11,16 @@ from spinney.grove.settings import Settings
 from spinney.kube.review import allowed, refused
 from spinney.kube.runtime import Runtime
 
+# Without these nothing that is managed could be collected, scaled or emptied out with its namespace.
+_CLUSTERS_OWN = frozenset(
+    {
+        "system:kube-controller-manager",
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+        "system:serviceaccount:kube-system:namespace-controller",
+    }
+)
+
 
 def reviewer(runtime: Runtime, settings: Callable[[], Settings]) -> Callable[[Json], Awaitable[Json]]:
     """The review of a change to a managed object."""
@@ -43,4 +53,7 @@ def may_change(request: Json, pcs: PodCliqueSet | None, settings: Settings) -> b
     if pcs is None or pcs.metadata.annotations.get(labels.DISABLE_PROTECTION) == "true":
         return True
     user = (request.get("userInfo") or {}).get("username", "")
-    return user in {settings.user, *settings.config.authorizer.exempt_service_account_user_names}
+    return user in _CLUSTERS_OWN or user in {
+        settings.user,
+        *settings.config.authorizer.exempt_service_account_user_names,
+    }
