@@ -9,6 +9,7 @@ from itertools import pairwise
 from spinney.api.core import ConfigMap, Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json
+from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.leader import LEASE
@@ -195,3 +196,40 @@ async def test_a_delay_ends_without_any_event() -> None:
         await asyncio.sleep(15)
         remaining = [pod for pod in (await world.client.list(Pod, "default")).items if pod.name == "lesser-0"]
         assert not remaining or remaining[0].metadata.deletion_timestamp is not None
+
+
+@virtual
+async def test_pods_get_the_devices_they_claim() -> None:
+    """Two devices on one node: two pods get one each, a third waits until one is free."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        client = world.client
+        for name in ("n1", "n2"):
+            await world.node(name, gpus=0)
+        expression = 'device.driver == "gpu.example.com"'
+        device_class = {"metadata": {"name": "gpu"}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+        await client.create(DeviceClass, device_class)
+        offered = {
+            "driver": "gpu.example.com",
+            "nodeName": "n2",
+            "pool": {"name": "n2", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "g0"}, {"name": "g1"}],
+        }
+        await client.create(ResourceSlice, {"metadata": {"name": "n2"}, "spec": offered})
+        wish = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+        for name in ("a", "b", "c"):
+            await client.create(ResourceClaim, {"metadata": {"name": name}, "spec": wish}, "default")
+            spec = {"minMember": 1, "queue": "q"}
+            await client.create(PodGroup, {"metadata": {"name": name}, "spec": spec}, "default")
+            built = make.pod(name).scheduler("kai-scheduler").annotate("pod-group-name", name).build()
+            built["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+            await client.create(Pod, built, "default")
+            await asyncio.sleep(1)
+        assert await world.placed("") == {"a": "n2", "b": "n2", "c": ""}
+        held = [(await client.get(ResourceClaim, name, "default")).status.allocation for name in ("a", "b")]
+        assert [found.devices.results[0].device for found in held if found is not None] == ["g0", "g1"]
+        await client.delete(Pod, "a", "default", grace_seconds=0)
+        await client.patch(
+            ResourceClaim, "a", "default", {"status": {"allocation": None, "reservedFor": None}}, subresource="status"
+        )
+        await asyncio.sleep(600)
+        assert (await world.placed("c")) == {"c": "n2"}

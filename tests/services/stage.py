@@ -64,6 +64,8 @@ class Stage:
         for key, value in labels.items():
             built.label(key.replace("__", "/").replace("_", "."), value)
         await self.client.create(Node, built.build())
+        # New nodes are tainted as not ready; the controller that takes the taint away is not on this stage.
+        await self.client.patch(Node, name, "", {"spec": {"taints": None}})
 
     async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
         """A queue; without limits unless told."""

@@ -44,6 +44,14 @@ class Reach:
     nodes: frozenset[str] | None = None
     impossible: str = ""
 
+    def narrowed(self, other: Reach) -> Reach:
+        """What both allow."""
+        if self.impossible or other.impossible:
+            return self if self.impossible else other
+        if self.nodes is None or other.nodes is None:
+            return other if self.nodes is None else self
+        return Reach(self.nodes & other.nodes)
+
 
 def needs_storage(pod: Pod) -> bool:
     """Whether a pod's place depends on claims or config maps at all."""

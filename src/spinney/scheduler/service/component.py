@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 from spinney.api.duration import prometheus_seconds
 from spinney.api.kaishard import UsageDb, UsageParams
+from spinney.api.resource import ResourceClaim
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.clock import LoopClock
+from spinney.kube.discovery import Discovery
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.file import from_file
 from spinney.scheduler.service.feed import Shard
@@ -26,7 +28,9 @@ async def run(runtime: Runtime, config: object = None) -> None:
     file = config if isinstance(config, SchedulerFile) else SchedulerFile()
     shard = Shard(file.scheduler_name, file.node_pool_label_key, file.partition_label_value)
     usage = usage_source(file.usage_db_config) if file.usage_db_config is not None else None
-    await Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in, usage=usage).run()
+    devices = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
+    scheduler = Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in, devices=devices, usage=usage)
+    await scheduler.run()
 
 
 def usage_source(settings: UsageDb, environment: Mapping[str, str] = os.environ) -> UsageRecord | PrometheusUsage:
@@ -62,6 +66,7 @@ COMPONENT = Component(
     rules=(
         Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+        Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),
         Rule(("policy",), ("poddisruptionbudgets",), _READ),
         Rule(("",), ("pods/status",), ("patch",)),
         Rule(("",), ("pods/eviction",), ("create",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spinney.api import labels
@@ -17,9 +17,11 @@ from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import intake
 from spinney.scheduler import status as st
+from spinney.scheduler.service.claims import DeviceClaims
 from spinney.scheduler.service.failures import Failures
 from spinney.scheduler.service.standin import StandIn
 from spinney.scheduler.service.views import Views
+from spinney.scheduler.specs import DeviceRequest
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.volumes import Reach, needs_storage, reach_of
@@ -59,7 +61,14 @@ class Feed:
     """Watches everything the state is made of; `changed` is called on every event that may matter."""
 
     def __init__(
-        self, runtime: Runtime, state: State, shard: Shard, changed: Callable[[], None], *, stand_in: bool = False
+        self,
+        runtime: Runtime,
+        state: State,
+        shard: Shard,
+        changed: Callable[[], None],
+        *,
+        stand_in: bool = False,
+        devices: bool = False,
     ) -> None:
         self.state = state
         self.shard = shard
@@ -68,6 +77,8 @@ class Feed:
         self._changed = changed
         self.views = Views(runtime.caches)
         self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
+        # Only where the cluster serves dynamic resource allocation.
+        self.claims = DeviceClaims(runtime.caches, self.views.nodes) if devices else None
         self.failures = Failures(lambda key: self.mark("pod", key))
         # Requests that the binder gave up; whoever writes takes them away.
         self.given_up: list[BindRequest] = []
@@ -89,6 +100,8 @@ class Feed:
         self.views.budgets.on_change(self._budget_changed)
         for cache in self.views.about_storage:
             cache.on_change(lambda change: self._storage_changed())
+        if self.claims is not None:
+            self.claims.on_change(self._storage_changed, lambda node: self.mark("node", ("", node)))
 
     def _watch(self, kind: str, cache: Cache[Any]) -> None:
         self._dirty[kind] = {}
@@ -171,7 +184,7 @@ class Feed:
         if node is None or not self.shard.holds(node):
             self.state.drop_node(name)
         else:
-            self.state.set_node(intake.node_spec(node))
+            self.state.set_node(intake.node_spec(node, self.claims.gpus_on(name) if self.claims is not None else 0))
 
     def _group(self, key: Key) -> None:
         group = self.groups.get(key[1], key[0])
@@ -197,7 +210,10 @@ class Feed:
             return
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
-        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, self._reach(key, pod))
+        requests, reach = self._reach(key, pod)
+        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, reach)
+        if requests:
+            spec = replace(spec, claims=requests)
         if self.failures.rests(pod.uid):
             spec = intake.resting(spec)
         elif failed_on := self.failures.nodes(pod.uid):
@@ -209,13 +225,17 @@ class Feed:
             return
         self.state.set_task(spec)
 
-    def _reach(self, key: Key, pod: Pod) -> Reach | None:
-        """Where storage lets a pod run; once it has a node the question is answered."""
-        if pod.spec.node_name or not needs_storage(pod):
+    def _reach(self, key: Key, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach | None]:
+        """What a pod's claims ask for, and where they and its storage let it run; with a node that is answered."""
+        requests: tuple[DeviceRequest, ...] = ()
+        devices = Reach()
+        if self.claims is not None and pod.spec.resource_claims:
+            requests, devices = self.claims.requests(pod)
+        if pod.spec.node_name or not (needs_storage(pod) or requests or devices.impossible):
             self._storing.discard(key)
-            return None
+            return requests, None
         self._storing.add(key)
-        return reach_of(pod, self.views.storage)
+        return requests, reach_of(pod, self.views.storage).narrowed(devices)
 
     def _request_for(self, key: Key, pod: Pod) -> BindRequest | None:
         """The bind that is under way for a pod: the one that can be seen, else the one we are about to write."""

@@ -60,6 +60,7 @@ class Scheduler:
         think: Think,
         *,
         stand_in: bool = False,
+        devices: bool = False,
         usage: UsageRecord | PrometheusUsage | None = None,
     ) -> None:
         self._runtime = runtime
@@ -67,7 +68,7 @@ class Scheduler:
         self._think = think
         self._wake = asyncio.Event()
         self.state = State()
-        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in)
+        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in, devices=devices)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
         self._usage = usage
@@ -83,6 +84,8 @@ class Scheduler:
     async def run(self) -> None:
         """Cycle whenever something changed, until cancelled."""
         await self.feed.views.synced()
+        if self.feed.claims is not None:
+            await self.feed.claims.synced()
         await self.memory.load()
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())

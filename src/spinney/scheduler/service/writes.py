@@ -62,13 +62,35 @@ class Writes:
         bodies = []
         for placement in placements:
             pod = self._feed.pods.get(placement.pod[1], placement.pod[0])
-            if pod is None:
+            body = self._request(pod, placement, decision, len(placements)) if pod is not None else None
+            if body is None:
+                self._give_up_claims(placements)
                 return []
-            bodies.append(_bind_request(pod, placement, decision, len(placements), self._feed))
+            bodies.append(body)
         for placement, body in zip(placements, bodies, strict=True):
             self._feed.intentions.binds[placement.pod] = convert(BindRequest, body)
             self._feed.mark("pod", placement.pod)
         return bodies
+
+    def _request(self, pod: Pod, placement: Placement, decision: str, members: int) -> Json | None:
+        """The request for one pod; None where the devices of its claims are not to be had on the node after all."""
+        body = _bind_request(pod, placement, decision, members, self._feed)
+        claims = self._feed.claims
+        if claims is None or not pod.spec.resource_claims:
+            return body
+        allocations = claims.decide(pod, placement.node)
+        if allocations is None:
+            self._feed.failures.add(placement.pod, pod.uid, placement.node)
+            self._feed.mark("pod", placement.pod)
+            return None
+        body["spec"]["resourceClaimAllocations"] = allocations
+        return body
+
+    def _give_up_claims(self, placements: list[Placement]) -> None:
+        for placement in placements:
+            pod = self._feed.pods.get(placement.pod[1], placement.pod[0])
+            if pod is not None and self._feed.claims is not None:
+                self._feed.claims.forget(pod)
 
     async def bind(self, bodies: list[Json]) -> None:
         """Write all requests of a decision, or none: where one cannot be written the others are taken back."""
@@ -80,6 +102,7 @@ class Writes:
             key = (body["metadata"]["namespace"], body["metadata"]["name"])
             self._feed.intentions.binds.pop(key, None)
             self._feed.mark("pod", key)
+        self._give_up_claims([Placement(_key(body), "") for body in bodies])
 
     async def bind_directly(self, bodies: list[Json]) -> None:
         """Bind pods that are not the binder's: those of kube-scheduler."""
@@ -204,3 +227,7 @@ def _bind_request(pod: Pod, placement: Placement, decision: str, members: int, f
         },
         "spec": spec,
     }
+
+
+def _key(body: Json) -> Key:
+    return body["metadata"]["namespace"], body["metadata"]["name"]

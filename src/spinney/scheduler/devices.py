@@ -1,0 +1,229 @@
+"""Devices that drivers offer (DRA): which of them a claim may get on a node, chosen one by one and exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from spinney.api.affinity import selects_node
+from spinney.api.core import Node
+from spinney.api.meta import Json
+from spinney.api.quantity import exact
+from spinney.api.resource import Device, DeviceClass, DeviceSelector, ExactDeviceRequest, ResourceClaim, ResourceSlice
+
+# A device is known by its driver, its pool and its name.
+DeviceId = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One device that can be used on a node, and the slice it is told in."""
+
+    device: Device
+    slice: ResourceSlice
+
+    @property
+    def id(self) -> DeviceId:
+        """What the device is known by."""
+        return self.slice.spec.driver, self.slice.spec.pool.name, self.device.name
+
+
+def offers_on(node: Node, slices: Iterable[ResourceSlice]) -> list[Offer]:
+    """The devices of the newest generation of each pool that can be used on a node, in order."""
+    newest: dict[tuple[str, str], int] = {}
+    reachable = [found for found in slices if _reaches(found, node)]
+    for found in reachable:
+        pool = (found.spec.driver, found.spec.pool.name)
+        newest[pool] = max(newest.get(pool, 0), found.spec.pool.generation)
+    return [
+        Offer(device, found)
+        for found in sorted(reachable, key=lambda each: each.name)
+        if found.spec.pool.generation == newest[found.spec.driver, found.spec.pool.name]
+        for device in found.spec.devices
+        if not any(taint.effect in ("NoSchedule", "NoExecute") for taint in device.taints)
+    ]
+
+
+def _reaches(found: ResourceSlice, node: Node) -> bool:
+    spec = found.spec
+    if spec.node_name:
+        return spec.node_name == node.name
+    return spec.all_nodes or (
+        spec.node_selector is not None and selects_node(spec.node_selector, node.name, node.metadata.labels)
+    )
+
+
+def gpus_on(node: str, slices: Iterable[ResourceSlice]) -> int:
+    """How many GPUs drivers offer on a node, by the word in the driver's name."""
+    return sum(
+        len(found.spec.devices) for found in slices if found.spec.node_name == node and "gpu" in found.spec.driver
+    )
+
+
+def in_use(claims: Iterable[ResourceClaim]) -> set[DeviceId]:
+    """The devices that claims hold."""
+    return {
+        (result.driver, result.pool, result.device)
+        for claim in claims
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+        if not result.admin_access
+    }
+
+
+def allocate(
+    claim: ResourceClaim, node: Node, offers: list[Offer], taken: set[DeviceId], classes: Mapping[str, DeviceClass]
+) -> Json | None:
+    """The allocation of a claim on a node, or None where what it asks for is not free there.
+
+    Requests are served in order; devices that must have an attribute in common are taken from one value of it.
+    """
+    common = [found.match_attribute for found in claim.spec.devices.constraints if found.match_attribute]
+    for value in _values(offers, common[0]) if common else (None,):
+        allowed = [offer for offer in offers if value is None or _attribute(offer, common[0]) == value]
+        results = _serve(claim, allowed, set(taken), classes)
+        if results is not None:
+            return {"devices": {"results": results}, "nodeSelector": _only(node.name)}
+    return None
+
+
+def _serve(
+    claim: ResourceClaim, offers: list[Offer], taken: set[DeviceId], classes: Mapping[str, DeviceClass]
+) -> list[Json] | None:
+    results: list[Json] = []
+    for request in claim.spec.devices.requests:
+        # Of alternatives the first that can be had counts; the result names it as request/alternative.
+        wishes = [(request.name, request.exactly)] if request.exactly is not None else []
+        wishes += [(f"{request.name}/{each.name}", _as_exact(each)) for each in request.first_available]
+        for name, wish in wishes:
+            chosen = _choose(wish, offers, taken, classes)
+            if chosen is not None:
+                taken |= {offer.id for offer in chosen if not wish.admin_access}
+                results += [_result(name, offer, wish) for offer in chosen]
+                break
+        else:
+            return None
+    return results
+
+
+def _as_exact(wish: Any) -> ExactDeviceRequest:
+    return ExactDeviceRequest(
+        device_class_name=wish.device_class_name,
+        selectors=wish.selectors,
+        allocation_mode=wish.allocation_mode,
+        count=wish.count,
+    )
+
+
+def _choose(
+    wish: ExactDeviceRequest, offers: list[Offer], taken: set[DeviceId], classes: Mapping[str, DeviceClass]
+) -> list[Offer] | None:
+    device_class = classes.get(wish.device_class_name)
+    if device_class is None:
+        return None
+    selectors = (*device_class.spec.selectors, *wish.selectors)
+    fitting = [offer for offer in offers if _selected(offer, selectors)]
+    everything = wish.allocation_mode == "All"
+    wanted = len(fitting) if everything else (wish.count or 1)
+    chosen: list[Offer] = []
+    for offer in fitting:
+        if len(chosen) == wanted:
+            break
+        free = wish.admin_access or offer.device.allow_multiple_allocations or offer.id not in taken
+        if free and _counters_suffice(offer, [*chosen], offers, taken):
+            chosen.append(offer)
+    return chosen if len(chosen) == wanted and chosen else None
+
+
+def _counters_suffice(offer: Offer, chosen: list[Offer], offers: list[Offer], taken: set[DeviceId]) -> bool:
+    """Whether a part of a partitionable device is still to be had: its counters are shared with other parts."""
+    if not offer.device.consumes_counters:
+        return True
+    pool = offer.id[:2]
+    holders = [each for each in offers if each.id[:2] == pool and (each.id in taken or each in chosen)]
+    total = {
+        (each.name, counter): exact(value.value)
+        for found in offers
+        if found.id[:2] == pool
+        for each in found.slice.spec.shared_counters
+        for counter, value in each.counters.items()
+    }
+    for each in (*holders, offer):
+        for drawn in each.device.consumes_counters:
+            for counter, value in drawn.counters.items():
+                key = (drawn.counter_set, counter)
+                total[key] = total.get(key, exact(0)) - exact(value.value)
+    return all(left >= 0 for left in total.values())
+
+
+def _result(request: str, offer: Offer, wish: ExactDeviceRequest) -> Json:
+    driver, pool, device = offer.id
+    found: Json = {"request": request, "driver": driver, "pool": pool, "device": device}
+    return {**found, "adminAccess": True} if wish.admin_access else found
+
+
+def _only(node: str) -> Json:
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+
+
+def _values(offers: list[Offer], name: str) -> list[Any]:
+    return list(dict.fromkeys(value for offer in offers if (value := _attribute(offer, name)) is not None))
+
+
+def _attribute(offer: Offer, name: str) -> Any:
+    """An attribute by its full name; one without a domain is the driver's own."""
+    domain, _, short = name.rpartition("/")
+    attributes = offer.device.attributes
+    found = attributes.get(name) or (attributes.get(short) if domain == offer.slice.spec.driver else None)
+    return _plain(found) if found is not None else None
+
+
+def _plain(attribute: Any) -> Any:
+    values = (attribute.string, attribute.int_, attribute.bool_, attribute.version)
+    return next((value for value in values if value is not None), None)
+
+
+def _selected(offer: Offer, selectors: Iterable[DeviceSelector]) -> bool:
+    return all(_holds(found.cel.expression, offer) for found in selectors if found.cel is not None)
+
+
+def _holds(expression: str, offer: Offer) -> bool:
+    """Whether a selector's expression is true of a device; one that fails on it does not select it."""
+    try:
+        result = _program(expression).eval(data={"device": _described(offer)})
+    except (ValueError, RuntimeError, TypeError):
+        return False
+    return bool(result.value() is True)
+
+
+def _described(offer: Offer) -> Json:
+    described: dict[str, dict[str, Any]] = {}
+    for name, attribute in offer.device.attributes.items():
+        domain, _, short = name.rpartition("/")
+        described.setdefault(domain or offer.slice.spec.driver, {})[short] = _plain(attribute)
+    return {"driver": offer.slice.spec.driver, "attributes": described}
+
+
+@lru_cache(maxsize=1024)
+def _program(expression: str) -> Any:
+    return _environment().compile(expression)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    return cel.NewEnv(variables={"device": cel.Type.DYN})
+
+
+def requested_classes(claim: ResourceClaim) -> Iterator[tuple[str, int]]:
+    """The device classes that a claim asks for first, and how many devices of each."""
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            whole = request.exactly.allocation_mode == "All"
+            yield request.exactly.device_class_name, 1 if whole else (request.exactly.count or 1)
+        elif request.first_available:
+            yield request.first_available[0].device_class_name, request.first_available[0].count or 1

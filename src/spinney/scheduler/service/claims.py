@@ -1,0 +1,128 @@
+"""Device claims of pods: what they ask for, where they can be had, and which devices a placement gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from spinney.api.affinity import selects_node
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json, convert
+from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from spinney.kube.cache import Cache, Caches, Key
+from spinney.scheduler.devices import DeviceId, allocate, gpus_on, in_use, offers_on, requested_classes
+from spinney.scheduler.specs import DeviceRequest
+from spinney.scheduler.volumes import Reach
+
+
+class DeviceClaims:
+    """The scheduler's view of dynamic resource allocation."""
+
+    def __init__(self, caches: Caches, nodes: Cache[Node]) -> None:
+        self._nodes = nodes
+        self._claims = caches.of(ResourceClaim)
+        self._slices = caches.of(ResourceSlice)
+        self._classes = caches.of(DeviceClass)
+        # Allocations that have been decided and cannot be seen yet, by claim.
+        self._decided: dict[Key, Json] = {}
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        for cache in (self._claims, self._slices, self._classes):
+            await cache.synced()
+
+    def on_change(self, claims_changed: Callable[[], None], slice_changed: Callable[[str], None]) -> None:
+        """Tell when claims or classes changed, and when the devices of a node did."""
+        caches: tuple[Cache[Any], ...] = (self._claims, self._classes)
+        for cache in caches:
+            cache.on_change(lambda change: claims_changed())
+        self._slices.on_change(lambda change: slice_changed(change.object.spec.node_name))
+
+    def gpus_on(self, node: str) -> int:
+        """How many GPUs drivers offer on a node."""
+        return gpus_on(node, self._slices)
+
+    def requests(self, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach]:
+        """What a pod's claims ask for, and the nodes that claims which are allocated already allow."""
+        wanted: list[DeviceRequest] = []
+        allowed: frozenset[str] | None = None
+        for reference, key in claims_of(pod):
+            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            if claim is None or key is None:
+                return (), Reach(impossible=f'waiting for the resource claim of "{reference}" to be created')
+            named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
+            gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
+            # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.
+            wanted.append(DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, shared=named))
+            allocation = self._allocation(key, claim)
+            if allocation is not None and allocation.node_selector is not None:
+                found = self._selected(allocation)
+                allowed = found if allowed is None else allowed & found
+        return tuple(wanted), Reach(allowed)
+
+    def _selected(self, allocation: AllocationResult) -> frozenset[str]:
+        return frozenset(
+            node.name for node in self._nodes if selects_node(allocation.node_selector, node.name, node.metadata.labels)
+        )
+
+    def _allocation(self, key: Key, claim: ResourceClaim) -> AllocationResult | None:
+        if claim.status.allocation is not None:
+            self._decided.pop(key, None)
+            return claim.status.allocation
+        decided = self._decided.get(key)
+        return convert(AllocationResult, decided) if decided is not None else None
+
+    def decide(self, pod: Pod, node_name: str) -> list[Json] | None:
+        """The allocations that go with a placement, one per claim; None where the node's devices do not suffice."""
+        node = self._nodes.get(node_name)
+        if node is None:
+            return None
+        offers = offers_on(node, self._slices)
+        classes = {found.name: found for found in self._classes}
+        chosen: list[Json] = []
+        decided: dict[Key, Json] = {}
+        for reference, key in claims_of(pod):
+            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            if claim is None or key is None:
+                return None
+            known = self._allocation(key, claim)
+            if known is not None:
+                chosen.append({"name": reference, "allocation": _plain(known)})
+                continue
+            taken = in_use(self._claims) | _devices(self._decided.values()) | _devices(decided.values())
+            allocation = allocate(claim, node, offers, taken, classes)
+            if allocation is None:
+                return None
+            decided[key] = allocation
+            chosen.append({"name": reference, "allocation": allocation})
+        self._decided |= decided
+        return chosen
+
+    def forget(self, pod: Pod) -> None:
+        """A placement was not carried out: what was decided for its claims is free again."""
+        for _, key in claims_of(pod):
+            if key is not None:
+                self._decided.pop(key, None)
+
+
+def claims_of(pod: Pod) -> Iterator[tuple[str, Key | None]]:
+    """The pod's references and the claims behind them; None for one that is still to be made from its template."""
+    made = {found.name: found.resource_claim_name for found in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or made.get(entry.name, "")
+        yield entry.name, (pod.namespace, name) if name else None
+
+
+def _devices(allocations: Any) -> set[DeviceId]:
+    return {
+        (result["driver"], result["pool"], result["device"])
+        for allocation in allocations
+        for result in allocation["devices"]["results"]
+    }
+
+
+def _plain(allocation: AllocationResult) -> Json:
+    found: Json = msgspec.to_builtins(allocation)
+    return found
