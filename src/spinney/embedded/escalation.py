@@ -20,10 +20,14 @@ def check(server: ApiServer, call: Call, document: Json) -> None:
     if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
         return
     if call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES):
-        rules, verb = document.get("rules") or [], "escalate"
+        rules = document.get("rules") or []
+        special = rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
     else:
-        rules, verb = _bound(server, call, document), "bind"
-    special = rbac.Attributes(verb, rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
+        rules = _bound(server, call, document)
+        # What is asked for is the right to bind that very role, not a right on the binding.
+        role = document.get("roleRef") or {}
+        plural = "roles" if role.get("kind") == "Role" else "clusterroles"
+        special = rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
     if server.authorizer.allows(call.user, special) is not None:
         return
     missing = [rule for rule in rules if not _held(server, call, rule)]
