@@ -1,0 +1,217 @@
+"""An installation for end-to-end tests: every service under its own account, with just the rights it declares."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spinney.api import labels
+from spinney.api.batch import Job
+from spinney.api.conditions import is_true
+from spinney.api.core import Event, Pod
+from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
+from spinney.api.meta import Json
+from spinney.cli.components import load
+from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.cache import Caches
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.discovery import Discovery
+from spinney.kube.host import Host
+from spinney.kube.manifests import manifests
+from spinney.kube.transport import User
+from spinney.services.platform.inprocess import in_process
+from spinney.services.platform.launcher import Launcher
+from spinney.sim.loop import clock, run_virtual
+
+NAMESPACE = "kai-scheduler"
+# The prerequisites D, P and F of the samples, and one shard for nodes outside of any pool.
+_UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+
+
+def account(name: str) -> User:
+    """The user that a service acts as."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+    return User(f"system:serviceaccount:{NAMESPACE}:{name}", groups)
+
+
+def documents(path: Path) -> list[Json]:
+    """The objects of a file."""
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+class Installed:
+    """What a test holds: an administrator's client, and short words for what users do and see."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._discovery = Discovery(client)
+
+    async def apply(self, document: Json, namespace: str = "default") -> None:
+        """Create an object, in its own namespace or in the one given."""
+        resource = await self._discovery.resource(document["apiVersion"], document["kind"])
+        assert resource is not None, f"{document['kind']} of {document['apiVersion']} is not served"
+        place = document["metadata"].get("namespace") or namespace
+        await self.client.create(resource, document, place if resource.namespaced else "")
+
+    async def apply_file(self, path: Path, namespace: str = "default") -> None:
+        """Create the objects of a file, unchanged."""
+        for document in documents(path):
+            await self.apply(document, namespace)
+
+    async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
+        """A queue; without limits unless told."""
+        shares = {"cpu": _UNLIMITED, "memory": _UNLIMITED, "gpu": {**_UNLIMITED, **gpu}}
+        spec: Json = {"resources": shares, **({"parentQueue": parent} if parent else {})}
+        await self.client.create(Queue, {"metadata": {"name": name}, "spec": spec})
+
+    async def job(self, name: str, pods: int, gpus: int = 1, queue: str = "", **metadata: dict[str, str]) -> None:
+        """A Job whose pods run on; `labels` and `annotations` go to the Job, `pod` to the pods' annotations."""
+        marks = {labels.QUEUE: queue} if queue else {}
+        container = {"name": "main", "image": "busybox", "resources": {"limits": {labels.GPU_RESOURCE: str(gpus)}}}
+        template = {
+            "metadata": {"labels": marks, "annotations": metadata.get("pod", {})},
+            "spec": {"schedulerName": labels.KAI_SCHEDULER, "restartPolicy": "Never", "containers": [container]},
+        }
+        if not gpus:
+            container["resources"] = {"limits": {"cpu": "100m"}}
+        document = {
+            "metadata": {
+                "name": name,
+                "labels": {**marks, **metadata.get("labels", {})},
+                "annotations": metadata.get("annotations", {}),
+            },
+            "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 1000, "template": template},
+        }
+        await self.client.create(Job, document, "default")
+
+    async def drop_job(self, name: str) -> None:
+        """Delete a Job with its pods."""
+        await self.client.delete(Job, name, "default", propagation="Background")
+
+    async def pods(self, prefix: str = "", namespace: str = "default") -> list[Pod]:
+        """Pods that are not finished and not going."""
+        found = (await self.client.list(Pod, namespace)).items
+        return [
+            pod
+            for pod in found
+            if pod.name.startswith(prefix)
+            and pod.metadata.deletion_timestamp is None
+            and pod.status.phase not in ("Succeeded", "Failed")
+        ]
+
+    async def running(self, prefix: str = "", namespace: str = "default") -> list[Pod]:
+        """Pods that run."""
+        return [pod for pod in await self.pods(prefix, namespace) if pod.status.phase == "Running"]
+
+    async def group(self, prefix: str, namespace: str = "default") -> PodGroup:
+        """The one group whose name begins so."""
+        found = [each for each in (await self.client.list(PodGroup, namespace)).items if each.name.startswith(prefix)]
+        assert len(found) == 1, [each.name for each in found]
+        return found[0]
+
+    async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 60) -> None:
+        """Let time pass until something holds."""
+        for _ in range(int(seconds * 4)):
+            if await holds():
+                return
+            await asyncio.sleep(0.25)
+        raise AssertionError(await self.story())
+
+    async def runs(self, prefix: str, count: int, seconds: float = 60) -> list[Pod]:
+        """Wait until exactly so many pods run."""
+
+        async def enough() -> bool:
+            return len(await self.running(prefix)) == count
+
+        await self.eventually(enough, seconds)
+        return await self.running(prefix)
+
+    async def story(self) -> str:
+        """What a person would look at: pods, groups and warnings."""
+        lines = [
+            f"{pod.namespace}/{pod.name} {pod.status.phase} on {pod.spec.node_name or '-'}"
+            for pod in (await self.client.list(Pod)).items
+        ]
+        for group in (await self.client.list(PodGroup)).items:
+            why = "; ".join(reason.message for each in group.status.scheduling_conditions for reason in each.reasons)
+            lines.append(f"group {group.name}: {why}")
+        for event in (await self.client.list(Event)).items:
+            if event.type == "Warning":
+                lines.append(
+                    f"{event.involved_object.kind} {event.involved_object.name}: {event.reason} {event.message}"
+                )
+        return "\n".join(lines)
+
+
+@asynccontextmanager
+async def installed(nodes: Profile, *, config: Json | None = None, bare: bool = False) -> AsyncIterator[Installed]:
+    """A cluster in virtual time with all services, ready."""
+    async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
+        client = cluster.client()
+        await install(client, cluster_objects())
+        await install_crds(client)
+        await install(client, platform_objects())
+        if config is not None:
+            await client.patch(Config, labels.KAI_CONFIG, "", {"spec": config})
+        held = Installed(client)
+        await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        for document in manifests(load("platform"), NAMESPACE):
+            await held.apply(document)
+        async with platform(cluster):
+            for kind in (Config, SchedulingShard):
+                await _ready(held, kind)
+            yield held
+
+
+@asynccontextmanager
+async def platform(cluster: Cluster) -> AsyncIterator[Launcher]:
+    """The platform operator and whatever it starts, each with its own account and its own caches."""
+    launcher = Launcher(load, lambda name: cluster.client(account(name)), Caches, cluster.clock, namespace=NAMESPACE)
+    cluster.server.admission.resolve = launcher.resolve
+    operator = cluster.client(account("spinney-platform"))
+    host = Host(operator, cluster.clock, [(in_process(load, launcher), None)], namespace=NAMESPACE)
+    life = asyncio.create_task(host.run())
+    try:
+        yield launcher
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+
+
+async def _ready(held: Installed, kind: type[Config] | type[SchedulingShard]) -> None:
+    for _ in range(240):
+        items = (await held.client.list(kind)).items
+        if items and all(is_true(each.status.conditions, "Ready") for each in items):
+            return
+        await asyncio.sleep(0.25)
+    raise AssertionError([condition.message for each in items for condition in each.status.conditions])
+
+
+def end_to_end(
+    nodes: Profile, **options: Any
+) -> Callable[[Callable[[Installed], Coroutine[Any, Any, None]]], Callable[[], None]]:
+    """Run a test on an installation in virtual time."""
+
+    def decorated(test: Callable[[Installed], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+        async def main() -> None:
+            async with installed(nodes, **options) as held:
+                await test(held)
+
+        @wraps(test)
+        def run() -> None:
+            run_virtual(main(), limit=86400)
+
+        # pytest looks through wrappers for parameters, and would take `held` for a fixture.
+        del run.__wrapped__  # type: ignore[attr-defined]  # set by `wraps`
+        return run
+
+    return decorated
