@@ -442,6 +442,26 @@ def _report(client: Callable[..., Result], arguments: tuple[Any, ...], answer: C
     answer.send(client(*arguments))
 
 
+def draw(report: Result, file: str) -> None:
+    """Both clients with the same pods, side by side."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  # only for those who want a picture
+
+    panels = [
+        ("synced_cpu_seconds", "CPU seconds to synced"),
+        ("held_mb", "MB held"),
+        ("event_cpu_us", "µs of CPU per event"),
+    ]
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    figure.suptitle(f"{report['official_small']['pods']:,} pods, {report['setting']}")
+    for axes, (key, title) in zip(figure.subplots(1, 3), panels, strict=True):
+        bars = axes.bar(
+            ["Spinney", "official"], [report[each].get(key, 0) for each in ("spinney_small", "official_small")]
+        )
+        axes.bar_label(bars)
+        axes.set_title(title)
+    figure.savefig(file)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -450,6 +470,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--official-pods", type=int, default=10_000, help="the official client is too slow for more")
     parser.add_argument("--official-events", type=int, default=2_000)
+    parser.add_argument("--chart", default="", metavar="FILE", help="draw the comparison into a file, too")
     given = parser.parse_args()
     report: Result = {
         "setting": f"Python {platform.python_version()}, {multiprocessing.cpu_count()} cores, server beside it",
@@ -461,6 +482,8 @@ def main() -> None:
     }
     json.dump(report, sys.stdout, indent=1)
     print()
+    if given.chart:
+        draw(report, given.chart)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from spinney.api.crd import FOREIGN_GROUPS, OUR_GROUPS
@@ -41,8 +42,11 @@ class Listening:
 
 async def install(client: Client) -> None:
     """The definitions that components watch; those that are there stay as they are."""
+    response = await client.call("GET", CRD.path())
+    known = {found["metadata"]["name"] for found in msgspec.json.decode(response.body)["items"]}
     for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
-        await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
+        if crd["metadata"]["name"] not in known:
+            await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
 
 
 # The reservation holder speaks for the pod it runs in, and for nobody without one.

@@ -57,8 +57,8 @@ Examples:
     show_default=True,
     help="Act only while holding a Lease, so that several replicas can run.",
 )
-@click.option("--qps", default=1000.0, show_default=True, help="Requests per second, on average.")
-@click.option("--burst", default=2000, show_default=True, help="Requests at once before the average counts.")
+@click.option("--qps", default=2000.0, show_default=True, help="Requests per second, on average.")
+@click.option("--burst", default=4000, show_default=True, help="Requests at once before the average counts.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--log-level", type=click.Choice(logs.LEVELS), default="info", show_default=True)
 def run(  # one name per option

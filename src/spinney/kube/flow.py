@@ -48,8 +48,8 @@ class Flow:
     def __init__(
         self,
         at_once: int = 64,
-        per_second: float = 1000.0,
-        burst: int = 2000,
+        per_second: float = 2000.0,
+        burst: int = 4000,
         order: Callable[[Request], int] = priority_of,
     ) -> None:
         self._at_once = at_once

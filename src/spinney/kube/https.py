@@ -144,8 +144,8 @@ def connect(
     chance: Chance | None = None,
     field_manager: str = "spinney",
     at_once: int = 64,
-    per_second: float = 1000.0,
-    burst: int = 2000,
+    per_second: float = 2000.0,
+    burst: int = 4000,
 ) -> Client:
     """A client for a server over HTTPS, with flow control."""
     flow = Flow(at_once, per_second, burst)

@@ -12,7 +12,7 @@ import structlog
 
 from spinney.api.meta import Object
 from spinney.kube.client import Client
-from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid
+from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid, NotFound
 from spinney.kube.metrics import RELISTS
 from spinney.kube.retry import Backoff
 from spinney.kube.sharing import sharer
@@ -72,6 +72,9 @@ class Reflector(Generic[T]):
             except Gone:
                 self._log.info("watch.expired", resource_version=self._copy.resource_version)
                 self._copy.resource_version = ""
+            except NotFound:
+                if not failures:
+                    self._log.warning("kind.not_served", api_version=self._of.resource.api_version)
             except (ApiError, ConnectionLost) as error:
                 asked = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
                 self._log.info("watch.broken", error=str(error), failures=failures)
