@@ -50,7 +50,9 @@ class Writer:
 
 def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> None:
     """Note in the new object what this write changed, and by whom. A write that changes nothing leaves no trace."""
-    entries: list[Json] = (old["metadata"].get("managedFields") or []) if old is not None else []
+    # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
+    given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
+    entries: list[Json] = given or (old["metadata"].get("managedFields") or []) if old is not None else []
     before: Json = owned_part(old) if old is not None else {"metadata": {}}
     changes = fieldsets.compare(before, owned_part(new), shape_of(kind))
     changed, removed = changes.changed, changes.removed
