@@ -1,0 +1,134 @@
+"""Simulated nodes on an API server: the same kubelets serve the embedded cluster and a real control plane."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json, Object
+from spinney.embedded.controllers.views import Job
+from spinney.embedded.nodes.commands import NodeCommands
+from spinney.embedded.nodes.kubelet import Kubelets
+from spinney.embedded.nodes.node import Nodes
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.cache import Caches, Change
+from spinney.kube.client import Client
+from spinney.kube.clock import SystemClock
+from spinney.kube.runtime import Runtime
+from tests import make, worlds
+
+_SECONDS = 60.0
+
+
+class World:
+    """Simulated nodes on a cluster, and the state of it as watched."""
+
+    def __init__(self, client: Client, caches: Caches, prefix: str) -> None:
+        self.client = client
+        self.node = f"{prefix}-00"
+        self.commands = NodeCommands(client)
+        self._caches = caches
+
+    async def until(self, kind: type[Object], name: str, namespace: str, holds: Callable[[Any], bool]) -> None:
+        """Wait until an object (None: gone) is as it should be."""
+        cache = self._caches.of(kind)
+        await cache.synced()
+        seen = asyncio.Event()
+
+        def look(_: Change[Any]) -> None:
+            if holds(cache.get(name, namespace)):
+                seen.set()
+
+        cache.on_change(look)
+        if holds(cache.get(name, namespace)):
+            return
+        async with asyncio.timeout(_SECONDS):
+            await seen.wait()
+
+
+@asynccontextmanager
+async def nodes(cluster: worlds.Cluster) -> AsyncIterator[World]:
+    """Two simulated nodes; where the cluster has no kubelets of its own, they run here."""
+    client = cluster.client()
+    prefix = cluster.unique("sim")
+    runtime = Runtime(client=client, caches=Caches(client), clock=SystemClock())
+    registry = Nodes(runtime, lease_seconds=10.0 if cluster.name == "real" else None)
+    lives: list[Any] = [runtime.caches.run()]
+    if cluster.name == "real":
+        lives += [registry.run(), Kubelets(runtime).run()]
+    tasks = [asyncio.create_task(life) for life in lives]
+    try:
+        await registry.register(Profile(count=2, racks=1, gpus=2, prefix=prefix))
+        yield World(client, runtime.caches, prefix)
+        for index in range(2):
+            await client.delete(Node, f"{prefix}-{index:02d}")
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def phase(wanted: str) -> Callable[[Pod | None], bool]:
+    """Whether a pod is in a phase."""
+    return lambda pod: pod is not None and pod.status.phase == wanted
+
+
+def gone(found: Object | None) -> bool:
+    """Whether an object is gone."""
+    return found is None
+
+
+def usable(node: Node | None) -> bool:
+    """Whether a node is ready and takes pods."""
+    return (
+        node is not None
+        and not node.spec.taints
+        and any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+    )
+
+
+async def test_a_pod_runs_ends_and_goes(cluster: worlds.Cluster) -> None:
+    """Nodes become usable, pods run on them, end when they should, and go when they are deleted."""
+    async with nodes(cluster) as world:
+        namespace = await cluster.namespace()
+        await world.until(Node, world.node, "", usable)
+        body = make.pod("a", namespace).on(world.node).gpus(1).build()
+        await world.client.create(Pod, body, namespace)
+        short = make.pod("b", namespace).on(world.node).build()
+        short["spec"]["restartPolicy"] = "Never"
+        short["spec"]["containers"][0]["command"] = ["sleep", "1"]
+        await world.client.create(Pod, short, namespace)
+
+        await world.until(Pod, "a", namespace, phase("Running"))
+        await world.until(Pod, "b", namespace, phase("Succeeded"))
+        await world.client.delete(Pod, "a", namespace)
+        await world.until(Pod, "a", namespace, gone)
+
+
+async def test_a_job_completes(cluster: worlds.Cluster) -> None:
+    """Whoever runs the Job controller sees its pods end, and is let see it."""
+    async with nodes(cluster) as world:
+        namespace = await cluster.namespace()
+        container = {"name": "main", "image": "x", "command": ["sleep", "1"]}
+        spec: Json = {"restartPolicy": "Never", "nodeName": world.node, "containers": [container]}
+        job = {"metadata": {"name": "train"}, "spec": {"completions": 2, "parallelism": 2, "template": {"spec": spec}}}
+        await world.client.create(Job, job, namespace)
+
+        await world.until(Job, "train", namespace, lambda found: found is not None and found.status.succeeded == 2)
+
+
+async def test_a_failing_node_is_tainted_and_recovers(cluster: worlds.Cluster) -> None:
+    """Whoever watches over nodes reacts to what a simulated kubelet reports."""
+
+    def tainted(node: Node | None) -> bool:
+        return node is not None and any(taint.key == "node.kubernetes.io/not-ready" for taint in node.spec.taints)
+
+    async with nodes(cluster) as world:
+        await world.until(Node, world.node, "", usable)
+        await world.commands.fail(world.node)
+        await world.until(Node, world.node, "", tainted)
+        await world.commands.recover(world.node)
+        await world.until(Node, world.node, "", usable)
