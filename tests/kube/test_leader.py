@@ -11,7 +11,8 @@ from spinney.api.meta import Json
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import LoopClock
-from spinney.kube.leader import LEASE, Election, LeaseLost, NotLeader
+from spinney.kube.errors import NotLeader
+from spinney.kube.leader import LEASE, Election, LeaseLost
 from spinney.sim.loop import START
 from tests.kube.world import Thing, World, lose_request, thing, virtual
 

@@ -16,11 +16,11 @@ from spinney.kube.client import Client, Patch
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
 from spinney.kube.controller import Controller, Key, run_controllers
-from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, NotLeader
 from spinney.kube.events import Recorder
 from spinney.kube.host import Host
 from spinney.kube.https import connect
-from spinney.kube.leader import Election, LeaseLost, NotLeader, Timing
+from spinney.kube.leader import Election, LeaseLost, Timing
 from spinney.kube.manifests import manifests
 from spinney.kube.retry import Backoff
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook

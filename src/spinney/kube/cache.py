@@ -69,6 +69,7 @@ class Cache(Generic[T]):
         self._indexes: dict[str, _Index[T]] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._sequence = 0
         self._gone_waiters: dict[Key, list[asyncio.Future[None]]] = {}
         self._synced = asyncio.Event()
         self._views: list[Cache[T]] = []
@@ -138,8 +139,13 @@ class Cache(Generic[T]):
         if write.verb == "delete":
             self._gone_waiters.setdefault((write.namespace, write.name), []).append(waiter)
         else:
-            heapq.heappush(self._waiters, (int(write.resource_version), id(waiter), waiter))
+            self._wait_for(int(write.resource_version), waiter)
         await waiter
+
+    def _wait_for(self, version: int, waiter: asyncio.Future[None]) -> None:
+        # The number keeps those that wait for one version in the order they came, run after run.
+        self._sequence += 1
+        heapq.heappush(self._waiters, (version, self._sequence, waiter))
 
     async def run(self) -> None:
         """Keep the cache current until cancelled."""
@@ -229,7 +235,7 @@ class Cache(Generic[T]):
         await self.synced()
         while _number(self.resource_version) < _number(other.resource_version):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiters, (_number(other.resource_version), id(waiter), waiter))
+            self._wait_for(_number(other.resource_version), waiter)
             await waiter
 
     def _follow_change(self, change: Change[T]) -> None:
@@ -263,13 +269,21 @@ class _Index(Generic[T]):
 
     def move(self, key: Key, old: T | None, new: T | None) -> None:
         if old is not None:
-            for value in self._keys(old):
+            for value in self._values(old):
                 group = self._table.get(value)
                 if group is not None and group.pop(key, None) is not None and not group:
                     del self._table[value]
         if new is not None:
-            for value in self._keys(new):
+            for value in self._values(new):
                 self._table.setdefault(value, {})[key] = new
+
+    def _values(self, found: T) -> Iterable[str]:
+        try:
+            return self._keys(found)
+        except Exception:
+            # As with handlers: the cache is everyone's.
+            _log.exception("index.failed", kind=found.resource.kind, name=found.name)
+            return ()
 
 
 def _number(version: str) -> int:

@@ -11,7 +11,7 @@ import structlog
 
 from spinney.api.meta import Object
 from spinney.kube.cache import Cache, Change, Key
-from spinney.kube.errors import Conflict, ConnectionLost
+from spinney.kube.errors import ApiError, Conflict, ConnectionLost, NotLeader
 from spinney.kube.metrics import for_controller
 from spinney.kube.queue import Queue
 from spinney.kube.runtime import Runtime
@@ -68,8 +68,10 @@ class Controller:
         self._reconcile = reconcile
         self._slots = asyncio.Semaphore(concurrency)
         self._caches: list[Cache[Any]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._catching_up: set[asyncio.Task[None]] = set()
+        # In the order they began, so that a stop in virtual time is the same every time.
+        self._reconciling: dict[asyncio.Task[None], None] = {}
+        self._catching_up: dict[asyncio.Task[None], None] = {}
+        self._stopping = False
         self._log = _log.bind(controller=name)
         self._metrics = for_controller(name)
 
@@ -118,19 +120,19 @@ class Controller:
                 key = await self.queue.get()
                 self._metrics.depth.set(len(self.queue))
                 task = asyncio.create_task(self._work(key), name=f"{self.name} {key[0]}/{key[1]}")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._reconciling[task] = None
+                task.add_done_callback(lambda done: self._reconciling.pop(done, None))
         finally:
+            self._stopping = True
             self.queue.close()
             await self._finish()
 
     async def _finish(self) -> None:
         for task in self._catching_up:
             task.cancel()
-        if not self._tasks:
-            return
-        _, late = await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
-        for task in late:
+        if self._reconciling:
+            await asyncio.wait(self._reconciling, timeout=_GRACE_SECONDS)
+        for task in self._reconciling:
             task.cancel()
 
     async def _work(self, key: Key) -> None:
@@ -139,25 +141,31 @@ class Controller:
                 await self._once(key)
             finally:
                 self._slots.release()
+        if self._stopping:
+            return
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._tasks.discard(task)
-        self._catching_up.add(task)
+        del self._reconciling[task]
+        self._catching_up[task] = None
         try:
             for write in writes:
                 await self._runtime.caches.caught_up(write)
         finally:
-            self._catching_up.discard(task)
+            del self._catching_up[task]
             self.queue.done(key)
 
     async def _once(self, key: Key) -> None:
         started = asyncio.get_running_loop().time()
         try:
             wish = await self._reconcile(key)
-        except (Conflict, ConnectionLost) as error:
-            # Both are daily bread: someone else wrote first, or a server restarted.
+        except (Conflict, ConnectionLost, NotLeader) as error:
+            # Daily bread: someone else wrote first, a server restarted, a lease ran out.
             delay = self.queue.retry(key)
             self._metrics.again.inc()
             self._log.info("reconcile.again", namespace=key[0], name=key[1], error=str(error), seconds=round(delay, 3))
+        except ApiError as error:
+            delay = self.queue.retry(key)
+            self._metrics.failed.inc()
+            self._log.warning("reconcile.refused", namespace=key[0], name=key[1], error=str(error), code=error.code)
         except Exception:
             delay = self.queue.retry(key)
             self._metrics.failed.inc()

@@ -104,6 +104,10 @@ class Untrusted(NotSent):
     """The server's certificate, or ours, is not accepted; trying again does not help."""
 
 
+class NotLeader(Exception):
+    """A write was stopped because our lease may be somebody else's by now."""
+
+
 def error_for(status: Status) -> ApiError:
     """The exception for an error answer."""
     if status.code == 409:

@@ -12,16 +12,12 @@ import structlog
 from spinney.api.meta import Json, Resource
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, NotLeader
 from spinney.kube.metrics import LEADING
 
 LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
 _log = structlog.get_logger("spinney.kube.leader")
-
-
-class NotLeader(Exception):
-    """A write was stopped because the lease may be somebody else's by now."""
 
 
 class LeaseLost(Exception):

@@ -30,6 +30,7 @@ class Queue(Generic[K]):
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
         self._sequence = 0
+        self._closed = False
         self._wake = asyncio.Event()
 
     def __len__(self) -> int:
@@ -58,6 +59,8 @@ class Queue(Generic[K]):
         """Ask for work on a key later; of several such wishes the earliest holds."""
         if seconds <= 0:
             self.add(key, priority)
+            return
+        if self._closed:
             return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
@@ -107,7 +110,8 @@ class Queue(Generic[K]):
             self.add(key, self._again.pop(key))
 
     def close(self) -> None:
-        """Drop every timer."""
+        """Nothing comes back later any more."""
+        self._closed = True
         for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
