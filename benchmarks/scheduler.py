@@ -15,13 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
 from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.specs import (
     Constraint,
     GpuRequest,
-    GroupSpec,
     JobSpec,
     NodeSpec,
     QueueSpec,
@@ -66,9 +68,9 @@ def queue(state: State, name: str, gpus: float, weight: float = 0) -> None:
     state.set_queue(QueueSpec(name, "department", created=len(state.queue_specs), cpu=FREE, memory=FREE, gpu=share))
 
 
-def job(state: State, name: str, where: str, tasks: list[str], gpus: int, tree: GroupSpec | None = None) -> None:
+def job(state: State, name: str, where: str, tasks: list[str], gpus: int, inside: Constraint | None = None) -> None:  # noqa: PLR0917  # builder
     """A gang of equal tasks; an empty node is pending."""
-    state.set_job(JobSpec(name, where, created=float(len(state.jobs)), tree=tree or gang(len(tasks))))
+    state.set_job(JobSpec(name, where, created=float(len(state.jobs)), tree=gang(len(tasks), inside)))
     for number, node in enumerate(tasks):
         status = st.RUNNING if node else st.PENDING
         spec = TaskSpec(f"{name}-{number}", name, status=status, node=node, request=SMALL, gpu=GpuRequest(whole=gpus))
@@ -137,7 +139,7 @@ def topology_gangs(nodes: int) -> State:
     state.set_topology(TopologySpec("tree", (("zone", ""), ("rack", ""))))
     queue(state, "q", 8 * nodes, 1)
     for number in range(nodes // 50 * 3):
-        job(state, f"gang{number}", "q", [""] * 64, 1, gang(64, Constraint("tree", required="rack")))
+        job(state, f"gang{number}", "q", [""] * 64, 1, Constraint("tree", required="rack"))
     return state
 
 
@@ -215,11 +217,7 @@ def measure(row: Row, repeats: int) -> dict[str, object]:
 
 def chart(results: list[dict[str, object]], file: Path) -> None:
     """Bars of our time beside KAI's, on a logarithmic axis."""
-    import matplotlib as mpl
-
     mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     labels = [f"{one['name']} ({one['nodes']} nodes)" for one in results]
     figure, axes = plt.subplots(figsize=(11, 0.5 * len(results) + 1.5))
     places = range(len(results))

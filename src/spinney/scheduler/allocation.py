@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby
 
 from spinney.scheduler.cycle import Cycle, Group
+from spinney.scheduler.fill import can_fill, fill, place_best
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.placement import place
@@ -25,10 +29,17 @@ def place_gang(cycle: Cycle, gang: Gang, rows: Rows, trial: bool) -> bool:
             if not trial:
                 cycle.problems.setdefault(gang.job.key, []).append(problem)
             return False
-    return _Placing(cycle, gang, trial).place_set(0, tasks, rows)
+    placing = _Placing(cycle, gang, trial)
+    if gang.tree.simple and not gang.tree.constrained and not cycle.hooks.subsets:
+        point = cycle.moves.checkpoint()
+        if placing.place_tasks(tasks, rows):
+            return True
+        cycle.moves.rollback(point)
+        return False
+    return placing.place_set(0, tasks, rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Placing:
     cycle: Cycle
     gang: Gang
@@ -62,23 +73,49 @@ class _Placing:
         podset = self.gang.tree.podsets[leaf]
         for subset in self._subsets(Group(self.gang, podset.name, podset.constraint, [leaf], tasks), rows):
             point = self.cycle.moves.checkpoint()
-            if self._place_tasks(tasks, subset):
+            if self.place_tasks(tasks, subset):
                 return True
             self.cycle.moves.rollback(point)
         return False
 
-    def _place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
-        for number, task in enumerate(tasks):
-            if not place(self.cycle, task, rows, self.trial):
+    def place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
+        number = 0
+        for run in _runs(tasks):
+            number += self._place_run(run, rows)
+            if number < len(tasks) and tasks[number] in run:
                 if not self.trial:
-                    problem = no_room(self.cycle, self.gang, task, number, rows)
+                    problem = no_room(self.cycle, self.gang, tasks[number], number, rows)
                     self.cycle.problems.setdefault(self.gang.job.key, []).append(problem)
                 return False
         return True
 
-    def _subsets(self, group: Group, rows: Rows) -> list[Rows]:
+    def _place_run(self, tasks: list[Task], rows: Rows) -> int:
+        """Place tasks of one class; how many found a place."""
+        cycle, plain = self.cycle, can_fill(self.cycle, tasks[0])
+        if plain and len(tasks) > 1:
+            return fill(cycle, tasks, rows, self.trial)
+        if plain and not self.trial and rows is cycle.all_rows and not cycle.state.repelling:
+            return int(place_best(cycle, tasks[0]))
+        for number, task in enumerate(tasks):
+            if not place(cycle, task, rows, self.trial):
+                return number
+        return len(tasks)
+
+    def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
         """The node sets to try for a group, in order."""
-        sets = [rows]
-        for hook in self.cycle.hooks.subsets:
-            sets = [found for one in sets for found in hook(group, one)]
+        hooks = self.cycle.hooks
+        sets: Iterable[Rows] = (rows,)
+        for hook in [*hooks.constrained_subsets, *hooks.subsets] if group.constraint else hooks.subsets:
+            sets = chain.from_iterable(map(partial(hook, group), sets))
         return sets
+
+
+def _runs(tasks: list[Task]) -> list[list[Task]]:
+    """Neighbours of one class, together."""
+    if len(tasks) == 1:
+        return [tasks]
+    return [list(run) for _, run in groupby(tasks, key=_class_of)]
+
+
+def _class_of(task: Task) -> tuple[int, str]:
+    return (task.cls.id, task.spec.nominated_node)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from spinney.scheduler.specs import Constraint
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Task, TaskClass, Triple
 from spinney.scheduler.topology import Domains
+
+if TYPE_CHECKING:
+    from spinney.scheduler.fill import Ranking
 
 Scores = NDArray[np.float64]
 
@@ -36,8 +39,7 @@ class Scenario(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Tasks that are placed together: a subgroup, or a whole gang, with its constraint and its leaves."""
 
     gang: Gang
@@ -47,13 +49,23 @@ class Group:
     tasks: list[Task]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A queue in an order: judged by the job at its head, or by what victims so far and the next one give back."""
 
     queue: int
     gang: Gang | None
     given: Triple
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score over a set of nodes; all are summed, and a node scored -inf is left out.
+
+    The role tells how it behaves while tasks of one class are placed: see `fill`. Unknown roles are always asked anew.
+    """
+
+    score: Callable[[Task, Rows], Scores | None]
+    role: str = ""
 
 
 class Hooks:
@@ -66,13 +78,14 @@ class Hooks:
         # Why a node refuses a class, or a task, in words; only asked when a gang could not be placed.
         self.class_refusals: list[Callable[[TaskClass, int], str]] = []
         self.task_refusals: list[Callable[[Task, int], str]] = []
-        # Scores over a set of nodes; summed. A node scored -inf is left out.
-        self.scores: list[Callable[[Task, Rows], Scores | None]] = []
+        self.scores: list[Score] = []
         # Score of a shared GPU by the part of it in use; the first argument is None for a GPU not shared yet.
         self.gpu_scores: list[Callable[[float | None], float]] = []
         self.job_keys: list[Callable[[Gang], Any]] = []
         # Splits a set of nodes for a group of tasks: sets to try in order, or a reason why there is none.
-        self.subsets: list[Callable[[Group, Rows], list[Rows]]] = []
+        self.subsets: list[Callable[[Group, Rows], Iterable[Rows]]] = []
+        # The same, but only asked for groups with a topology constraint.
+        self.constrained_subsets: list[Callable[[Group, Rows], Iterable[Rows]]] = []
         self.before_job: list[Callable[[Gang], None]] = []
         self.over_capacity: list[Callable[[Job, list[Task]], Any]] = []
         self.over_quota: list[Callable[[Job, list[Task]], Any]] = []
@@ -110,6 +123,9 @@ class Cycle:
         self.limits: Callable[[Job, Triple], OverLimit | OverQuota | None] | None = None
         # Chooses a task's NUMA zones before it is moved to a node; None without the plugin.
         self.assign: Callable[[Task, int], None] | None = None
+        # Nodes by class, best first; and whether all scores have roles that allow that.
+        self.rankings: dict[int, Ranking] = {}
+        self.fillable: bool | None = None
         self._masks: dict[int, Mask] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]
@@ -121,15 +137,19 @@ class Cycle:
         if not isinstance(gang, Job):
             return next_chunk(gang, trial)
         if gang.chunk is None:
-            gang.chunk = next_chunk(gang, trial)
+            gang.chunk, gang.want = next_chunk(gang, trial), None
         return gang.chunk
 
     def wanted(self, gang: Gang, trial: bool = True) -> Triple:
         """What the next tasks of a gang ask for, in the units of queues."""
+        if isinstance(gang, Job) and gang.chunk is not None and gang.want is not None:
+            return gang.want
         cpu = memory = gpus = 0.0
         for task in self.chunk(gang, trial):
             one = task.cls.wanted(self.smallest_gpu)
             cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+        if isinstance(gang, Job):
+            gang.want = (cpu, memory, gpus)
         return (cpu, memory, gpus)
 
     def class_mask(self, cls: TaskClass) -> Mask:

@@ -181,6 +181,7 @@ class Job(Gang):
         "stale_since",
         "succeeded",
         "used",
+        "want",
     )
 
     def __init__(self, spec: JobSpec, tree: Tree) -> None:
@@ -201,9 +202,18 @@ class Job(Gang):
         self.succeeded = 0
         # The next chunk, kept until a task of the job changes.
         self.chunk: list[Task] | None = None
+        self.want: Triple | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
+
+    def recount(self, podset: int, before: int, after: int) -> None:
+        """Note that a task of a leaf changed its status."""
+        if (before & st.ACTIVE) != 0 and (after & st.ACTIVE) != 0:
+            # The usual steps on the way to running change no count.
+            return
+        self.count(podset, before, -1)
+        self.count(podset, after, 1)
 
     def count(self, podset: int, status: int, change: int) -> None:
         """Note that a leaf has one task more or less in a status."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ class SharedGpus:
         # Columns: used, releasing, allocated memory; marked as a releasing GPU; ever allocated.
         self.cells = np.zeros((0, 5), dtype=np.int64)
         self.node = np.zeros(0, dtype=np.int64)
+        # Grows with every change, also with those taken back.
+        self.changes = 0
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,6 +52,10 @@ class SharedGpus:
             log.append((self._forget, node, group, found))
         return found
 
+    def _restore(self, row: int, cell: NDArray[np.int64], _: None) -> None:
+        self.cells[row] = cell
+        self.changes += 1
+
     def _forget(self, node: int, group: str, row: int) -> None:
         del self.index[node, group]
         self.names.pop()
@@ -73,8 +78,9 @@ class SharedGpus:
         """Account for a task that takes its part of a group."""
         row = self.row(node, group, log)
         cell = self.cells[row]
+        self.changes += 1
         if log is not None:
-            log.append((setitem, self.cells, row, cell.copy()))
+            log.append((self._restore, row, cell.copy(), None))
         idle, releasing = self.nodes.idle[node], self.nodes.releasing[node]
         memory = cls.memory_on(int(self.nodes.gpu_memory[node]))
         count = int(self.nodes.gpu_count[node])
@@ -106,8 +112,9 @@ class SharedGpus:
         """Take a task's part of a group back."""
         row = self.row(node, group, log)
         cell = self.cells[row]
+        self.changes += 1
         if log is not None:
-            log.append((setitem, self.cells, row, cell.copy()))
+            log.append((self._restore, row, cell.copy(), None))
         idle, releasing = self.nodes.idle[node], self.nodes.releasing[node]
         memory = cls.memory_on(int(self.nodes.gpu_memory[node]))
         count = int(self.nodes.gpu_count[node])

@@ -69,6 +69,20 @@ class Moves:
         self._place(task, row, groups, st.ALLOCATED)
         self.done.append(Move("bind", task, row, groups))
 
+    def bind_all(self, tasks: list[Task], row: int) -> None:
+        """Place pending tasks of one class and one subgroup on room that is free now."""
+        self._place_all(tasks, row, st.ALLOCATED)
+        self.done += [Move("bind", task, row) for task in tasks]
+
+    def wait_all(self, tasks: list[Task], row: int) -> None:
+        """The same for room that is still being released, and for tasks that a trial evicted."""
+        if self.evicted or len(tasks) == 1:
+            for task in tasks:
+                self.wait(task, row)
+            return
+        self._place_all(tasks, row, st.PIPELINED)
+        self.done += [Move("wait", task, row) for task in tasks]
+
     def wait(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
         """Place a task on room that is free or being released; one that this trial evicted from there just stays."""
         before = self.evicted.get(task.key)
@@ -86,9 +100,8 @@ class Moves:
         self.log.append((self._forget, task, self.evicted.get(task.key), None))
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         row = task.node
-        self.state.track(task, row, task.status, -1, self.log)
+        self.state.shift(task, row, task.status, st.RELEASING, self.log)
         self._set_status(task, st.RELEASING, True)
-        self.state.track(task, row, st.RELEASING, 1, self.log)
         self._charge(task, row, -1)
         self.done.append(Move("evict", task, row, task.groups))
 
@@ -99,9 +112,8 @@ class Moves:
             if move.kind != "bind" or move.task.job is not job:
                 continue
             task = move.task
-            self.state.track(task, move.node, st.ALLOCATED, -1, self.log)
+            self.state.shift(task, move.node, st.ALLOCATED, st.PIPELINED, self.log)
             self._set_status(task, st.PIPELINED, True)
-            self.state.track(task, move.node, st.PIPELINED, 1, self.log)
             self.done[number] = Move("wait", task, move.node, move.groups)
 
     def settle(self, since: Checkpoint) -> list[Move]:
@@ -132,23 +144,36 @@ class Moves:
         status, row, groups = before.status, before.node, before.groups
         self.log.append((setattr, task, "zones", task.zones))
         task.zones = before.zones
-        self.state.track(task, row, st.RELEASING, -1, self.log)
         self.log.append((setattr, task, "groups", task.groups))
         task.groups = groups
+        self.state.shift(task, row, st.RELEASING, status, self.log)
         self._set_status(task, status, False)
-        self.state.track(task, row, status, 1, self.log)
         self._charge(task, row, 1)
         self.done.append(Move("keep", task, row, groups))
 
     def _place(self, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
-        self.log.append((setattr, task, "node", task.node))
-        self.log.append((setattr, task, "groups", task.groups))
+        self.log.append((_restore_place, task, task.node, task.groups))
         task.node = row
         if groups:
             task.groups = groups
         self._set_status(task, status, True)
         self.state.track(task, row, status, 1, self.log)
         self._charge(task, row, 1)
+
+    def _place_all(self, tasks: list[Task], row: int, status: int) -> None:
+        """Place many at once: their node and their queue change only once."""
+        first, state, log = tasks[0], self.state, self.log
+        if len({(task.podset, task.job, task.status) for task in tasks}) > 1 or self.observers:
+            for task in tasks:
+                self._place(task, row, (), status)
+            return
+        self.version += 1
+        log.append((_restore_all, tasks, first.status, [(task.node, task.groups, task.virtual) for task in tasks]))
+        _count_all(tasks, first.status, status)
+        for task in tasks:
+            task.node, task.status, task.virtual = row, status, True
+        state.track_many(first, row, status, len(tasks), log)
+        self._charge(first, row, len(tasks))
 
     def _set_status(self, task: Task, status: int, virtual: bool) -> None:
         self.version += 1
@@ -179,11 +204,29 @@ class Moves:
             self.evicted[task.key] = before
 
 
+def _count_all(tasks: list[Task], before: int, after: int) -> None:
+    job, leaf = tasks[0].job, tasks[0].podset
+    if job is not None:
+        job.count(leaf, before, -len(tasks))
+        job.count(leaf, after, len(tasks))
+        job.chunk = None
+
+
+def _restore_all(tasks: list[Task], status: int, places: list[tuple[int, tuple[str, ...], bool]]) -> None:
+    _count_all(tasks, tasks[0].status, status)
+    for task, (node, groups, virtual) in zip(tasks, places, strict=True):
+        task.node, task.groups, task.virtual, task.status = node, groups, virtual, status
+
+
+def _restore_place(task: Task, node: int, groups: tuple[str, ...]) -> None:
+    task.node = node
+    task.groups = groups
+
+
 def _restore_status(task: Task, status: int, virtual: bool) -> None:
     job = task.job
     if job is not None:
-        job.count(task.podset, task.status, -1)
-        job.count(task.podset, status, 1)
+        job.recount(task.podset, task.status, status)
         job.chunk = None
     task.status = status
     task.virtual = virtual

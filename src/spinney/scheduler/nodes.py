@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,12 +27,16 @@ class Nodes:
         self.releasing = np.zeros((0, width))
         # 1.0 where the node has the resource at all: what it lacks is not tracked on it.
         self.has = np.zeros((0, width))
+        # Whether the node has every resource, so that nothing needs leaving out.
+        self.complete = np.zeros(0, dtype=np.bool_)
         self.used_gpus = np.zeros(0)
         self.gpu_memory = np.zeros(0, dtype=np.int64)
         self.gpu_count = np.zeros(0, dtype=np.int64)
         self.live = np.zeros(0, dtype=np.bool_)
         self._rank = np.zeros(0, dtype=np.int64)
         self._ranked = -1
+        # Rows that changed, in order: whoever sorted nodes looks here for what to sort anew.
+        self.touched: list[int] = []
         self._free: list[int] = []
         # Grows when a node comes, goes or changes: masks made for an older version are stale.
         self.version = 0
@@ -46,6 +52,7 @@ class Nodes:
         pad = np.zeros((len(self.live), missing))
         for name in ("allocatable", "idle", "releasing", "has"):
             setattr(self, name, np.hstack([getattr(self, name), pad]))
+        self.complete[:] = False
 
     def add(self, spec: NodeSpec) -> int:
         """Put an empty node in and return its row."""
@@ -63,6 +70,7 @@ class Nodes:
         self.idle[row] = amounts
         self.releasing[row] = 0.0
         self.has[row] = amounts != 0
+        self.complete[row] = bool((amounts != 0).all())
         self.used_gpus[row] = 0
         self.gpu_memory[row] = spec.gpu_memory
         self.gpu_count[row] = int(amounts[GPU]) if spec.gpu_count is None else spec.gpu_count
@@ -92,12 +100,17 @@ class Nodes:
                 new = np.zeros((size, old.shape[1]))
                 new[: len(old)] = old
                 setattr(self, name, new)
-            for name in ("used_gpus", "gpu_memory", "gpu_count", "live"):
+            for name in ("used_gpus", "gpu_memory", "gpu_count", "live", "complete"):
                 old = getattr(self, name)
                 new = np.zeros(size, dtype=old.dtype)
                 new[: len(old)] = old
                 setattr(self, name, new)
         return row
+
+    def save(self, row: int, log: list[Any]) -> None:
+        """Note what a row holds before it changes."""
+        self.touched.append(row)
+        log.append((_restore, self, row, (self.idle[row].copy(), self.releasing[row].copy(), self.used_gpus[row])))
 
     @property
     def rank(self) -> NDArray[np.int64]:
@@ -133,3 +146,8 @@ class Nodes:
             if slices:
                 total = total + slices * amounts[..., column]
         return total
+
+
+def _restore(nodes: Nodes, row: int, saved: tuple[NDArray[np.float64], NDArray[np.float64], float]) -> None:
+    nodes.idle[row], nodes.releasing[row], nodes.used_gpus[row] = saved
+    nodes.touched.append(row)

@@ -72,7 +72,7 @@ def total_scores(cycle: Cycle, task: Task, rows: Rows) -> Scores:
     """The sum of all scores for a set of nodes."""
     total = np.zeros(len(rows))
     for hook in cycle.hooks.scores:
-        part = hook(task, rows)
+        part = hook.score(task, rows)
         if part is not None:
             total += part
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -69,16 +69,14 @@ def _rooted(name: str, specs: Mapping[str, QueueSpec]) -> bool:
     return True
 
 
-def exceeds(amount: float, bound: float) -> bool:
-    """Whether an amount is above a bound, either of which may be unlimited."""
-    if amount == UNLIMITED:
-        return bound != UNLIMITED
-    return bound != UNLIMITED and amount > bound
-
-
-def within(amounts: Iterable[float], bounds: Iterable[float]) -> bool:
-    """Whether no amount is above its bound."""
-    return not any(exceeds(amount, bound) for amount, bound in zip(amounts, bounds, strict=True))
+def within(amounts: Sequence[float], bounds: Sequence[float]) -> bool:
+    """Whether no amount of cpu, memory and GPUs is above its bound; either may be unlimited."""
+    # Unrolled: every comparison of two queues asks this a few times.
+    for resource in (CPU, MEMORY, GPU):
+        bound = bounds[resource]
+        if bound != UNLIMITED and (amounts[resource] > bound or amounts[resource] == UNLIMITED):
+            return False
+    return True
 
 
 def zeros(count: int) -> list[list[float]]:

@@ -16,7 +16,7 @@ from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, zeros
 from spinney.scheduler.specs import GroupSpec, JobSpec, NodeSpec, QueueSpec, TaskSpec, TopologySpec
-from spinney.scheduler.tasks import GPU, Classes, Columns, Task, Triple
+from spinney.scheduler.tasks import GPU, Classes, Columns, Task, Triple, Vector
 
 
 class State:
@@ -256,15 +256,8 @@ class State:
         """Add a task to a node's books (sign 1) or take it out (-1)."""
         nodes, cls = self.nodes, task.cls
         if log is not None:
-            log.append((setitem, nodes.idle, row, nodes.idle[row].copy()))
-            log.append((setitem, nodes.releasing, row, nodes.releasing[row].copy()))
-            log.append((setitem, nodes.used_gpus, row, nodes.used_gpus[row]))
-        amounts = cls.request * nodes.has[row]
-        shared = cls.shared
-        if shared or task.spec.reservation:
-            amounts[GPU] = 0.0
-        elif cls.claims:
-            amounts[GPU] -= self._claimed_already(task, row, sign, log)
+            nodes.save(row, log)
+        amounts = self._amounts(task, row, sign, log)
         if sign < 0:
             amounts = -amounts
         nodes.used_gpus[row] += amounts[GPU]
@@ -274,7 +267,49 @@ class State:
             nodes.idle[row] -= amounts
             if status == st.RELEASING:
                 nodes.releasing[row] += amounts
-        if shared:
+        if cls.shared:
             change = self.gpus.add if sign > 0 else self.gpus.remove
             for group in task.groups:
                 change(row, group, cls, status, log)
+
+    def track_many(self, task: Task, row: int, status: int, count: int, log: Log) -> None:
+        """Add so many tasks like this one to a node's books; for tasks that share no GPU and no claim."""
+        nodes = self.nodes
+        nodes.save(row, log)
+        amounts = count * self._amounts(task, row, 1, log)
+        nodes.used_gpus[row] += amounts[GPU]
+        (nodes.releasing if status == st.PIPELINED else nodes.idle)[row] -= amounts
+
+    def shift(self, task: Task, row: int, before: int, after: int, log: Log) -> None:
+        """Change a task's status in a node's books."""
+        nodes, cls = self.nodes, task.cls
+        if cls.shared or cls.claims:
+            self.track(task, row, before, -1, log)
+            self.track(task, row, after, 1, log)
+            return
+        nodes.save(row, log)
+        amounts = self._amounts(task, row, 1, log)
+        (idle, releasing), (new_idle, new_releasing) = _taken(before), _taken(after)
+        if idle != new_idle:
+            nodes.idle[row] += (new_idle - idle) * amounts
+        if releasing != new_releasing:
+            nodes.releasing[row] += (new_releasing - releasing) * amounts
+
+    def _amounts(self, task: Task, row: int, sign: int, log: Log | None) -> Vector:
+        """What a task takes of a node, but for shared GPUs and for what the node does not have."""
+        cls = task.cls
+        amounts = cls.request if self.nodes.complete[row] else cls.request * self.nodes.has[row]
+        if cls.shared or task.spec.reservation:
+            amounts = amounts.copy()
+            amounts[GPU] = 0.0
+        elif cls.claims:
+            amounts = amounts.copy()
+            amounts[GPU] -= self._claimed_already(task, row, sign, log)
+        return amounts
+
+
+def _taken(status: int) -> tuple[int, int]:
+    """How a status changes what is idle and what is releasing on a node."""
+    if status == st.PIPELINED:
+        return (0, -1)
+    return (-1, 1) if status == st.RELEASING else (-1, 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.specs import Amounts, Numa, NumaZone
 from spinney.scheduler.tasks import Task
@@ -28,7 +28,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     ignored = {name.strip() for name in plugin.arguments.get("ignoreList", "").split(",") if name.strip()}
     ledger = Ledger(cycle, ignored)
     cycle.hooks.task_masks.append(ledger.mask)
-    cycle.hooks.scores.append(ledger.score)
+    cycle.hooks.scores.append(Score(ledger.score))
     cycle.assign = ledger.assign
     cycle.moves.observers.append(ledger.moved)
 

@@ -54,6 +54,11 @@ class Proportion:
         ]
         self.fair = fair_shares(self.queues, self.total, requested, usage_weight)
         self.allocatable = [self._allocatable(queue) for queue in range(len(self.queues))]
+        # What dominant shares are parts of.
+        self.wholes = [
+            [total if share == UNLIMITED else share for share, total in zip(shares, self.total, strict=True)]
+            for shares in self.allocatable
+        ]
         self._charged: list[list[float]] = []
         self._fixed: list[list[float]] = []
 
@@ -96,24 +101,18 @@ class Proportion:
         violation = _violates(with_job, shares) - _violates(with_other, others)
         if violation:
             return violation
-        share = self._dominant(shares, _minus(with_job, one.given))
-        rival = self._dominant(others, _minus(with_other, other.given))
+        wholes, rival_wholes = self.wholes[left], self.wholes[right]
+        share = _dominant(wholes, _minus(with_job, one.given) if one.gang is None else with_job)
+        rival = _dominant(rival_wholes, _minus(with_other, other.given) if other.gang is None else with_other)
         if share != rival:
             return -1 if share < rival else 1
-        share, rival = self._dominant(shares, first), self._dominant(others, second)
+        share, rival = _dominant(wholes, first), _dominant(rival_wholes, second)
         if share != rival:
             return -1 if share < rival else 1
         smaller, larger = within(shares, others), within(others, shares)
         if smaller != larger:
             return -1 if smaller else 1
         return -1 if queues.created[left] < queues.created[right] else 1
-
-    def _dominant(self, shares: list[float], amounts: list[float]) -> float:
-        dominant = 0.0
-        for share, total, amount in zip(shares, self.total, amounts, strict=True):
-            whole = total if share == UNLIMITED else share
-            dominant = max(dominant, amount / whole if whole else amount * NO_SHARE)
-        return dominant
 
     def over_capacity(self, job: Job, tasks: list[Task]) -> OverLimit | OverQuota | None:
         """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
@@ -266,12 +265,25 @@ def _cluster_total(cycle: Cycle) -> list[float]:
     return total
 
 
+def _dominant(wholes: list[float], amounts: list[float]) -> float:
+    dominant = 0.0
+    for resource in (0, 1, 2):
+        whole, amount = wholes[resource], amounts[resource]
+        part = amount / whole if whole else amount * NO_SHARE
+        dominant = max(part, dominant)
+    return dominant
+
+
 def _above_everywhere(amounts: list[float], shares: list[float]) -> bool:
     return shares[0] < amounts[0] and shares[1] < amounts[1] and shares[2] < amounts[2]
 
 
 def _violates(amounts: list[float], shares: list[float]) -> bool:
-    return any(share == 0 and amount > 0 for amount, share in zip(amounts, shares, strict=True))
+    return (
+        (shares[0] == 0 and amounts[0] > 0)
+        or (shares[1] == 0 and amounts[1] > 0)
+        or (shares[2] == 0 and amounts[2] > 0)
+    )
 
 
 def _plus(amounts: list[float], more: Triple) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney.scheduler.config import ConfigError, PluginConfig
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.placement import has_room
 from spinney.scheduler.tasks import CPU, GPU, Task
@@ -25,7 +25,7 @@ def nominated_node(cycle: Cycle, _: PluginConfig) -> None:
         row = cycle.nodes.rows.get(task.spec.nominated_node)
         return None if row is None else np.where(rows == row, NOMINATED, 0.0)
 
-    cycle.hooks.scores.append(score)
+    cycle.hooks.scores.append(Score(score, "steady"))
 
 
 def gpu_sharing(cycle: Cycle, _: PluginConfig) -> None:
@@ -39,7 +39,7 @@ def gpu_sharing(cycle: Cycle, _: PluginConfig) -> None:
         counts = np.bincount(gpus.node[: len(gpus)][fits], minlength=len(cycle.nodes.live))
         return np.where(counts[rows] > 0, SHARING, 0.0)
 
-    cycle.hooks.scores.append(score)
+    cycle.hooks.scores.append(Score(score, "steady"))
 
 
 def availability(cycle: Cycle, _: PluginConfig) -> None:
@@ -48,7 +48,7 @@ def availability(cycle: Cycle, _: PluginConfig) -> None:
     def score(task: Task, rows: Rows) -> Scores:
         return np.where(has_room(cycle, task.cls, rows, cycle.nodes.idle[rows]), AVAILABLE, 0.0)
 
-    cycle.hooks.scores.append(score)
+    cycle.hooks.scores.append(Score(score, "room"))
 
 
 def resource_type(cycle: Cycle, _: PluginConfig) -> None:
@@ -64,7 +64,7 @@ def resource_type(cycle: Cycle, _: PluginConfig) -> None:
     def score(task: Task, rows: Rows) -> Scores | None:
         return np.where(mask[rows], RESOURCE_TYPE, 0.0) if task.cls.cpu_only else None
 
-    cycle.hooks.scores.append(score)
+    cycle.hooks.scores.append(Score(score, "steady"))
 
 
 def node_placement(cycle: Cycle, plugin: PluginConfig) -> None:
@@ -84,7 +84,8 @@ def node_placement(cycle: Cycle, plugin: PluginConfig) -> None:
             return np.where(count != 0, left / np.where(count == 0, 1, count), 0.0)
         return _density(left, overall)
 
-    cycle.hooks.scores.append(score)
+    role = "density" if strategies == ["binpack", "binpack"] else ""
+    cycle.hooks.scores.append(Score(score, role))
 
 
 def _density(left: Scores, overall: Scores) -> Scores:

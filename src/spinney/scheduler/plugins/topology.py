@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Group, Scores
+from spinney.scheduler.cycle import Cycle, Group, Score, Scores
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.reasons import NoDomain, Problem, UnknownTopology
@@ -22,8 +23,8 @@ STEP = 100_000.0
 def install(cycle: Cycle, _: PluginConfig) -> None:
     """Split node sets by domain, and score nodes for the preferred level."""
     plugin = _Topology(cycle)
-    cycle.hooks.subsets.append(plugin.subsets)
-    cycle.hooks.scores.append(plugin.score)
+    cycle.hooks.constrained_subsets.append(plugin.subsets)
+    cycle.hooks.scores.append(Score(plugin.score, "steady"))
     cycle.hooks.before_job.append(lambda _: plugin.scores.clear())
 
 
@@ -62,7 +63,7 @@ class _Topology:
             parent = tree.sets[parent].parent
         return None if found is None else found[rows]
 
-    def subsets(self, group: Group, rows: Rows) -> list[Rows]:
+    def subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
         gang, name, constraint, tasks = group.gang, group.name, group.constraint, group.tasks
         if constraint is None or not constraint.topology or not tasks:
             return [rows]
@@ -88,7 +89,7 @@ class _Topology:
         sets = self._candidates(view, group, (required, depth), order)
         if not sets:
             self._problem(gang, self._no_domain(group, constraint, view, everywhere=False))
-        return [valid[domains.codes[level, valid] == code] for level, code in sets]
+        return (valid[domains.codes[level, valid] == code] for level, code in sets)
 
     def _no_domain(self, group: Group, constraint: Constraint, view: _View, everywhere: bool) -> NoDomain:
         spec, (level, code) = group.gang.job.spec, view.base
