@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.gangs import Gang, Job, next_chunk
 from spinney.scheduler.moves import Checkpoint, Move, Moves
@@ -90,6 +89,8 @@ class Hooks:
         self.over_capacity: list[Callable[[Job, list[Task]], Any]] = []
         self.over_quota: list[Callable[[Job, list[Task]], Any]] = []
         self.can_reclaim: list[Callable[[Gang], bool]] = []
+        # Whether anything may be taken from a queue at all, and whether a job may be taken.
+        self.reclaim_queue_filters: list[Callable[[Gang, int], bool]] = []
         self.reclaim_filters: list[Callable[[Gang, Job], bool]] = []
         self.preempt_filters: list[Callable[[Gang, Job], bool]] = []
         self.reclaim_checks: list[Callable[[Scenario], bool]] = []
@@ -190,15 +191,3 @@ class Cycle:
         """Jobs with pending tasks, in a queue that can hold jobs."""
         queues = self.queues
         return [job for job in self.state.jobs.values() if job.pending and job.queue >= 0 and queues.leaf(job.queue)]
-
-    def active_jobs(self) -> list[Job]:
-        """Jobs with tasks on nodes, in a queue that can hold jobs."""
-        queues = self.queues
-        return [
-            job for job in self.state.jobs.values() if job.queue >= 0 and any(job.active) and queues.leaf(job.queue)
-        ]
-
-
-def active(task: Task) -> bool:
-    """Whether a task counts as present."""
-    return bool(task.status & st.ACTIVE)

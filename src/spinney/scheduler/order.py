@@ -1,13 +1,14 @@
-"""Which job is next: a heap of jobs in each queue, and a heap of queues at each level above."""
+"""Which job is next: a line of jobs in each queue, and a heap of queues at each level above."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 from spinney.scheduler.cycle import Cycle, Head
-from spinney.scheduler.gangs import Gang
+from spinney.scheduler.gangs import Gang, Job
+from spinney.scheduler.pools import Line, Pool, job_key
 from spinney.scheduler.tasks import Triple
 
 T = TypeVar("T")
@@ -57,38 +58,26 @@ class Heap(Generic[T]):
             parent = child
 
 
-class _Reversed:
-    """A sort key that turns the order round."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-
-    def __lt__(self, other: _Reversed) -> bool:
-        return bool(other.key < self.key)
-
-
 class _Queue:
-    """A queue in the order: with jobs if it is a leaf, else with queues."""
+    """A queue in the order: with a line of jobs if it is a leaf, else with queues."""
 
-    __slots__ = ("jobs", "number", "parent", "queues", "stale")
+    __slots__ = ("line", "number", "parent", "queues", "stale")
 
-    def __init__(self, number: int, queues: Heap[_Queue] | None) -> None:
+    def __init__(self, number: int, queues: Heap[_Queue] | None, line: Line | None) -> None:
         self.number = number
         self.parent: _Queue | None = None
         self.queues = queues
-        self.jobs: list[tuple[Any, int, Gang]] = []
+        self.line = line
         self.stale = False
 
     def empty(self) -> bool:
-        return not (self.queues.items if self.queues is not None else self.jobs)
+        return not self.queues.items if self.queues is not None else self.line is None or self.line.empty()
 
 
 class JobOrder:
     """Hands out jobs, the most deserving first; for victims, the least deserving first."""
 
-    def __init__(self, cycle: Cycle, gangs: Iterable[Gang], victims: bool = False, depth: int | None = None) -> None:
+    def __init__(self, cycle: Cycle, gangs: Iterable[Gang] = (), victims: bool = False) -> None:
         self.cycle = cycle
         self.victims = victims
         self._roots: Heap[_Queue] = Heap(self._before)
@@ -96,30 +85,61 @@ class JobOrder:
         # What jobs already handed out as victims hold, by queue.
         self._taken: dict[int, Triple] = {}
         self._pushed = 0
-        self._key_of = self._victim_key if victims else self._job_key
-        if depth is None:
-            for gang in gangs:
-                self.push(gang)
-        else:
-            self._push_best(gangs, depth)
-
-    def _push_best(self, gangs: Iterable[Gang], depth: int) -> None:
-        by_queue: dict[int, list[Gang]] = {}
         for gang in gangs:
-            by_queue.setdefault(gang.job.queue, []).append(gang)
-        for members in by_queue.values():
-            for gang in sorted(members, key=self._key_of)[:depth]:
-                self.push(gang)
+            self.push(gang)
+
+    @staticmethod
+    def of_jobs(cycle: Cycle, jobs: Iterable[Job], depth: int | None) -> JobOrder:
+        """Jobs to serve; with a depth only the first so many of each queue."""
+        if depth is None:
+            return JobOrder(cycle, jobs)
+        by_queue: dict[int, list[Job]] = {}
+        for job in jobs:
+            by_queue.setdefault(job.queue, []).append(job)
+        best = [sorted(queue, key=lambda job: job_key(cycle, job))[:depth] for queue in by_queue.values()]
+        return JobOrder(cycle, [job for queue in best for job in queue])
+
+    @staticmethod
+    def of_pool(
+        pool: Pool, queues: Iterable[int], accept: Callable[[Job], bool], more: Iterable[Gang] = ()
+    ) -> JobOrder:
+        """The jobs of a pool that are accepted, in some queues, and more that are not in it."""
+        order = JobOrder(pool.cycle, victims=pool.victims)
+        extra: dict[int, list[Gang]] = {}
+        for gang in more:
+            extra.setdefault(gang.job.queue, []).append(gang)
+        for number in dict.fromkeys([*queues, *extra]):
+            apart = pool.apart.get(number, {})
+            line = Line(pool.cycle, pool.victims, pool.fixed(number), partial(_skips, apart, accept))
+            for gang in (*(job for job in pool.moved(number) if accept(job)), *extra.get(number, ())):
+                order._pushed += 1
+                line.push(gang, order._pushed)
+            if not line.empty():
+                node = order._nodes[number] = _Queue(number, None, line)
+                order._link(node)
+                order._mark(node)
+        return order
+
+    def drop(self, number: int) -> None:
+        """Leave a queue out, with all below it."""
+        node = self._nodes.pop(number, None)
+        if node is None:
+            return
+        heap = node.parent.queues if node.parent and node.parent.queues else self._roots
+        rest = [one for one in heap.items if one is not node]
+        heap.items = []
+        for one in rest:
+            heap.push(one)
+        if node.parent is not None and not rest:
+            self.drop(node.parent.number)
+
+    def line(self, number: int) -> Line | None:
+        """The line of jobs of one queue."""
+        node = self._nodes.get(number)
+        return node.line if node is not None else None
 
     def __bool__(self) -> bool:
         return bool(self._roots.items)
-
-    def _job_key(self, gang: Gang) -> Any:
-        job = gang.job
-        return (*(key(gang) for key in self.cycle.hooks.job_keys), job.created, job.key)
-
-    def _victim_key(self, gang: Gang) -> Any:
-        return _Reversed(self._job_key(gang))
 
     def push(self, gang: Gang) -> None:
         """Put a job in."""
@@ -127,9 +147,10 @@ class JobOrder:
         leaf = self._nodes.get(number)
         fresh = leaf is None
         if leaf is None:
-            leaf = self._nodes[number] = _Queue(number, None)
+            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], _never))
+        assert leaf.line is not None
         self._pushed += 1
-        heappush(leaf.jobs, (self._key_of(gang), self._pushed, gang))
+        leaf.line.push(gang, self._pushed)
         if fresh:
             self._link(leaf)
         self._mark(leaf)
@@ -142,7 +163,7 @@ class JobOrder:
         parent = self._nodes.get(parent_number)
         fresh = parent is None
         if parent is None:
-            parent = self._nodes[parent_number] = _Queue(parent_number, Heap(self._before))
+            parent = self._nodes[parent_number] = _Queue(parent_number, Heap(self._before), None)
         node.parent = parent
         assert parent.queues is not None
         parent.queues.push(node)
@@ -157,9 +178,10 @@ class JobOrder:
     def pop(self) -> Gang:
         """Take the next job out."""
         leaf = self._leaf(self._roots)
-        _, _, gang = heappop(leaf.jobs)
+        assert leaf.line is not None
+        gang, held = leaf.line.pop()
         if self.victims:
-            held, taken = gang.charged(), self._taken.get(leaf.number, (0.0, 0.0, 0.0))
+            taken = self._taken.get(leaf.number, (0.0, 0.0, 0.0))
             self._taken[leaf.number] = (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2])
         self._shrink(leaf)
         return gang
@@ -168,7 +190,8 @@ class JobOrder:
         while True:
             node = heap.items[0]
             if node.stale:
-                heap.fix()
+                if len(heap.items) > 1:
+                    heap.fix()
                 node.stale = False
                 continue
             if node.queues is None:
@@ -206,8 +229,17 @@ class JobOrder:
         queue = node.number
         while node.queues is not None:
             node = node.queues.items[0]
-        gang = node.jobs[0][2]
+        assert node.line is not None
+        gang, held = node.line.head()
         if not self.victims:
-            return Head(queue, gang, (0.0, 0.0, 0.0))
-        held, taken = gang.charged(), self._taken.get(node.number, (0.0, 0.0, 0.0))
+            return Head(queue, gang, held)
+        taken = self._taken.get(node.number, (0.0, 0.0, 0.0))
         return Head(queue, None, (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2]))
+
+
+def _skips(apart: dict[str, Job], accept: Callable[[Job], bool], job: Job) -> bool:
+    return job.key in apart or not accept(job)
+
+
+def _never(_: Job) -> bool:
+    return False

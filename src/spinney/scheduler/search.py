@@ -16,8 +16,10 @@ from spinney.scheduler.gangs import Gang, Job, trial_part
 from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
+from spinney.scheduler.pools import Pool
 from spinney.scheduler.scenarios import Batch, Search, Trial
 from spinney.scheduler.tasks import Task
+from spinney.scheduler.trial_order import TrialOrder
 
 Check = Callable[[Scenario], bool]
 
@@ -30,6 +32,7 @@ class Solver:
     job: Job
     check: Check
     victim_order: Callable[[], JobOrder]
+    waiting: Pool
     failed: set[tuple[object, ...]] = field(default_factory=set)
     steps: int = 0
 
@@ -99,7 +102,7 @@ class Solver:
         rows = with_rows(cycle, feasible, victims)
         for task in victims:
             cycle.moves.evict(task)
-        if not place_again(cycle, trial, rows) or not self.check(trial):
+        if not self._place_again(trial, rows) or not self.check(trial):
             cycle.moves.rollback(point)
             return None
         moved: list[Batch] = []
@@ -110,27 +113,16 @@ class Solver:
                     moved.append(batch)
         return moved
 
-
-def place_again(cycle: Cycle, trial: Trial, rows: Rows) -> bool:
-    """Place the preemptor and, where it still fits, each victim, in the order of all jobs; the preemptor must fit."""
-    preemptor = trial.preemptor
-    jobs: dict[str, Gang] = {job.key: job for job in cycle.pending_jobs()}
-    jobs.update({job.key: job for job, _ in trial.victims()})
-    jobs[preemptor.job.key] = preemptor
-    wanted = {job.key for job, _ in trial.victims()} | {preemptor.job.key}
-    order = JobOrder(cycle, jobs.values())
-    placed = False
-    while order and wanted:
-        gang = order.pop()
-        if gang.job.key not in wanted:
-            continue
-        wanted.discard(gang.job.key)
-        done = place_gang(cycle, gang, rows, trial=True)
-        if gang is preemptor:
-            if not done:
+    def _place_again(self, trial: Trial, rows: Rows) -> bool:
+        """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
+        cycle, preemptor = self.cycle, trial.preemptor
+        some: dict[str, Gang] = {job.key: job for job, _ in trial.victims()}
+        some[preemptor.job.key] = preemptor
+        for gang in TrialOrder(self.waiting, some):
+            done = place_gang(cycle, gang, rows, trial=True)
+            if gang is preemptor and not done:
                 return False
-            placed = True
-    return placed
+        return True
 
 
 def feasible_rows(cycle: Cycle, job: Job) -> Rows:

@@ -14,7 +14,7 @@ NAME = "allocate"
 def run(cycle: Cycle) -> None:
     """Place gangs in order; one that got its next tasks comes back for more."""
     jobs = [job for job in cycle.pending_jobs() if job.ready()]
-    order = JobOrder(cycle, jobs, depth=cycle.config.queue_depth.get(NAME))
+    order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(NAME))
     while order:
         job = order.pop()
         assert isinstance(job, Job)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+
+import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.cycle import Cycle, Scenario
 from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
+from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
+from spinney.scheduler.pools import Pool
 from spinney.scheduler.search import Check, Solver
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
@@ -18,28 +23,32 @@ CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
 
 def consolidation(cycle: Cycle) -> None:
     """Move running tasks together so that a gang fits; nobody loses its place."""
-    if cycle.config.consolidation_victims == 0:
+    limit = cycle.config.consolidation_victims
+    if limit == 0:
         return
 
-    def victims(job: Job) -> list[Job]:
-        found = [one for one in _evictable(cycle) if one is not job]
-        limit = cycle.config.consolidation_victims
-        return found if limit < 0 else found[: limit + 1]
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        if limit < 0:
+            return JobOrder.of_pool(pool, pool.queues(), lambda one: one is not job)
+        some = islice((one for one in cycle.state.jobs.values() if one is not job and _evictable(one)), limit + 1)
+        return JobOrder(cycle, some, victims=True)
 
     jobs = [job for job in _claimants(cycle) if job.preemptible]
-    _run(cycle, jobs, _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job), victims, _all_placed))
+    ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
+    _run(cycle, jobs, _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job, ready), victims, _all_placed))
 
 
 def reclaim(cycle: Cycle) -> None:
     """Take back what other queues hold beyond their share."""
     hooks = cycle.hooks
 
-    def victims(job: Job) -> list[Job]:
-        return [
-            one
-            for one in _evictable(cycle)
-            if one.queue != job.queue and all(accepts(job, one) for accepts in hooks.reclaim_filters)
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        queues = [
+            queue
+            for queue in pool.queues()
+            if queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
         ]
+        return JobOrder.of_pool(pool, queues, lambda one: all(accepts(job, one) for accepts in hooks.reclaim_filters))
 
     def may(job: Job) -> bool:
         if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
@@ -56,15 +65,12 @@ def preempt(cycle: Cycle) -> None:
     """Push out gangs of lower priority in the same queue."""
     hooks = cycle.hooks
 
-    def victims(job: Job) -> list[Job]:
-        return [
-            one
-            for one in _evictable(cycle)
-            if one.queue == job.queue
-            and one is not job
-            and one.priority < job.priority
-            and all(accepts(job, one) for accepts in hooks.preempt_filters)
-        ]
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        def accept(one: Job) -> bool:
+            lower = one is not job and one.priority < job.priority
+            return lower and all(accepts(job, one) for accepts in hooks.preempt_filters)
+
+        return JobOrder.of_pool(pool, [job.queue], accept)
 
     def may(job: Job) -> bool:
         return all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
@@ -79,21 +85,29 @@ class _Rules:
 
     action: str
     may: Callable[[Job], bool]
-    victims: Callable[[Job], list[Job]]
+    victims: Callable[[Job, Pool], JobOrder]
     check: Check
 
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
-    order = JobOrder(cycle, jobs, depth=cycle.config.queue_depth.get(rules.action))
+    if not jobs:
+        return
+    leaf = cycle.queues.leaf
+    waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
+    running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
+    order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
     while order:
         job = order.pop()
         assert isinstance(job, Job)
         if not rules.may(job):
             continue
-        candidates = partial(JobOrder, cycle, rules.victims(job), victims=True)
-        point = Solver(cycle, job, rules.check, candidates).solve()
-        if point is not None:
-            cycle.commit(rules.action, point, job)
+        point = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting).solve()
+        if point is None:
+            continue
+        touched = {move.task.job for move in cycle.moves.done[point[1] :]} - {None}
+        cycle.commit(rules.action, point, job)
+        for pool in (waiting, running):
+            pool.changed(one for one in touched if one is not None)
 
 
 def _claimants(cycle: Cycle) -> list[Job]:
@@ -109,14 +123,13 @@ def _held_back(cycle: Cycle, job: Job) -> bool:
     return cycle.now < since + delay
 
 
-def _evictable(cycle: Cycle) -> list[Job]:
-    return [job for job in cycle.active_jobs() if job.preemptible and job.spec.evictable]
+def _evictable(job: Job) -> bool:
+    return job.preemptible and job.spec.evictable and any(job.active)
 
 
-def _gpus_left(cycle: Cycle, job: Job) -> bool:
+def _gpus_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
     """Whether the GPUs that nobody uses, wherever they are, would be enough."""
     nodes, tasks = cycle.nodes, cycle.chunk(job)
-    rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
     wanted = sum(task.cls.quota for task in tasks)
     if float(spare_gpus(cycle)[rows].sum()) < wanted:
         return False

@@ -15,6 +15,8 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     """Filter protected victims, and refuse scenarios that take a protected elastic gang below its minimum."""
     rule = _MinRuntime(cycle, plugin)
     hooks = cycle.hooks
+    if rule.off:
+        return
     hooks.reclaim_filters.append(lambda gang, victim: victim.elastic() or not rule.reclaim_protected(gang, victim))
     hooks.preempt_filters.append(lambda gang, victim: victim.elastic() or not rule.preempt_protected(gang, victim))
     hooks.reclaim_checks.append(lambda scenario: _keeps_cores(scenario, rule.reclaim_protected))

@@ -28,7 +28,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.over_capacity.append(proportion.over_capacity)
     hooks.over_quota.append(proportion.over_quota)
     hooks.can_reclaim.append(proportion.can_reclaim)
-    hooks.reclaim_filters.append(proportion.may_reclaim_from)
+    hooks.reclaim_queue_filters.append(proportion.may_reclaim_from)
     hooks.reclaim_checks.append(proportion.reclaim_is_fair)
     hooks.search_started.append(proportion.remember)
     cycle.fair = proportion.fair
@@ -154,12 +154,10 @@ class Proportion:
             return False
         return gang.job.preemptible or within(_plus(self.state.fixed[queue], wanted), self.queues.quota[queue])
 
-    def may_reclaim_from(self, gang: Gang, victim: Job) -> bool:
-        """Whether the victim's queue holds anything that the reclaimer's queue may take."""
-        return self._may_reclaim_from_queue(self.cycle.wanted(gang), gang.job.queue, victim.queue)
-
-    def _may_reclaim_from_queue(self, wanted: Triple, reclaimer: int, victim: int) -> bool:
-        mine, theirs = self.queues.levelled(reclaimer, victim)
+    def may_reclaim_from(self, gang: Gang, victim: int) -> bool:
+        """Whether a queue holds anything that the reclaimer's queue may take."""
+        wanted = self.cycle.wanted(gang)
+        mine, theirs = self.queues.levelled(gang.job.queue, victim)
         held = self.state.charged[theirs]
         if not within(_plus(self.state.charged[mine], wanted), self.queues.quota[mine]):
             return not within(held, self.allocatable[theirs])

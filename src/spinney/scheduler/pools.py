@@ -1,0 +1,149 @@
+"""Jobs sorted once for a whole action: those that wait, and those that may be evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.gangs import Gang, Job
+from spinney.scheduler.tasks import Triple
+
+# Jobs that changed their place are kept apart until there are so many; then everything is sorted anew.
+APART = 64
+
+
+def job_key(cycle: Cycle, gang: Gang) -> Any:
+    """Where a job stands in its queue: smaller is served earlier, and is a victim later."""
+    job = gang.job
+    return (*(key(gang) for key in cycle.hooks.job_keys), job.created, job.key)
+
+
+class Pool:
+    """Jobs by queue, in order; kept right while decisions change jobs."""
+
+    def __init__(self, cycle: Cycle, wanted: Callable[[Job], bool], victims: bool) -> None:
+        self.cycle = cycle
+        self.victims = victims
+        self._wanted = wanted
+        self.sorted: dict[int, list[Job]] = {}
+        # Jobs whose place in `sorted` is no longer right, by queue.
+        self.apart: dict[int, dict[str, Job]] = {}
+        self._members: set[str] = set()
+        self._build()
+
+    def _build(self) -> None:
+        by_queue: dict[int, list[Job]] = {}
+        for job in self.cycle.state.jobs.values():
+            if self._wanted(job):
+                by_queue.setdefault(job.queue, []).append(job)
+        for jobs in by_queue.values():
+            jobs.sort(key=lambda job: job_key(self.cycle, job), reverse=self.victims)
+        self.sorted = by_queue
+        self.apart = {}
+        self._members = {job.key for jobs in by_queue.values() for job in jobs}
+
+    def changed(self, jobs: Iterable[Job]) -> None:
+        """Note that decisions changed jobs."""
+        for job in jobs:
+            if job.key in self._members or self._wanted(job):
+                self.apart.setdefault(job.queue, {})[job.key] = job
+        if sum(len(jobs) for jobs in self.apart.values()) > APART:
+            self._build()
+
+    def queues(self) -> Iterator[int]:
+        """Queues with jobs."""
+        yield from self.sorted
+        yield from (queue for queue in self.apart if queue not in self.sorted)
+
+    def fixed(self, queue: int) -> list[Job]:
+        """The jobs of a queue in order; skip those that are apart."""
+        return self.sorted.get(queue, [])
+
+    def moved(self, queue: int) -> Iterable[Job]:
+        """Jobs of a queue to be sorted in, if they still belong here."""
+        return [job for job in self.apart.get(queue, {}).values() if self._wanted(job)]
+
+
+class Line:
+    """The jobs of one queue waiting to be handed out: a sorted list, and a heap of those put in besides."""
+
+    __slots__ = ("_at", "_head", "_jobs", "_skip", "cycle", "extra", "victims")
+
+    def __init__(self, cycle: Cycle, victims: bool, jobs: list[Job], skip: Callable[[Job], bool]) -> None:
+        self.cycle = cycle
+        self.victims = victims
+        self._jobs = jobs
+        self._skip = skip
+        self._at = 0
+        self.extra: list[tuple[Any, int, Gang]] = []
+        self._head: tuple[Gang, Triple] | None = None
+
+    def push(self, gang: Gang, number: int) -> None:
+        """Put a job in."""
+        key = job_key(self.cycle, gang)
+        heappush(self.extra, (Reversed(key) if self.victims else key, number, gang))
+        self._head = None
+
+    def _first(self) -> Job | None:
+        jobs, skip = self._jobs, self._skip
+        while self._at < len(jobs):
+            job = jobs[self._at]
+            if not skip(job):
+                return job
+            self._at += 1
+        return None
+
+    def _extra_first(self, job: Job | None) -> bool:
+        if not self.extra:
+            return False
+        if job is None:
+            return True
+        key = job_key(self.cycle, job)
+        return bool(self.extra[0][0] < (Reversed(key) if self.victims else key))
+
+    def empty(self) -> bool:
+        """Whether nobody is left."""
+        return not self.extra and self._first() is None
+
+    def head(self) -> tuple[Gang, Triple]:
+        """The next job, and what it holds if it would be a victim."""
+        if self._head is None:
+            job = self._first()
+            gang: Gang = self.extra[0][2] if self._extra_first(job) or job is None else job
+            self._head = (gang, gang.charged() if self.victims else (0.0, 0.0, 0.0))
+        return self._head
+
+    def pop(self) -> tuple[Gang, Triple]:
+        """Take the next job out."""
+        found = self.head()
+        self._head = None
+        if self.extra and self.extra[0][2] is found[0]:
+            heappop(self.extra)
+        else:
+            self._at += 1
+        return found
+
+    def pop_extra(self) -> tuple[Gang, Triple]:
+        """Take the next job out of those that were put in besides the sorted ones."""
+        self._head = None
+        return heappop(self.extra)[2], (0.0, 0.0, 0.0)
+
+
+class Reversed:
+    """A sort key that turns the order round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: Reversed) -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reversed) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
