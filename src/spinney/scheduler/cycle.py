@@ -91,6 +91,8 @@ class Hooks:
         self.can_reclaim: list[Callable[[Gang], bool]] = []
         # Whether anything may be taken from a queue at all, and whether a job may be taken.
         self.reclaim_queue_filters: list[Callable[[Gang, int], bool]] = []
+        # What may be taken from a queue at most, given the largest job in it: less than this; None is any amount.
+        self.reclaim_caps: list[Callable[[Gang, int, float], float | None]] = []
         self.reclaim_filters: list[Callable[[Gang, Job], bool]] = []
         self.preempt_filters: list[Callable[[Gang, Job], bool]] = []
         self.reclaim_checks: list[Callable[[Scenario], bool]] = []

@@ -20,8 +20,11 @@ class GpuFilter:
     def __init__(self, cycle: Cycle, search: Search) -> None:
         self.cycle = cycle
         self.needs = sorted((task.cls.quota for task in search.pending), reverse=True)
-        spare = spare_gpus(cycle)
-        self.room = {int(row): float(spare[row]) for row in cycle.all_rows}
+        self.room = search.spare.copy()
+        # Equal needs are simply counted; the count is kept up to date.
+        self.size = self.needs[0] if self.needs[0] == self.needs[-1] else 0.0
+        rows = cycle.all_rows
+        self.count = int((self.room[rows] // self.size).sum()) if self.size else 0
 
     @staticmethod
     def of(cycle: Cycle, search: Search) -> GpuFilter | None:
@@ -30,15 +33,25 @@ class GpuFilter:
 
     def add(self, batch: list[Task]) -> None:
         """Count what victims free."""
+        size, room = self.size, self.room
         for task in batch:
-            if task.node >= 0:
-                self.room[task.node] += freed_gpus(self.cycle, task)
+            row = task.node
+            if row < 0:
+                continue
+            before = float(room[row])
+            after = before + freed_gpus(self.cycle, task)
+            room[row] = after
+            if size:
+                self.count += int(after // size) - int(before // size)
 
     def possible(self) -> bool:
         """Whether the roomiest nodes can hold the tasks."""
         if not self.needs[0]:
             return True
-        return fits_greedily(self.needs, sorted(self.room.values(), reverse=True)[: len(self.needs)])
+        if self.size:
+            return self.count >= len(self.needs)
+        rooms = np.sort(self.room[self.cycle.all_rows])[::-1][: len(self.needs)]
+        return fits_greedily(self.needs, rooms.tolist())
 
 
 class TopologyFilter:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus, spare_gpus
 from spinney.scheduler.gangs import Gang, Job, eviction_step
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.tasks import Task, Vector
 
 # Tasks of one job that go together.
 Batch = list[Task]
@@ -35,13 +37,9 @@ class Trial:
         """Every task to evict, by job."""
         by_job: dict[str, tuple[Job, list[Task]]] = {}
         for task in self.tasks():
-            assert task.job is not None
-            by_job.setdefault(task.job.key, (task.job, []))[1].append(task)
+            job = _job(task)
+            by_job.setdefault(job.key, (job, []))[1].append(task)
         return list(by_job.values())
-
-    def batch_of(self, task: Task) -> Batch:
-        """The batch that a victim belongs to."""
-        return next(batch for batch in (*self.recorded, *self.potential) if any(one is task for one in batch))
 
     def fingerprint(self) -> tuple[object, ...]:
         """Equal for scenarios that would come out alike."""
@@ -50,25 +48,113 @@ class Trial:
         return (tuple(task.key for task in self.pending), recorded, potential)
 
 
-class Search:
-    """What a scenario generator works on: a gang, or the part of it being probed, and an order of victims."""
+class VictimLine:
+    """Victims of one job's search in order; remembered, because every probe starts from the first again."""
 
-    __slots__ = ("cycle", "feasible", "pending", "preemptor", "recorded", "victim_order")
+    def __init__(self, make_order: Callable[[], JobOrder]) -> None:
+        self._make_order = make_order
+        self._order = make_order()
+        self._steps: list[Batch] = []
+        # Whether every job so far goes as a whole; only then is the order the same with some of them gone.
+        self._whole = True
+
+    def steps(self, recorded: set[str]) -> Iterator[Batch]:
+        """One eviction step after the other, without those that are recorded already."""
+        if recorded and not self._whole:
+            yield from _slow_steps(self._make_order(), recorded)
+            return
+        number = 0
+        while True:
+            if number == len(self._steps):
+                if not self._order:
+                    return
+                self._steps.append(self._next())
+                if recorded and not self._whole:
+                    yield from _skip(_slow_steps(self._make_order(), recorded), self._steps[:number], recorded)
+                    return
+            step = self._steps[number]
+            number += 1
+            if not (recorded and step and step[0].key in recorded):
+                yield step
+
+    def _next(self) -> Batch:
+        gang = self._order.pop()
+        step, more = eviction_step(gang)
+        if more:
+            self._whole = False
+            gone = {task.key for task in step}
+            self._order.push(gang.part(task for task in gang.all_tasks() if task.key not in gone))
+        return step
+
+
+def _slow_steps(order: JobOrder, recorded: set[str]) -> Iterator[Batch]:
+    while order:
+        gang = order.pop()
+        step, more = eviction_step(gang)
+        if any(task.key in recorded for task in step):
+            rest = [task for task in gang.all_tasks() if task.key not in recorded]
+            if rest:
+                order.push(gang.part(rest))
+            continue
+        if more:
+            gone = {task.key for task in step}
+            order.push(gang.part(task for task in gang.all_tasks() if task.key not in gone))
+        yield step
+
+
+def _skip(steps: Iterator[Batch], done: list[Batch], recorded: set[str]) -> Iterator[Batch]:
+    """The steps after those already handed out."""
+    for _ in range(sum(not (step and step[0].key in recorded) for step in done)):
+        next(steps, None)
+    yield from steps
+
+
+class Search:
+    """What a scenario generator works on: a gang, or the part of it being probed, and a line of victims."""
 
     def __init__(
-        self,
-        cycle: Cycle,
-        preemptor: Gang,
-        recorded: list[Batch],
-        victim_order: Callable[[], JobOrder],
-        feasible: Rows,
+        self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimLine, feasible: Rows
     ) -> None:
         self.cycle = cycle
         self.preemptor = preemptor
         self.pending = cycle.chunk(preemptor)
         self.recorded = recorded
-        self.victim_order = victim_order
+        self.victims = victims
         self.feasible = feasible
+        self.spare = spare_gpus(cycle)
+        # GPUs that every row has once the recorded victims are gone.
+        self.room: Vector = self.spare.copy()
+        for batch in recorded:
+            for task in batch:
+                if task.node >= 0:
+                    self.room[task.node] += freed_gpus(cycle, task)
+        self.size = _common_size(self.pending)
+        self._known = frozenset(int(row) for row in feasible)
+        self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size else 0
+
+    def too_small(self, potential: list[Batch]) -> bool:
+        """Whether nodes with room, and those of the victims, cannot hold the tasks even one by one."""
+        size = self.size
+        if not size:
+            return False
+        freed: dict[int, float] = {}
+        for batch in potential:
+            for task in batch:
+                if task.node >= 0:
+                    freed[task.node] = freed.get(task.node, 0.0) + freed_gpus(self.cycle, task)
+        held = self._held
+        for row, gpus in freed.items():
+            room = float(self.room[row])
+            held += int((room + gpus) // size) - (int(room // size) if row in self._known else 0)
+        return held < len(self.pending)
+
+
+def _common_size(pending: list[Task]) -> float:
+    """The GPUs of one task if all ask for the same number of whole ones; else 0."""
+    sizes = {task.cls.quota for task in pending}
+    size = sizes.pop() if sizes else 0.0
+    whole = not sizes and size >= 1 and not any(task.cls.shared or task.cls.gpu.mig for task in pending)
+    return size if whole else 0.0
 
 
 class Accumulator:
@@ -77,7 +163,9 @@ class Accumulator:
     def __init__(self, search: Search) -> None:
         self.search = search
         self.potential: list[Batch] = []
-        self._order = search.victim_order()
+        # Victims so far by job, and jobs with victims on a row.
+        self.by_job: dict[str, Batch] = {}
+        self.on_row: dict[int, dict[str, None]] = {}
         self._recorded = {task.key for batch in search.recorded for task in batch}
         cycle = search.cycle
         filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), GpuFilter.of(cycle, search)]
@@ -92,29 +180,23 @@ class Accumulator:
             return
         if self._valid():
             yield
-        while self._order:
-            if self._add_next() and self._valid():
+        for step in self.search.victims.steps(self._recorded):
+            if step:
+                self._add(step)
+            if self._valid():
                 yield
 
     def _valid(self) -> bool:
         return all(one.possible() for one in self._filters)
 
-    def _add_next(self) -> bool:
-        gang = self._order.pop()
-        step, more = eviction_step(gang)
-        if any(task.key in self._recorded for task in step):
-            rest = [task for task in gang.all_tasks() if task.key not in self._recorded]
-            if rest:
-                self._order.push(gang.part(rest))
-            return False
-        if more:
-            gone = {task.key for task in step}
-            self._order.push(gang.part(task for task in gang.all_tasks() if task.key not in gone))
-        if step:
-            self.potential.append(step)
-            for one in self._filters:
-                one.add(step)
-        return True
+    def _add(self, step: Batch) -> None:
+        self.potential.append(step)
+        job = _job(step[0]).key
+        self.by_job.setdefault(job, []).extend(step)
+        for task in step:
+            self.on_row.setdefault(task.node, {})[job] = None
+        for one in self._filters:
+            one.add(step)
 
     def trial(self, potential: list[Batch]) -> Trial:
         """A scenario with some of the victims so far."""
@@ -124,33 +206,24 @@ class Accumulator:
 def node_local(search: Search) -> Iterator[Trial]:
     """Victims on one node at a time: each node of the latest victim, with every victim so far that touches it."""
     victims = Accumulator(search)
-    names = search.cycle.nodes
+    nodes = search.cycle.nodes
     for _ in victims.steps():
         if not victims.potential:
-            if search.recorded:
+            if search.recorded and not search.too_small([]):
                 yield victims.trial([])
             continue
-        latest = victims.potential[-1][-1].job
-        assert latest is not None
-        rows = sorted({task.node for task in latest.all_tasks() if task.node >= 0}, key=names.name)
+        latest = _job(victims.potential[-1][-1])
+        rows = sorted({task.node for task in latest.all_tasks() if task.node >= 0}, key=nodes.name)
         seen: set[frozenset[str]] = set()
         for row in rows:
-            potential = _jobs_on(victims, row)
+            # Whole jobs go: every victim so far of the jobs that have one on the node.
+            potential = [list(victims.by_job[job]) for job in victims.on_row.get(row, ())]
+            if not potential or search.too_small(potential):
+                continue
             key = frozenset(task.key for batch in potential for task in batch)
-            if key and key not in seen:
+            if key not in seen:
                 seen.add(key)
                 yield victims.trial(potential)
-
-
-def _jobs_on(victims: Accumulator, row: int) -> list[Batch]:
-    """Every victim of the jobs that have one on a node, job by job."""
-    touched = {_job(task).key for batch in victims.potential for task in batch if task.node == row}
-    by_job: dict[str, Batch] = {}
-    for batch in victims.potential:
-        key = _job(batch[0]).key
-        if key in touched:
-            by_job.setdefault(key, []).extend(batch)
-    return list(by_job.values())
 
 
 def multi_node(search: Search) -> Iterator[Trial]:
@@ -158,34 +231,33 @@ def multi_node(search: Search) -> Iterator[Trial]:
     victims = Accumulator(search)
     for _ in victims.steps():
         if not victims.potential:
-            yield victims.trial([])
+            if not search.too_small([]):
+                yield victims.trial([])
             continue
-        yield from _prefixes(search, victims)
+        if not search.too_small(victims.potential):
+            yield from _prefixes(search, victims)
 
 
 def _prefixes(search: Search, victims: Accumulator) -> Iterator[Trial]:
     batches = list(victims.potential)
     first_seen: dict[int, int] = {}
-    touching: dict[int, list[int]] = {}
+    touching: dict[int, dict[int, None]] = {}
     room: dict[int, float] = {}
-    freed = _freed_by(search)
-    capacity = spare_gpus(search.cycle)
     position = 0
     for number, batch in enumerate(batches):
         for task in batch:
             row = task.node
             if row >= 0:
                 first_seen.setdefault(row, position)
-                if number not in touching.setdefault(row, []):
-                    touching[row].append(number)
-                room.setdefault(row, float(capacity[row]) + freed.get(row, 0.0))
+                touching.setdefault(row, {})[number] = None
+                room.setdefault(row, float(search.room[row]))
                 room[row] += freed_gpus(search.cycle, task)
             position += 1
     demands = [task.cls.quota for task in search.pending]
     smallest = min(demands)
     rows = [row for row in touching if smallest <= 0 or room[row] >= smallest]
     rows.sort(key=lambda row: (room[row], first_seen[row]))
-    base = sum(float(capacity[row]) + freed.get(int(row), 0.0) for row in search.feasible if int(row) not in touching)
+    base = sum(float(search.room[row]) for row in search.feasible if int(row) not in touching)
     count = _covering([room[row] for row in rows], sum(demands) - base)
     step = 1
     while count <= len(rows):
@@ -207,15 +279,6 @@ def _covering(rooms: list[float], demand: float) -> int:
         if total >= demand:
             return number
     return len(rooms) + 1
-
-
-def _freed_by(search: Search) -> dict[int, float]:
-    freed: dict[int, float] = {}
-    for batch in search.recorded:
-        for task in batch:
-            if task.node >= 0:
-                freed[task.node] = freed.get(task.node, 0.0) + freed_gpus(search.cycle, task)
-    return freed
 
 
 def _job(task: Task) -> Job:

@@ -17,7 +17,7 @@ from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool
-from spinney.scheduler.scenarios import Batch, Search, Trial
+from spinney.scheduler.scenarios import Batch, Search, Trial, VictimLine
 from spinney.scheduler.tasks import Task
 from spinney.scheduler.trial_order import TrialOrder
 
@@ -35,6 +35,9 @@ class Solver:
     waiting: Pool
     failed: set[tuple[object, ...]] = field(default_factory=set)
     steps: int = 0
+    # False when the search stopped at its limit of steps.
+    complete: bool = True
+    line: VictimLine | None = None
 
     def solve(self) -> Checkpoint | None:
         """Make room for the job's next tasks; the point before the moves, or None."""
@@ -55,32 +58,38 @@ class Solver:
 
     def _solve_with(self, generator: Callable[[Search], Any], tasks: list[Task], feasible: Rows) -> bool:
         recorded: list[Batch] = []
+        moves = self.cycle.moves
 
-        def probe(count: int, keep: bool) -> bool:
+        def probe(count: int) -> bool:
             nonlocal recorded
-            point = self.cycle.moves.checkpoint()
+            point = moves.checkpoint()
             found = self._probe(generator, tasks[:count], recorded, feasible)
             if found is None:
                 return False
-            if not keep:
-                self.cycle.moves.rollback(point)
-                recorded = found
+            recorded, exact = found
+            if count < len(tasks) or not exact:
+                moves.rollback(point)
             return True
 
-        if not _largest(len(tasks), lambda count: probe(count, keep=False)):
+        point = moves.checkpoint()
+        if not _largest(len(tasks), probe):
             return False
-        return probe(len(tasks), keep=True)
+        if moves.checkpoint() != point:
+            # The probe of all tasks evicted nobody in vain: it is the solution.
+            return True
+        return self._probe(generator, tasks, recorded, feasible) is not None
 
     def _probe(
         self, generator: Callable[[Search], Any], tasks: list[Task], recorded: list[Batch], feasible: Rows
-    ) -> list[Batch] | None:
-        """Find victims for the first few tasks; the batches that had to move, or None."""
+    ) -> tuple[list[Batch], bool] | None:
+        """Find victims for the first few tasks: the batches that had to move and whether all did; or None."""
         cycle = self.cycle
         part = trial_part(self.job, tasks)
         known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
-        search = Search(cycle, part, recorded, self.victim_order, known)
+        search = Search(cycle, part, recorded, self._victims(), known)
         for trial in generator(search):
             if self.steps >= cycle.config.search_steps:
+                self.complete = False
                 return None
             mark = trial.fingerprint()
             if mark in self.failed:
@@ -92,7 +101,12 @@ class Solver:
             self.failed.add(mark)
         return None
 
-    def _simulate(self, trial: Trial, feasible: Rows) -> list[Batch] | None:
+    def _victims(self) -> VictimLine:
+        if self.line is None:
+            self.line = VictimLine(self.victim_order)
+        return self.line
+
+    def _simulate(self, trial: Trial, feasible: Rows) -> tuple[list[Batch], bool] | None:
         """Evict the victims, then place everyone again in their order; the batches that had to move, or None."""
         victims = trial.tasks()
         if not victims:
@@ -105,13 +119,9 @@ class Solver:
         if not self._place_again(trial, rows) or not self.check(trial):
             cycle.moves.rollback(point)
             return None
-        moved: list[Batch] = []
-        for task in victims:
-            if task.status in (st.RELEASING, st.PIPELINED):
-                batch = trial.batch_of(task)
-                if not any(batch is one for one in moved):
-                    moved.append(batch)
-        return moved
+        gone = (st.RELEASING, st.PIPELINED)
+        moved = [batch for batch in (*trial.recorded, *trial.potential) if any(task.status in gone for task in batch)]
+        return moved, all(task.status in gone for task in victims)
 
     def _place_again(self, trial: Trial, rows: Rows) -> bool:
         """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""

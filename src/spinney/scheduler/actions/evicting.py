@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from spinney.scheduler import status as st
+from spinney.scheduler.bounds import Freeable, hopeless
 from spinney.scheduler.cycle import Cycle, Scenario
 from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
@@ -33,9 +34,13 @@ def consolidation(cycle: Cycle) -> None:
         some = islice((one for one in cycle.state.jobs.values() if one is not job and _evictable(one)), limit + 1)
         return JobOrder(cycle, some, victims=True)
 
+    def caps(_: Job, freeable: Freeable) -> dict[int, float | None]:
+        return dict.fromkeys(freeable.on)
+
     jobs = [job for job in _claimants(cycle) if job.preemptible]
     ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
-    _run(cycle, jobs, _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job, ready), victims, _all_placed))
+    rules = _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job, ready), victims, _all_placed, caps)
+    _run(cycle, jobs, rules)
 
 
 def reclaim(cycle: Cycle) -> None:
@@ -57,7 +62,17 @@ def reclaim(cycle: Cycle) -> None:
             started()
         return True
 
-    rules = _Rules(RECLAIM, may, victims, lambda scenario: _passes(hooks.reclaim_checks, scenario))
+    def caps(job: Job, freeable: Freeable) -> dict[int, float | None]:
+        levels: dict[int, float | None] = {}
+        for queue, largest in freeable.largest.items():
+            if queue == job.queue or not all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters):
+                continue
+            amounts = [cap(job, queue, largest) for cap in hooks.reclaim_caps]
+            known = [amount for amount in amounts if amount is not None]
+            levels[queue] = min(known) if known else None
+        return levels
+
+    rules = _Rules(RECLAIM, may, victims, lambda scenario: _passes(hooks.reclaim_checks, scenario), caps)
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -75,7 +90,10 @@ def preempt(cycle: Cycle) -> None:
     def may(job: Job) -> bool:
         return all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
 
-    rules = _Rules(PREEMPT, may, victims, lambda scenario: _passes(hooks.preempt_checks, scenario))
+    def caps(job: Job, _: Freeable) -> dict[int, float | None]:
+        return {job.queue: None}
+
+    rules = _Rules(PREEMPT, may, victims, lambda scenario: _passes(hooks.preempt_checks, scenario), caps)
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -87,6 +105,8 @@ class _Rules:
     may: Callable[[Job], bool]
     victims: Callable[[Job, Pool], JobOrder]
     check: Check
+    # Queues that victims may come from, each with a bound on how much.
+    caps: Callable[[Job, Freeable], dict[int, float | None]]
 
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
@@ -95,11 +115,12 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     leaf = cycle.queues.leaf
     waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
     running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
+    freeable = Freeable(cycle, running)
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        if not rules.may(job):
+        if not rules.may(job) or hopeless(cycle, cycle.chunk(job), freeable, rules.caps(job, freeable)):
             continue
         point = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting).solve()
         if point is None:
@@ -108,6 +129,9 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         cycle.commit(rules.action, point, job)
         for pool in (waiting, running):
             pool.changed(one for one in touched if one is not None)
+        for one in touched:
+            if one is not None:
+                freeable.changed(one)
 
 
 def _claimants(cycle: Cycle) -> list[Job]:

@@ -30,6 +30,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.can_reclaim.append(proportion.can_reclaim)
     hooks.reclaim_queue_filters.append(proportion.may_reclaim_from)
     hooks.reclaim_checks.append(proportion.reclaim_is_fair)
+    hooks.reclaim_caps.append(proportion.most_to_take)
     hooks.search_started.append(proportion.remember)
     cycle.fair = proportion.fair
     cycle.total = proportion.total
@@ -169,6 +170,21 @@ class Proportion:
                 return True
             below = below or has < quota
         return not below
+
+    def most_to_take(self, gang: Gang, victim: int, largest: float) -> float | None:
+        """Less than this many GPUs can be taken from a queue fairly; None where GPUs alone do not decide."""
+        mine, theirs = self.queues.levelled(gang.job.queue, victim)
+        shares, quota = self.allocatable[theirs], self.queues.quota[theirs]
+        if any(bound != UNLIMITED for bound in (*shares[:2], *quota[:2])):
+            return None
+        held = self.state.charged[theirs][2]
+        bounds = [shares[2]] if shares[2] != UNLIMITED else []
+        if quota[2] != UNLIMITED and within(
+            _plus(self.state.charged[mine], self.cycle.wanted(gang)), self.queues.quota[mine]
+        ):
+            bounds.append(quota[2])
+        # The last piece is taken while there is still something above the bound, and may go below it.
+        return held - min(bounds) + largest if bounds and held > min(bounds) else 0.0
 
     def reclaim_is_fair(self, scenario: Scenario) -> bool:
         """Whether every victim's queue had more than its share when the victim was taken, and nobody ends worse off."""

@@ -1,0 +1,69 @@
+"""Proofs that no set of victims can be enough, made from sums before any victim is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney.scheduler import status as st
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.filters import freed_gpus, spare_gpus
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.pools import Pool
+from spinney.scheduler.tasks import Task, Vector
+
+
+class Freeable:
+    """GPUs that the jobs of a pool hold: by queue and node, and the most that any one job holds."""
+
+    def __init__(self, cycle: Cycle, pool: Pool) -> None:
+        self.cycle = cycle
+        self.on: dict[int, Vector] = {}
+        # An upper bound: it does not shrink when jobs go.
+        self.largest: dict[int, float] = {}
+        self._parts: dict[str, list[tuple[int, float]]] = {}
+        for jobs in pool.sorted.values():
+            for job in jobs:
+                self._add(job)
+
+    def _add(self, job: Job) -> None:
+        parts = [
+            (task.node, freed_gpus(self.cycle, task))
+            for task in job.all_tasks()
+            if task.status & st.ACTIVE and task.node >= 0
+        ]
+        if not parts:
+            return
+        self._parts[job.key] = parts
+        rows = self.on.get(job.queue)
+        if rows is None:
+            rows = self.on[job.queue] = np.zeros(len(self.cycle.nodes.live))
+        for row, gpus in parts:
+            rows[row] += gpus
+        self.largest[job.queue] = max(self.largest.get(job.queue, 0.0), sum(gpus for _, gpus in parts))
+
+    def changed(self, job: Job) -> None:
+        """Count a job anew."""
+        for row, gpus in self._parts.pop(job.key, ()):
+            self.on[job.queue][row] -= gpus
+        if job.preemptible and job.spec.evictable:
+            self._add(job)
+
+
+def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int, float | None]) -> bool:
+    """Whether tasks of whole GPUs cannot fit though every victim of some queues went.
+
+    A cap says how much may be taken from a queue at most: strictly less than the amount; None is any amount.
+    """
+    sizes = {task.cls.quota for task in tasks}
+    size = sizes.pop() if sizes else 0.0
+    if sizes or size < 1 or any(task.cls.shared or task.cls.gpu.mig or task.cls.claims for task in tasks):
+        return False
+    rows = cycle.all_rows
+    spare = spare_gpus(cycle)
+    room = spare + sum((freeable.on[queue] for queue in caps if queue in freeable.on), np.zeros(len(spare)))
+    if int((room[rows] // size).sum()) < len(tasks):
+        return True
+    if cycle.state.gpus.on or any(cap is None for cap in caps.values()):
+        return False
+    missing = size * len(tasks) - float(spare[rows].sum())
+    return missing > 0 and missing >= sum(cap for cap in caps.values() if cap is not None)
