@@ -13,7 +13,7 @@ from spinney.scheduler.state import State
 def next_deadline(state: State, config: Config, now: float) -> float | None:
     """The earliest moment after now at which a delay, a grace period or a minimal run time ends; None for never."""
     waiting = any(job.pending for job in state.jobs.values())
-    runtime = _longest_runtime(state, config) if waiting else 0.0
+    runtime = longest_runtime(state, config) if waiting else 0.0
     moments = [moment for job in state.jobs.values() for moment in _moments(job, config, runtime) if moment > now]
     return min(moments, default=None)
 
@@ -29,7 +29,7 @@ def _moments(job: Job, config: Config, runtime: float) -> Iterator[float]:
         yield job.last_start + runtime
 
 
-def _longest_runtime(state: State, config: Config) -> float:
+def longest_runtime(state: State, config: Config) -> float:
     """The longest time for which anything that runs may be protected."""
     known = [0.0]
     for queue in state.queue_specs.values():

@@ -408,3 +408,9 @@ def is_protected(pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget]) ->
         for budget in exhausted
         for pod in pods
     )
+
+
+def first_start(pods: Iterable[Pod]) -> float | None:
+    """When the first of a gang's pods started; None while none has."""
+    moments = [pod.status.start_time for pod in pods if pod.status.start_time is not None]
+    return min(moment.timestamp() for moment in moments) if moments else None

@@ -193,7 +193,10 @@ class Feed:
         else:
             budgets = [budget for budget in self.views.budgets if budget.namespace == group.namespace]
             protected = bool(budgets) and intake.is_protected(self.pods.by(_BY_GROUP, intake.job_key(*key)), budgets)
-            self.state.set_job(intake.job_spec(group, self.views.classes, self.state.topologies, not protected))
+            spec = intake.job_spec(group, self.views.classes, self.state.topologies, not protected)
+            if spec.last_start is None:
+                spec = replace(spec, last_start=intake.first_start(self.pods.by(_BY_GROUP, spec.key)))
+            self.state.set_job(spec)
 
     def _pod(self, key: Key) -> None:
         pod = self.pods.get(key[1], key[0])

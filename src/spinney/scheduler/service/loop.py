@@ -15,7 +15,7 @@ from spinney.api import labels
 from spinney.kube.cache import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
-from spinney.scheduler.deadlines import next_deadline
+from spinney.scheduler.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.plan import Decision, Plan, plan
 from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.memory import Memory
@@ -161,8 +161,10 @@ class Scheduler:
                 self.feed.intentions.evictions.add(decision.task)
                 self.feed.mark("pod", self._pod(decision))
             self._start(self._evict([self._eviction(decision) for decision in decisions]))
-        for job, moment in made.last_start.items():
-            self._annotate(job, labels.LAST_START, moment)
+        if longest_runtime(self.state, self._config) > 0:
+            # Only rules about minimal run times ask when a gang started; without one it is not worth a write each.
+            for job, moment in made.last_start.items():
+                self._annotate(job, labels.LAST_START, moment)
         for job, since in made.staleness.items():
             self._annotate(job, labels.STALE_SINCE, since)
 
