@@ -35,7 +35,7 @@ class NamespaceKeeper:
         elif b'"deletionTimestamp"' in event.new.body:
             self._terminating.add(event.new.name)
             self._later()
-        elif event.old is None:
+        elif event.old is None and event.version == self._server.store.version:
             self._server.add_default_account(event.new.name)
 
     def _later(self) -> None:

@@ -33,7 +33,7 @@ from spinney.embedded.openapi import OpenApi
 from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
 from spinney.embedded.reads import JSON
 from spinney.embedded.remote import over_https
-from spinney.embedded.store import Event, Store
+from spinney.embedded.store import Event, Item, Store
 from spinney.embedded.watch import Watch, watch
 from spinney.kube.chance import Chance
 from spinney.kube.clock import Clock
@@ -55,6 +55,7 @@ class ApiServer:
         store: Store | None = None,
         bookmark_seconds: float = 60.0,
         resolve_webhook: Resolver | None = None,
+        token_key: bytes = b"",
     ) -> None:
         self.clock = clock
         self.chance = chance
@@ -74,7 +75,7 @@ class ApiServer:
         self._namespaces = NamespaceKeeper(self)
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
-        self.tokens = Tokens(bytes.fromhex(chance.uid().replace("-", "")) * 2)
+        self.tokens = Tokens(token_key or chance.uid().encode())
         self._addresses = 1
         self._node_ports = 0
         self.store.listeners.append(self._follow)
@@ -104,6 +105,11 @@ class ApiServer:
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
 
+    def restore(self, table: str, item: Item) -> None:
+        """Put back an object from before, and let everyone who follows writes know of it."""
+        self.store.restore(table, item)
+        self._follow(table, Event(item.version, item, None))
+
     async def handle(self, request: Request) -> Response:
         """The answer to one request."""
         warnings: list[str] = []
@@ -113,7 +119,8 @@ class ApiServer:
             response = Response(refusal.code, encode(refusal.body()), _headers(refusal))
         except RecursionError:
             response = Response(500, encode(internal("the object is nested too deeply").body()), JSON)
-        if request.method not in ("GET", "HEAD"):
+        if self.store.journal is not None:
+            # Nobody is told of anything that a crash could undo, by a write's answer or by a read's.
             await self.store.durable()
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
             response = forms.finished(request, response)
@@ -266,9 +273,13 @@ class ApiServer:
 
     def next_address(self) -> str:
         """A free address for a service."""
-        self._addresses += 1
-        high, low = divmod(self._addresses, 254)
-        return f"10.0.{high % 256}.{low + 1}"
+        used = {item.fields.get("spec.clusterIP") for item in self.store.table("/services").range("")}
+        while True:
+            self._addresses += 1
+            high, low = divmod(self._addresses, 254)
+            address = f"10.0.{high % 256}.{low + 1}"
+            if address not in used:
+                return address
 
     def next_node_port(self) -> int:
         """A free port on every node."""

@@ -160,12 +160,17 @@ class Store:
         return item
 
     def restore(self, table: str, item: Item) -> None:
-        """Put back an object that a journal kept."""
+        """Put back an object that a journal kept; keys come in order."""
         found = self.table(table)
         found.items[item.key] = item
-        insort(found.keys, item.key)
-        self.version = max(self.version, item.version)
-        found.floor = found.last = max(found.last, item.version)
+        found.keys.append(item.key)
+
+    def resume(self, table: str, last: int) -> None:
+        """Go on counting after the last change to a table; what happened before it is forgotten."""
+        found = self.table(table)
+        found.keys.sort()
+        found.floor = found.last = last
+        self.version = max(self.version, last)
 
     def forget(self) -> None:
         """Drop the past of every table, as time does."""

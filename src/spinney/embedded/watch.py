@@ -149,6 +149,8 @@ class Watch:
             except BaseException:
                 self.end()
                 raise
+        if self._server.store.journal is not None:
+            await self._server.store.durable()
         chunk = b"".join(self._lines)
         self._lines.clear()
         return chunk
