@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-
-import yaml
 
 from spinney.api import labels
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
@@ -167,15 +166,16 @@ def _levels(binding: ClusterTopologyBinding) -> list[Json]:
 
 
 def _top_owner(gang: PodGang) -> str:
+    """The owner in YAML, where a quoted string stays a string even if it looks like a number."""
     resource = PodGang.resource
-    owner = {
-        "name": gang.name,
-        "uid": gang.uid,
-        "group": resource.group,
-        "version": resource.version,
-        "kind": resource.kind,
-    }
-    return yaml.safe_dump(owner, sort_keys=False)
+    owner = (
+        ("name", gang.name),
+        ("uid", gang.uid),
+        ("group", resource.group),
+        ("version", resource.version),
+        ("kind", resource.kind),
+    )
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in owner)
 
 
 def _reused(gang: PodGang) -> str | None:
