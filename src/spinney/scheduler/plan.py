@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import allocate, evicting, stale
+from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plugins import registry
@@ -60,6 +61,7 @@ def plan(state: State, config: Config, now: float) -> Plan:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
             RUN[name](cycle)
+        add_blockers(cycle)
         return _result(cycle)
     finally:
         cycle.moves.rollback(start)

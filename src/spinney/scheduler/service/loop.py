@@ -161,6 +161,8 @@ class Scheduler:
                 self.feed.intentions.evictions.add(decision.task)
                 self.feed.mark("pod", self._pod(decision))
             self._start(self._evict([self._eviction(decision) for decision in decisions]))
+            for job in dict.fromkeys(decision.job for decision in decisions):
+                self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self.state, self._config) > 0:
             # Only rules about minimal run times ask when a gang started; without one it is not worth a write each.
             for job, moment in made.last_start.items():
