@@ -19,17 +19,20 @@ from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
 from spinney.api.meta import Json
 from spinney.cli.components import load
 from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
+from spinney.cli.laptop import with_stand_in
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
+from spinney.kube.errors import AlreadyExists
 from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
 from spinney.kube.transport import User
 from spinney.services.platform.inprocess import in_process
 from spinney.services.platform.launcher import Launcher
+from spinney.services.platform.processes import Process
 from spinney.sim.loop import clock, run_virtual
 
 NAMESPACE = "kai-scheduler"
@@ -56,11 +59,14 @@ class Installed:
         self._discovery = Discovery(client)
 
     async def apply(self, document: Json, namespace: str = "default") -> None:
-        """Create an object, in its own namespace or in the one given."""
+        """Create an object, in its own namespace or in the one given; where it is there already, change it."""
         resource = await self._discovery.resource(document["apiVersion"], document["kind"])
         assert resource is not None, f"{document['kind']} of {document['apiVersion']} is not served"
-        place = document["metadata"].get("namespace") or namespace
-        await self.client.create(resource, document, place if resource.namespaced else "")
+        place = (document["metadata"].get("namespace") or namespace) if resource.namespaced else ""
+        try:
+            await self.client.create(resource, document, place)
+        except AlreadyExists:
+            await self.client.patch(resource, document["metadata"]["name"], place, document)
 
     async def apply_file(self, path: Path, namespace: str = "default") -> None:
         """Create the objects of a file, unchanged."""
@@ -153,29 +159,34 @@ class Installed:
 
 
 @asynccontextmanager
-async def installed(nodes: Profile, *, config: Json | None = None, bare: bool = False) -> AsyncIterator[Installed]:
-    """A cluster in virtual time with all services, ready."""
+async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[Installed]:
+    """A cluster in virtual time with all services, ready; the scheduler stands in for kube-scheduler where told."""
     async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
         await install(client, cluster_objects())
         await install_crds(client)
         await install(client, platform_objects())
-        if config is not None:
-            await client.patch(Config, labels.KAI_CONFIG, "", {"spec": config})
         held = Installed(client)
         await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for document in manifests(load("platform"), NAMESPACE):
             await held.apply(document)
-        async with platform(cluster):
+        async with platform(cluster, with_stand_in if stand_in else lambda process: process):
             for kind in (Config, SchedulingShard):
                 await _ready(held, kind)
             yield held
 
 
 @asynccontextmanager
-async def platform(cluster: Cluster) -> AsyncIterator[Launcher]:
+async def platform(cluster: Cluster, adjust: Callable[[Process], Process]) -> AsyncIterator[Launcher]:
     """The platform operator and whatever it starts, each with its own account and its own caches."""
-    launcher = Launcher(load, lambda name: cluster.client(account(name)), Caches, cluster.clock, namespace=NAMESPACE)
+    launcher = Launcher(
+        load,
+        lambda name: cluster.client(account(name)),
+        Caches,
+        cluster.clock,
+        namespace=NAMESPACE,
+        adjust=adjust,
+    )
     cluster.server.admission.resolve = launcher.resolve
     operator = cluster.client(account("spinney-platform"))
     host = Host(operator, cluster.clock, [(in_process(load, launcher), None)], namespace=NAMESPACE)

@@ -45,8 +45,8 @@ from spinney.kube.transport import User
 from spinney.kube.webhooks import Reviewer
 from spinney.services.platform.inprocess import in_process
 from spinney.services.platform.launcher import Launcher
-from spinney.services.platform.processes import NAMESPACE as SERVICES_NAMESPACE
 from spinney.services.platform.processes import Process
+from spinney.services.platform.shards import NAMESPACE as SERVICES_NAMESPACE
 
 READY_SECONDS = 60.0
 # Runs only inside reservation pods.
@@ -137,7 +137,7 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
         lambda _: caches,
         cluster.clock,
         namespace=SERVICES_NAMESPACE,
-        adjust=_with_stand_in,
+        adjust=with_stand_in,
     )
     loaded = [load("grove"), load("backends")]
     configured = [(component, _configuration(component, options)) for component in loaded]
@@ -161,7 +161,7 @@ def _account(name: str) -> User:
     return User(f"system:serviceaccount:{SERVICES_NAMESPACE}:{name}", groups)
 
 
-def _with_stand_in(process: Process) -> Process:
+def with_stand_in(process: Process) -> Process:
     """No kube-scheduler runs here, so the scheduler of the nodes outside of any pool serves its pods as well."""
     file = process.settings
     if not isinstance(file, SchedulerFile) or file.partition_label_value:

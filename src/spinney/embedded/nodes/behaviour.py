@@ -62,10 +62,17 @@ def behaviour(
 
 
 def sleep_seconds(command: Sequence[str]) -> float | None:
-    """How long `sleep N` sleeps, given as a command of its own or as the whole script of a shell; None for others."""
+    """How long `sleep N` sleeps, as a command of its own or in a script that only talks and sleeps; None for others."""
     words = list(command)
     if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-ec"):
-        words = words[2].split()
+        lines = [line.strip() for line in words[2].replace(";", "\n").splitlines()]
+        doing = [line for line in lines if line and not line.startswith(("#", "echo "))]
+        slept = [_slept(line.split()) for line in doing]
+        return sum(each for each in slept if each is not None) if slept and None not in slept else None
+    return _slept(words)
+
+
+def _slept(words: Sequence[str]) -> float | None:
     if len(words) != 2 or words[0].rpartition("/")[2] != "sleep":
         return None
     if words[1] in ("infinity", "inf"):

@@ -28,13 +28,12 @@ from spinney.api.meta import Json, Struct
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.binder.component import BinderSettings
 from spinney.services.nodescale import NodeScaleSettings
-from spinney.services.platform.shards import plan_file
+from spinney.services.platform.shards import NAMESPACE, plan_file
 from spinney.services.podgrouper.context import Settings as GrouperSettings
 from spinney.services.podgroups import PodGroupSettings
 from spinney.services.queues import QueueSettings
 from spinney.services.reservation import ReservationSettings
 
-NAMESPACE = "kai-scheduler"
 _REQUESTS: Json = {"cpu": "50m", "memory": "256Mi"}
 _LIMITS: Json = {"cpu": "100m", "memory": "512Mi"}
 _SCHEDULER_NEEDS: Json = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from spinney.api import duration, labels
 from spinney.api.deployment import Plugin
 from spinney.api.kaiconfig import ConfigSpec, Global
-from spinney.api.kaishard import Action, SchedulingShard, SchedulingShardSpec
+from spinney.api.kaishard import Action, SchedulingShard, SchedulingShardSpec, UsageDb
 from spinney.api.schedulerfile import (
     ACTION_PRIORITIES,
     ARGUMENTS,
@@ -19,6 +21,7 @@ from spinney.api.schedulerfile import (
     known_plugins,
 )
 
+NAMESPACE = "kai-scheduler"
 _STRATEGIES = ("binpack", "spread")
 
 
@@ -37,7 +40,7 @@ def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
         actions=", ".join(actions),
         tiers=(Tier(plugins=_plugins(spec)),),
         queue_depth_per_action=spec.queue_depth_per_action,
-        usage_db_config=spec.usage_db_config,
+        usage_db_config=_usage(spec.usage_db_config, config),
         scenario_search_budgets=spec.scenario_search_budgets,
         shard=shard.name,
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
@@ -45,6 +48,17 @@ def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
         partition_label_value=spec.partition_label_value,
         args=spec.args,
     )
+
+
+def _usage(said: UsageDb | None, config: ConfigSpec) -> UsageDb | None:
+    """Who names no Prometheus means the one that Config speaks of."""
+    prometheus = config.prometheus
+    if said is None or said.connection_string or said.connection_string_env_var:
+        return said
+    if said.client_type != "prometheus" or prometheus is None or not prometheus.enabled:
+        return said
+    inside = f"http://usage-prometheus.{config.namespace or NAMESPACE}.svc.cluster.local:9090"
+    return msgspec.structs.replace(said, connection_string=prometheus.external_prometheus_url or inside)
 
 
 def _strategies(spec: SchedulingShardSpec) -> tuple[str, str]:
