@@ -114,6 +114,7 @@ def test_help_has_examples(name: str, command: click.Command) -> None:
         (["run", COMPONENT, "--webhook-cert", "x"], "go together"),
         (["run", COMPONENT, "--config", "nonsense=x"], "nonsense: not among the components"),
         (["run", COMPONENT, "--kubeconfig", "/absent/file"], "kubeconfig /absent/file: No such file"),
+        (["run", COMPONENT, "--lease-duration", "5"], "--lease-duration > --renew-deadline"),
         (["run", COMPONENT, "--qps", "fast"], "'fast' is not a valid float"),
     ],
 )

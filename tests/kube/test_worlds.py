@@ -286,6 +286,34 @@ def _may(election: Election) -> bool:
     return True
 
 
+async def test_a_second_replica_takes_over(cluster: Cluster) -> None:
+    """Of two processes with one component one acts; when it dies without a word, the other does."""
+    namespace = await cluster.namespace()
+    tester = component(namespace)
+    hosts = [
+        Host(cluster.client(), SystemClock(), [(tester, None)], namespace=namespace, identity=name, timing=QUICK)
+        for name in ("a", "b")
+    ]
+    first, second = (asyncio.ensure_future(host.run()) for host in hosts)
+    async with asyncio.timeout(30):
+        await asyncio.wait(
+            {asyncio.ensure_future(host.ready.wait()) for host in hosts}, return_when=asyncio.FIRST_COMPLETED
+        )
+    acting, standby = (0, 1) if hosts[0].ready.is_set() else (1, 0)
+    assert hosts[standby].not_ready == []
+    assert not hosts[standby].ready.is_set()
+    dying = (first, second)[acting]
+    # Dead is dead: not even the lease is given back.
+    hosts[acting]._elections[tester.name].leading = False
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    async with asyncio.timeout(30):
+        await hosts[standby].ready.wait()
+    for task in (first, second):
+        task.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+
+
 async def test_events_are_taken(cluster: Cluster) -> None:
     """The server takes our events, and kubectl would show them."""
     client, namespace = cluster.client(), await cluster.namespace()

@@ -25,6 +25,7 @@ from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
 from spinney.kube.host import Host
 from spinney.kube.https import connect
+from spinney.kube.leader import Timing
 from spinney.kube.runtime import Component
 
 
@@ -57,6 +58,13 @@ Examples:
     show_default=True,
     help="Act only while holding a Lease, so that several replicas can run.",
 )
+@click.option(
+    "--lease-duration", default=15.0, show_default=True, help="Seconds after which a silent leader is replaced."
+)
+@click.option(
+    "--renew-deadline", default=10.0, show_default=True, help="Seconds without renewal after which a leader stops."
+)
+@click.option("--retry-period", default=2.0, show_default=True, help="Seconds between tries to get or renew the Lease.")
 @click.option("--qps", default=2000.0, show_default=True, help="Requests per second, on average.")
 @click.option("--burst", default=4000, show_default=True, help="Requests at once before the average counts.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -76,6 +84,9 @@ def run(  # one name per option
     webhook_ca: str,
     health_listen: str,
     elect: bool,
+    lease_duration: float,
+    renew_deadline: float,
+    retry_period: float,
     qps: float,
     burst: int,
     log_format: logs.Format,
@@ -93,6 +104,9 @@ def run(  # one name per option
         listen=parse_address(webhook_listen, "--webhook-listen") if webhook_listen else None,
         supplied=_supplied(webhook_cert, webhook_key, webhook_ca),
     )
+    timing = Timing(lease_duration, renew_deadline, retry_period)
+    if not lease_duration > renew_deadline > retry_period > 0:
+        raise click.UsageError("leases need --lease-duration > --renew-deadline > --retry-period > 0")
     health = parse_address(health_listen, "--health-listen") if health_listen else None
     server = find_server(kubeconfig, context)
     logs.configure(log_format, log_level)
@@ -106,7 +120,7 @@ def run(  # one name per option
         try:
             # One question before anything starts: who cannot get an answer hears why at once.
             await client.call("GET", "/version")
-            host = Host(client, SystemClock(), configured, namespace=place, identity=identity)
+            host = Host(client, SystemClock(), configured, namespace=place, identity=identity, timing=timing)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(host.run())
                 tasks.create_task(_freeze(host))

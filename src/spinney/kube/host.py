@@ -11,7 +11,7 @@ import structlog
 from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.leader import Election
+from spinney.kube.leader import Election, Timing
 from spinney.kube.manifests import account_name
 from spinney.kube.runtime import Component, Runtime
 from spinney.kube.webhooks import Reviewer, reviewers
@@ -38,6 +38,7 @@ class Host:
         namespace: str = "default",
         caches: Caches | None = None,
         identity: str = "",
+        timing: Timing | None = None,
     ) -> None:
         self.client = client
         self.clock = clock
@@ -47,7 +48,9 @@ class Host:
         self._namespace = namespace
         self._waiting = {component.name for component, _ in components}
         self._elections = {
-            component.name: Election(client, clock, _lease_name(component, config), namespace, identity=identity)
+            component.name: Election(
+                client, clock, _lease_name(component, config), namespace, identity=identity, timing=timing
+            )
             for component, config in components
             if identity
         }
