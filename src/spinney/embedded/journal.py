@@ -106,7 +106,7 @@ class SqliteJournal:
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.touch(mode=0o600, exist_ok=True)
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
     try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
