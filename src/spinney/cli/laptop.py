@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from spinney import initc
+from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.api.conditions import find
 from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
@@ -34,8 +35,11 @@ from spinney.embedded.credentials import Authority, write_kubeconfig
 from spinney.embedded.listener import Listener
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.persistence import DataFolder
 from spinney.embedded.remote import over_https
+from spinney.embedded.server import ApiServer
 from spinney.kube.cache import Caches
+from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.host import Host
@@ -63,6 +67,8 @@ class Options:
     # Without a kubeconfig nothing listens: the cluster is for this process only.
     kubeconfig: Path | None = None
     port: int = 0
+    # Without a folder the state is in memory.
+    data_dir: Path | None = None
     bare: bool = False
     mnnvl: bool = False
     authorizer: bool = False
@@ -97,11 +103,25 @@ class Laptop:
 @asynccontextmanager
 async def laptop(options: Options) -> AsyncIterator[Laptop]:
     """Start everything; inside the block it is ready."""
-    clock = SystemClock()
-    authority = Authority(clock.now())
-    made = Cluster(nodes=options.nodes, clock=clock, programs=_PROGRAMS, ca_certificate=authority.bundle.trusted)
+    clock, chance = SystemClock(), Chance()
+    async with AsyncExitStack() as stack:
+        server, authority = ApiServer(clock, chance), Authority(clock.now())
+        if options.data_dir is not None:
+            folder = DataFolder(options.data_dir)
+            stack.push_async_callback(folder.close)
+            server, authority = folder.server(clock, chance), folder.authority(clock)
+        trusted = authority.bundle.trusted
+        made = Cluster(
+            nodes=options.nodes, clock=clock, chance=chance, server=server, programs=_PROGRAMS, ca_certificate=trusted
+        )
+        yield await stack.enter_async_context(_running(made, authority, options))
+
+
+@asynccontextmanager
+async def _running(made: Cluster, authority: Authority, options: Options) -> AsyncIterator[Laptop]:
     async with made as cluster, _listening(cluster, authority, options) as url:
         client = cluster.client()
+        await _forget_webhooks(client)
         await install(client, cluster_objects())
         if options.bare:
             yield Laptop(cluster, url, [])
@@ -111,6 +131,16 @@ async def laptop(options: Options) -> AsyncIterator[Laptop]:
         await cluster.start_controller(computedomains.controller)
         async with _components(cluster, options) as (names, life):
             yield Laptop(cluster, url, names, life)
+
+
+async def _forget_webhooks(client: Client) -> None:
+    """Webhooks by service are our own, from the life before this one: they register again once they answer."""
+    mutating = (await client.list(MutatingWebhookConfiguration)).items
+    validating = (await client.list(ValidatingWebhookConfiguration)).items
+    both: list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration] = [*mutating, *validating]
+    for found in both:
+        if any(hook.client_config.service for hook in found.webhooks):
+            await client.delete(type(found), found.name)
 
 
 @asynccontextmanager

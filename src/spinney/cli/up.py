@@ -31,14 +31,29 @@ Examples:
     show_default=True,
     help="Where to write how kubectl gets in.",
 )
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the cluster's state in this folder, over restarts; without it, in memory.",
+)
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
-def up(*, nodes: Profile, port: int, kubeconfig: Path, bare: bool, mnnvl: bool, authorizer: bool) -> None:
+def up(
+    *, nodes: Profile, port: int, kubeconfig: Path, data_dir: Path | None, bare: bool, mnnvl: bool, authorizer: bool
+) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
     configure(level="warning")
     where = kubeconfig.resolve()
-    options = Options(nodes=nodes, port=port, kubeconfig=where, bare=bare, mnnvl=mnnvl, authorizer=authorizer)
+    options = Options(
+        nodes=nodes,
+        port=port,
+        kubeconfig=where,
+        data_dir=data_dir,
+        bare=bare,
+        mnnvl=mnnvl,
+        authorizer=authorizer,
+    )
 
     async def main() -> None:
         async with laptop(options) as running:
