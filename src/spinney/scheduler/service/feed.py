@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,8 +89,9 @@ class Feed:
         # Pods whose place depends on storage: they are looked at again when any of it changes.
         self._storing: set[Key] = set()
         self.pods.index(_BY_GROUP, _group_key)
+        # Before anything watches: caches that are full already tell of their objects at once.
+        self._dirty: dict[str, dict[Key, None]] = defaultdict(dict)
         self.stand_in = StandIn(runtime, state, lambda key: self.mark("pod", key)) if stand_in else None
-        self._dirty: dict[str, dict[Key, None]] = {}
         self._watch("topology", self.views.topologies)
         self._watch("class", self.views.classes)
         self._watch("queue", self.views.queues)
@@ -104,8 +106,6 @@ class Feed:
             self.claims.on_change(self._storage_changed, lambda node: self.mark("node", ("", node)))
 
     def _watch(self, kind: str, cache: Cache[Any]) -> None:
-        self._dirty[kind] = {}
-
         def changed(change: Change[Any]) -> None:
             self.mark(kind, (change.object.namespace, change.object.name))
 
