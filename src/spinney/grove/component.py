@@ -13,6 +13,7 @@ from spinney.backends.registry import Registry
 from spinney.backends.served import discover
 from spinney.grove import topology
 from spinney.grove.preflight import preflight, with_own_name
+from spinney.grove.relevance import matters
 from spinney.grove.replica import Replicas
 from spinney.grove.replicastatus import ReplicaStatus
 from spinney.grove.rights import NAMESPACE_RULES, RULES
@@ -58,7 +59,7 @@ class Operator:
         for owned in (world.accounts, world.roles, world.role_bindings, world.secrets):
             self._watch_owned(owned)
         for placed in world.by_replica:
-            self.replicas.watch(placed, replica_keys)
+            self.replicas.watch(placed, replica_keys, matters)
         for shown in (world.pods, world.cliques, world.groups, world.gangs):
             self._show(shown)
         world.sets.on_change(self._set_changed)
@@ -70,6 +71,8 @@ class Operator:
 
     def _show(self, cache: Cache[Any]) -> None:
         def changed(change: Change[Any]) -> None:
+            if not matters(change):
+                return
             for namespace, name in replica_keys(change):
                 self.statuses.enqueue(namespace, name, self._window)
 

@@ -1,0 +1,255 @@
+"""How fast the operator makes, releases and removes 1,000 pods in 500 gangs, and how many writes that takes.
+
+    python benchmarks/operator.py [--world embedded|real] [--replicas 500]
+
+Measured from the set's creation until all pods exist, until no gate is left, until all are ready (embedded only: the
+real control plane has no nodes here), and from scaling to zero until no pod is left. Beside it stands the creation of
+as many bare pods in the same run: compare with that, not with the clock. Operator and backends run in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from spinney.api.apiextensions import CustomResourceDefinition
+from spinney.api.core import Node, Pod
+from spinney.api.crd import crds
+from spinney.api.grove import PodCliqueSet
+from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from spinney.grove.component import component
+from spinney.kube.cache import Cache, Caches, Change
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.clock import SystemClock
+from spinney.kube.config import find_server
+from spinney.kube.host import Host
+from spinney.kube.https import connect
+from spinney.kube.logs import configure
+from spinney.testing.controlplane import ControlPlane
+
+Json = dict[str, Any]
+GROUPS = ("grove.io", "scheduler.grove.io", "scheduling.run.ai", "kai.scheduler")
+POD = {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"memory": "10Mi"}}}]}
+# What others measured, with their setting.
+PEERS = {
+    "grove-head-real-2-cores": {"created": 19.9, "ungated": 29.2, "zero": 8.0, "bare": 1.3},
+    "grove-own-report": {"created": 22.0, "ready": 50.0, "zero": 56.0},
+}
+
+
+class Pods:
+    """Counts pods by state from a watch, and tells when a count is reached."""
+
+    def __init__(self, cache: Cache[Pod]) -> None:
+        self.exist: set[str] = set()
+        self.free: set[str] = set()
+        self.ready: set[str] = set()
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
+        cache.on_change(self._changed)
+
+    def _changed(self, change: Change[Pod]) -> None:
+        name = change.object.name
+        for kept, holds in (
+            (self.exist, change.new is not None),
+            (self.free, change.new is not None and not change.new.spec.scheduling_gates),
+            (
+                self.ready,
+                change.new is not None
+                and any(c.type == "Ready" and c.status == "True" for c in change.new.status.conditions),
+            ),
+        ):
+            (kept.add if holds else kept.discard)(name)
+        for condition, future in self._waiting:
+            if not future.done() and condition():
+                future.set_result(time.perf_counter())
+
+    def when(self, condition: Callable[[], bool]) -> asyncio.Future[float]:
+        """The moment at which something holds."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((condition, future))
+        return future
+
+
+class Binder:
+    """Binds every pod without a gate, round about the nodes: the fastest scheduler there is."""
+
+    def __init__(self, client: Client, pods: Cache[Pod], nodes: list[str]) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._count = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        pods.on_change(self._changed)
+
+    def _changed(self, change: Change[Pod]) -> None:
+        pod = change.new
+        if pod is None or pod.spec.node_name or pod.spec.scheduling_gates or pod.metadata.deletion_timestamp:
+            return
+        if change.old is not None and not change.old.spec.scheduling_gates:
+            return
+        self._count += 1
+        node = self._nodes[self._count % len(self._nodes)]
+        body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
+        task = asyncio.create_task(self._client.post(Pod, pod.name, pod.namespace, "binding", body))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def workload(replicas: int) -> Json:
+    """Upstream's scale test: one clique of two pods."""
+    spec = {
+        "roleName": "expert-worker",
+        "replicas": 2,
+        "minAvailable": 2,
+        "podSpec": {**POD, "schedulerName": "kai-scheduler"},
+    }
+    return {
+        "metadata": {"name": "scale"},
+        "spec": {"replicas": replicas, "template": {"cliques": [{"name": "worker", "spec": spec}]}},
+    }
+
+
+async def measure(client: Client, operator: Host, pods: Pods, replicas: int, runs: bool) -> Json:
+    """One life of the set: zero to all, some less, some more, to zero."""
+    count = 2 * replicas
+    result: Json = {}
+    writes = operator.runtimes["grove"].client.writes
+    writes.clear()
+    begin = time.perf_counter()
+    created = pods.when(lambda: len(pods.exist) >= count)
+    ungated = pods.when(lambda: len(pods.free) >= count)
+    ready = pods.when(lambda: len(pods.ready) >= count)
+    await client.create(PodCliqueSet, workload(replicas), "default")
+    result["created"] = await created - begin
+    result["ungated"] = await ungated - begin
+    if runs:
+        result["ready"] = await ready - begin
+        await available(client, replicas)
+        result["available"] = time.perf_counter() - begin
+    await asyncio.sleep(2)
+    result["writesPerReplica"] = round(writes.total() / replicas, 2)
+    for name, to in (("minus50", replicas - 25), ("plus50", replicas), ("zero", 0)):
+        reached = pods.when(lambda to=to: len(pods.exist) == len(pods.free) == 2 * to)
+        begin = time.perf_counter()
+        await client.patch(PodCliqueSet, "scale", "default", {"spec": {"replicas": to}})
+        result[name] = await reached - begin
+        await asyncio.sleep(1)
+    await client.delete(PodCliqueSet, "scale", "default")
+    return result
+
+
+async def available(client: Client, replicas: int) -> None:
+    """Wait until the set itself says that all replicas are available."""
+    listing = await client.list(PodCliqueSet, "default")
+    if any(pcs.status.available_replicas >= replicas for pcs in listing.items):
+        return
+    async for event in client.watch(PodCliqueSet, "default", resource_version=listing.resource_version):
+        if event.object is not None and event.object.status.available_replicas >= replicas:
+            return
+
+
+async def bare(client: Client, pods: Pods, count: int) -> float:
+    """As many pods without any operator."""
+    begin = time.perf_counter()
+    done = pods.when(lambda: len(pods.exist) >= count)
+    slots = asyncio.Semaphore(64)
+
+    async def one(index: int) -> None:
+        async with slots:
+            gated = {**POD, "schedulingGates": [{"name": "bench.io/hold"}]}
+            await client.create(Pod, {"metadata": {"name": f"bare-{index}"}, "spec": gated}, "default")
+
+    await asyncio.gather(*(one(index) for index in range(count)))
+    took = await done - begin
+
+    async def remove(index: int) -> None:
+        async with slots:
+            await client.delete(Pod, f"bare-{index}", "default", grace_seconds=0)
+
+    gone = pods.when(lambda: not pods.exist)
+    await asyncio.gather(*(remove(index) for index in range(count)))
+    await gone
+    return took
+
+
+async def bench(client: Client, operator_client: Client, replicas: int, nodes: list[str]) -> Json:
+    """Everything on one cluster."""
+    for definition in crds(GROUPS):
+        await client.create(CustomResourceDefinition.resource, definition)
+    await asyncio.sleep(1)
+    caches = Caches(client)
+    cache = caches.of(Pod, namespace="default")
+    pods = Pods(cache)
+    if nodes:
+        Binder(client, cache, nodes)
+    host = Host(operator_client, SystemClock(), [(component(), None), (BACKENDS, None)])
+    tasks = [asyncio.create_task(caches.run()), asyncio.create_task(host.run())]
+    try:
+        await caches.synced()
+        await host.ready.wait()
+        result: Json = {"bare": await bare(client, pods, 2 * replicas)}
+        result |= await measure(client, host, pods, replicas, bool(nodes))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return result
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[tuple[Client, Client, list[str]]]:
+    """The cluster in this process, with simulated nodes."""
+    async with Cluster(nodes=Profile(count=100), chance=Chance(1)) as cluster:
+        nodes = [node.name for node in (await cluster.client().list(Node)).items]
+        yield cluster.client(), cluster.client(), nodes
+
+
+@asynccontextmanager
+async def real() -> AsyncIterator[tuple[Client, Client, list[str]]]:
+    """etcd, kube-apiserver and kube-controller-manager on this machine, without nodes."""
+    with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
+        plane.start_controllers()
+        server = find_server(str(plane.kubeconfig()))
+        client, operator = (connect(server, per_second=5000, burst=5000) for _ in range(2))
+        await asyncio.sleep(3)
+        try:
+            yield client, operator, []
+        finally:
+            await client.close()
+            await operator.close()
+
+
+async def main(worlds: list[str], replicas: int) -> Json:
+    """The report."""
+    report: Json = {"replicas": replicas, "machine": platform.processor() or platform.machine(), "peers": PEERS}
+    for name in worlds:
+        async with {"embedded": embedded, "real": real}[name]() as (client, operator, nodes):
+            seconds = await bench(client, operator, replicas, nodes)
+        report[name] = {key: round(value, 3) for key, value in seconds.items()}
+        report[name]["timesBare"] = {
+            key: round(seconds[key] / seconds["bare"], 1) for key in ("created", "ungated", "zero") if key in seconds
+        }
+    return report
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--world", choices=["embedded", "real"], action="append")
+    parser.add_argument("--replicas", type=int, default=500)
+    options = parser.parse_args()
+    configure("text", "warning")
+    json.dump(uvloop.run(main(options.world or ["embedded"], options.replicas)), sys.stdout, indent=2)
+    print()
