@@ -184,8 +184,13 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(nodes: int, settings: Settings | None = None, pods_per_node: int = 1) -> AsyncIterator[Stage]:
-    """A running stage with so many nodes, each with room for some pods."""
+async def staged(
+    nodes: int,
+    settings: Settings | None = None,
+    pods_per_node: int = 1,
+    before: Callable[[Client], Awaitable[None]] | None = None,
+) -> AsyncIterator[Stage]:
+    """A running stage with so many nodes, each with room for some pods; `before` acts ahead of the operator."""
     chance = Chance(7)
     profile = Profile(count=nodes, labels={"node_role.e2e.grove.nvidia.com": "agent", "type": "kwok"})
     async with Cluster(
@@ -194,6 +199,8 @@ async def staged(nodes: int, settings: Settings | None = None, pods_per_node: in
         admin = cluster.client()
         for definition in crds(GROUPS):
             await admin.create(CRD, definition)
+        if before is not None:
+            await before(admin)
         made = component(settings or Settings(user="operator"))
         operator = _host(cluster, made, "operator")
         backends = _host(cluster, BACKENDS, "backends")

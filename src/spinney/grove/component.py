@@ -12,6 +12,7 @@ from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, p
 from spinney.backends.registry import Registry
 from spinney.backends.served import discover
 from spinney.grove import topology
+from spinney.grove.metrics import Watcher
 from spinney.grove.preflight import preflight, with_own_name
 from spinney.grove.relevance import matters
 from spinney.grove.replica import Replicas
@@ -32,6 +33,8 @@ NAME = "grove"
 _REPLICAS_AT_ONCE = 64
 _STATUSES_AT_ONCE = 8
 _SETS_AT_ONCE = 8
+_WINDOW_PER_REPLICA = 0.01
+_LONGEST_WINDOW = 2.0
 
 
 class Operator:
@@ -51,6 +54,7 @@ class Operator:
         self.statuses = Controller("grove-status", runtime, status.reconcile, _STATUSES_AT_ONCE)
         self.sets = Controller("grove-set", runtime, sets.reconcile, _SETS_AT_ONCE)
         status.tell_set = lambda namespace, name: self.sets.enqueue(namespace, name, self._window)
+        Watcher(self.world, runtime.clock)
         self._wire()
 
     def _wire(self) -> None:
@@ -74,9 +78,13 @@ class Operator:
             if not matters(change):
                 return
             for namespace, name in replica_keys(change):
-                self.statuses.enqueue(namespace, name, self._window)
+                self.statuses.enqueue(namespace, name, self._patience())
 
         cache.on_change(changed)
+
+    def _patience(self) -> float:
+        """How long a status may wait: the more replicas wait to be made, the longer, so that pods come first."""
+        return min(_LONGEST_WINDOW, self._window + _WINDOW_PER_REPLICA * len(self.replicas.queue))
 
     def _set_changed(self, change: Change[PodCliqueSet]) -> None:
         """Wake the replicas of a set whose spec, or whose update, has moved; its own status does not matter to them."""

@@ -1,0 +1,121 @@
+"""A live Grove cluster is taken over: gates removed, objects adopted, no pod restarted, new revisions still found."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang
+from spinney.grove.admission.defaulting import with_defaults
+from spinney.grove.component import component
+from spinney.kube.client import Client
+from spinney.kube.host import Host
+from tests import make
+from tests.grove.stage import Stage, play, sample
+
+HASH = "6f7d9c8b5"
+
+
+def upstreams(pcs: Json, uid: str) -> tuple[Json, Json, list[Json]]:
+    """A clique, a gang and two pods as upstream's operator leaves them for a set of one clique."""
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "old", "uid": uid, "controller": True}
+    managed = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "old"}
+    spec = deepcopy(pcs["spec"]["template"]["cliques"][0]["spec"])
+    # Upstream's Go types write empty members out.
+    spec["podSpec"]["containers"][0] |= {"resources": {}}
+    clique_labels = {**managed, "grove.io/podcliqueset-replica-index": "0", "grove.io/podgang": "old-0"}
+    clique_labels |= {"grove.io/pod-template-hash": HASH, "app.kubernetes.io/component": "pcs-podclique"}
+    clique = {
+        "metadata": {
+            "name": "old-0-a",
+            "labels": clique_labels,
+            "ownerReferences": [owner],
+            "finalizers": ["grove.io/podclique.grove.io"],
+        },
+        "spec": spec,
+    }
+    gang = {
+        "metadata": {"name": "old-0", "labels": {**managed, "grove.io/scheduler-name": "kai-scheduler"}},
+        "spec": {"podgroups": [{"name": "old-0-a", "minReplicas": 2, "podReferences": []}]},
+    }
+    gang["metadata"]["ownerReferences"] = [owner]
+    pods = [pod_of(clique_labels, index) for index in range(2)]
+    gang["spec"]["podgroups"][0]["podReferences"] = [
+        {"namespace": "default", "name": pod["metadata"]["name"]} for pod in pods
+    ]
+    return clique, gang, pods
+
+
+def pod_of(clique_labels: dict[str, str], index: int) -> Json:
+    """One of upstream's pods; the first still has its gate."""
+    pod = make.pod(f"old-0-a-x{index}").scheduler("kai-scheduler")
+    if index == 0:
+        pod.gate("grove.io/podgang-pending-creation")
+    built = pod.build()
+    built["metadata"]["labels"] = {
+        **clique_labels,
+        "grove.io/podclique": "old-0-a",
+        "grove.io/podclique-pod-index": str(index),
+    }
+    built["metadata"]["annotations"] = {"pod-group-name": "old-0"}
+    return built
+
+
+def test_a_live_grove_cluster_is_taken_over() -> None:
+    """Upgrade: pods keep their identity, upstream's gate goes, a later change still rolls."""
+    pcs = with_defaults(make.pcs("old").clique("a", 2, schedulerName="kai-scheduler").build())
+    before: set[str] = set()
+
+    async def upstream(client: Client) -> None:
+        stored = await client.create(PodCliqueSet, pcs, "default")
+        status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
+        await client.patch(PodCliqueSet, "old", "default", {"status": status}, subresource="status")
+        clique, gang, pods = upstreams(pcs, stored.uid)
+        owner = await client.create(PodClique, clique, "default")
+        await client.create(PodGang, gang, "default")
+        for pod in pods:
+            pod["metadata"]["ownerReferences"] = [controller_reference(owner)]
+            before.add((await client.create(Pod, pod, "default")).uid)
+
+    async def scenario(stage: Stage) -> None:
+        await stage.runs(2)
+        assert {pod.uid for pod in await stage.pods()} == before
+        assert not any(pod.spec.scheduling_gates for pod in await stage.pods())
+        assert (await stage.pcs("old")).status.current_generation_hash == HASH
+        assert (await stage.clique("old-0-a")).metadata.labels[labels.POD_TEMPLATE_HASH] == HASH
+        gang = await stage.gang("old-0")
+        assert gang.metadata.labels[labels.SCHEDULER_BACKEND] == "kai"
+        assert gang.status.phase == "Running"
+        await stage.no_writes_at_rest()
+        await stage.change_image("old", "busybox:new")
+        await stage.settle(120)
+        assert not {pod.uid for pod in await stage.pods()} & before
+        assert {pod.spec.containers[0].image for pod in await stage.pods()} == {"busybox:new"}
+
+    play(scenario, nodes=4, before=upstream)
+
+
+def test_an_operator_that_restarts_changes_nothing() -> None:
+    """A second operator on the same cluster, as after an upgrade, finds all as it should be and writes nothing."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample("e2e-yaml/workload2"))
+        await stage.runs(10)
+        await stage.settle(30)
+        pods = {pod.uid for pod in await stage.pods()}
+        client = stage.cluster.client()
+        second = Host(client, stage.cluster.clock, [(component(), None)])
+        task = asyncio.create_task(second.run())
+        await second.ready.wait()
+        await stage.settle(120)
+        # An event about the chosen backend is told by every new process.
+        assert second.runtimes["grove"].client.writes.total(without=("Lease", "Event")) == 0
+        assert {pod.uid for pod in await stage.pods()} == pods
+        task.cancel()
+
+    play(scenario, nodes=10)
