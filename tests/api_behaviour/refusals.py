@@ -58,7 +58,8 @@ def told(answer: Answer, namespace: str) -> list[Any]:
     message = re.sub(rf"\b{namespace}\b", "{ns}", message)
     message = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "{uid}", message)
     # Two messages carry a dump of Go's structs or of the whole object; what comes before it is the message.
-    message = message.partition("\n  core.")[0]
+    if "pod updates may not change fields" in message:
+        message = message.partition("\n")[0]
     message = re.sub(r'patch: Invalid value: ".*": ', "patch: Invalid value: {object}: ", message)
     return [answer.code, reason, re.sub(r"in record \(\d+\)", "in record ({rv})", message)]
 

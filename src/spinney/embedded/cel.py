@@ -129,8 +129,18 @@ _FUNCTIONS = [
 
 @lru_cache(maxsize=64)
 def _environment(names: tuple[str, ...]) -> Any:
+    return _made_environment(dict.fromkeys(names, _T.DYN))
+
+
+@lru_cache(maxsize=8)
+def _typed_environment(name: str) -> Any:
+    kind = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}[name]
+    return _made_environment({"self": kind, "oldSelf": kind})
+
+
+def _made_environment(variables: dict[str, Any]) -> Any:
     return cel.NewEnv(
-        variables=dict.fromkeys(names, _T.DYN),
+        variables=variables,
         extensions=[
             ext_strings.ExtStrings(),
             ext_math.ExtMath(),
@@ -148,7 +158,30 @@ def program(text: str, names: tuple[str, ...]) -> Any:
     try:
         return _environment(names).compile(text)
     except RuntimeError as error:
-        raise BadRule(str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")) from None
+        raise BadRule(_compile_error(error)) from None
+
+
+def _compile_error(error: RuntimeError) -> str:
+    return str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+
+
+def checked(text: str, schema: Json) -> str:
+    """The type that a rule over a value of this schema evaluates to; raises where the rule does not compile."""
+    kind = str(program(text, ("self", "oldSelf")).return_type())
+    typed = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}.get(schema.get("type", ""))
+    if typed is None or schema.get("format") or schema.get("nullable") or schema.get("x-kubernetes-int-or-string"):
+        return kind
+    if any(
+        (entry.get("optionalOldSelf") and entry.get("rule") == text) for entry in schema["x-kubernetes-validations"]
+    ):
+        return kind
+    try:
+        return str(_typed_environment(schema["type"]).compile(text).return_type())
+    except RuntimeError as error:
+        # Kubernetes compares numbers of different types, which this engine knows only of untyped values.
+        if "double" in str(error) or "uint" in str(error):
+            return kind
+        raise BadRule(_compile_error(error)) from None
 
 
 class Failed(Exception):

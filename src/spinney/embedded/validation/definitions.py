@@ -1,167 +1,196 @@
-"""CustomResourceDefinitions: names, versions, and schemas that are structural and whose rules compile."""
+"""CustomResourceDefinitions: group, names, versions, columns, scale and conversion."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded import cel
-from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.validation import names
+from spinney.embedded.validation.schemas import check_root
 
-_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_APPROVAL = "api-approved.kubernetes.io"
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 
 
 def check(document: Json) -> list[FieldError]:
     """A definition as it is about to be kept."""
-    spec, name = document.get("spec") or {}, document["metadata"].get("name", "")
-    found: list[FieldError] = []
+    spec, metadata = document.get("spec") or {}, document["metadata"]
     group, labels = spec.get("group", ""), spec.get("names") or {}
-    plural = labels.get("plural", "")
-    if name != f"{plural}.{group}":
+    name, found = metadata.get("name", ""), []
+    if name != f"{labels.get('plural', '')}.{group}":
         found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    found += _group(group) + _scope(spec.get("scope", ""))
+    if spec.get("preserveUnknownFields"):
+        detail = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
+        found.append(invalid("spec.preserveUnknownFields", True, detail))
+    versions = spec.get("versions")
+    found += (
+        _versions(versions) + _names(labels) + _contents(versions or []) + _conversion(spec.get("conversion") or {})
+    )
+    return found + _stored(versions or []) + _approval(group, metadata)
+
+
+def _group(group: str) -> list[FieldError]:
     if not group:
-        found.append(required("spec.group"))
-    elif names.subdomain_problems(group):
-        found += [invalid("spec.group", group, problem) for problem in names.subdomain_problems(group)]
-    elif "." not in group:
-        found.append(invalid("spec.group", group, "should be a domain with at least one dot"))
-    if spec.get("scope") not in ("Cluster", "Namespaced"):
-        field = "spec.scope"
-        given = spec.get("scope", "")
-        found.append(unsupported(field, given, ("Cluster", "Namespaced")) if given else required(field))
-    found += _names(labels)
-    found += _versions(spec.get("versions") or [])
-    return found
+        return [required("spec.group")]
+    problems = names.subdomain_problems(group)
+    if problems:
+        return [invalid("spec.group", group, problem) for problem in problems]
+    if "." not in group:
+        return [invalid("spec.group", group, "should be a domain with at least one dot")]
+    return []
+
+
+def _scope(scope: str) -> list[FieldError]:
+    if not scope:
+        return [required("spec.scope")]
+    allowed = ("Cluster", "Namespaced")
+    return [] if scope in allowed else [unsupported("spec.scope", scope, allowed)]
+
+
+def _approval(group: str, metadata: Json) -> list[FieldError]:
+    protected = group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
+    if not protected or (metadata.get("annotations") or {}).get(_APPROVAL):
+        return []
+    detail = (
+        f'protected groups must have approval annotation "{_APPROVAL}", '
+        "see https://github.com/kubernetes/enhancements/pull/1111"
+    )
+    return [required(f"metadata.annotations[{_APPROVAL}]", detail)]
 
 
 def _names(labels: Json) -> list[FieldError]:
-    found: list[FieldError] = []
-    for key in ("plural", "singular", "kind", "listKind"):
+    keys = ("plural", "singular", "kind", "listKind")
+    found = [required(f"spec.names.{key}") for key in keys if not labels.get(key)]
+    for key in keys:
         value = labels.get(key, "")
         if not value:
-            if key in ("plural", "kind"):
-                found.append(required(f"spec.names.{key}"))
             continue
-        problems = names.dns_1035_problems(value.lower() if key in ("kind", "listKind") else value)
-        found += [invalid(f"spec.names.{key}", value, problem) for problem in problems]
-    for at, short in enumerate(labels.get("shortNames") or ()):
-        found += [invalid(f"spec.names.shortNames[{at}]", short, why) for why in names.dns_1035_problems(short)]
+        mixed = key in ("kind", "listKind")
+        prefix = "may have mixed case, but should otherwise match: " if mixed else ""
+        problems = names.dns_1035_problems(value.lower() if mixed else value)
+        found += [invalid(f"spec.names.{key}", value, prefix + problem) for problem in problems]
+    for key in ("shortNames", "categories"):
+        for at, value in enumerate(labels.get(key) or ()):
+            found += [invalid(f"spec.names.{key}[{at}]", value, why) for why in names.dns_1035_problems(value)]
     if labels.get("kind") and labels.get("kind") == labels.get("listKind"):
         found.append(invalid("spec.names.listKind", labels["listKind"], "kind and listKind may not be the same"))
     return found
 
 
-def _versions(versions: list[Json]) -> list[FieldError]:
+def _versions(versions: list[Json] | None) -> list[FieldError]:
     found: list[FieldError] = []
-    if not versions:
-        found.append(required("spec.versions", "must have at least one version"))
-    seen: set[str] = set()
-    stored = 0
-    for at, version in enumerate(versions):
-        where = f"spec.versions[{at}]"
+    bad = []
+    for at, version in enumerate(versions or ()):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            found.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+    for at, version in enumerate(versions or ()):
         name = version.get("name", "")
-        found += [invalid(f"{where}.name", name, problem) for problem in names.dns_1035_problems(name)]
-        if name in seen:
-            found.append(duplicate(f"{where}.name", name))
-        seen.add(name)
-        stored += bool(version.get("storage"))
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if schema is None:
-            found.append(required(f"{where}.schema.openAPIV3Schema", "schemas are required"))
-        else:
-            found += _schema(schema, f"{where}.schema.openAPIV3Schema")
-        found += _extras(version, where)
-    if versions and stored != 1:
+        problems = names.dns_1035_problems(name)
+        bad += [(name, problem) for problem in problems]
+        found += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
+    given = [version.get("name") for version in versions or ()]
+    if len(set(given)) != len(given):
+        found.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"
-        found.append(invalid("spec.versions", versions, detail))
+        found.append(invalid("spec.versions", _shown_versions(versions), detail))
+    # Kubernetes keeps the first version's name a second time, in a field of its own.
+    return found + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
+
+
+def _shown_versions(versions: list[Json] | None) -> Any:
+    if versions is None:
+        return None
+    hidden = ("DeprecationWarning", "Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
+    return [
+        {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            **dict.fromkeys(hidden),
+        }
+        for version in versions
+    ]
+
+
+def _stored(versions: list[Json]) -> list[FieldError]:
+    stored = [version.get("name") for version in versions if version.get("storage")]
+    if not stored:
+        return [invalid("status.storedVersions", None, "must have at least one stored version")]
+    if stored[-1] != stored[0]:
+        return [invalid("status.storedVersions", stored[:1], f"must have the storage version {stored[-1]}")]
+    return []
+
+
+def _contents(versions: list[Json]) -> list[FieldError]:
+    """What versions hold; where all agree it is told of once, as a part of the whole definition."""
+    found: list[FieldError] = []
+    for key, at_top in (("schema", "validation"), ("subresources", "subresources"), ("additionalPrinterColumns",) * 2):
+        parts = [version.get(key) for version in versions]
+        if parts and all(part == parts[0] for part in parts):
+            found += _part(key, parts[0], f"spec.{at_top}")
+            continue
+        for at, part in enumerate(parts):
+            found += _part(key, part, f"spec.versions[{at}].{key}")
     return found
 
 
-def _extras(version: Json, where: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    scale = (version.get("subresources") or {}).get("scale")
-    if scale is not None:
-        for key in ("specReplicasPath", "statusReplicasPath"):
-            path, part = scale.get(key, ""), ".spec." if key.startswith("spec") else ".status."
-            field = f"{where}.subresources.scale.{key}"
-            if not path:
-                found.append(required(field))
-            elif not path.startswith(part):
-                found.append(invalid(field, path, f"should be a json path under {part.rstrip('.')}"))
-    for at, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        field = f"{where}.additionalPrinterColumns[{at}]"
-        for key in ("name", "type", "jsonPath"):
-            if not column.get(key):
-                found.append(required(f"{field}.{key}"))
-        allowed = ("boolean", "date", "integer", "number", "string")
-        if column.get("type") and column["type"] not in allowed:
-            detail = "must be one of " + ",".join(allowed)
-            found.append(invalid(f"{field}.type", column["type"], detail))
-    return found
+def _part(key: str, part: Any, path: str) -> list[FieldError]:
+    if key == "schema":
+        schema = (part or {}).get("openAPIV3Schema")
+        return check_root(schema, f"{path}.openAPIV3Schema") if schema is not None else []
+    if key == "subresources":
+        return _scale((part or {}).get("scale"), f"{path}.scale")
+    return [error for at, column in enumerate(part or ()) for error in _column(column, f"{path}[{at}]")]
 
 
-def _schema(schema: Json, path: str) -> list[FieldError]:
-    """The root of a schema: an object, structural all the way down."""
-    found: list[FieldError] = []
-    if not schema.get("type"):
-        found.append(required(f"{path}.type", "must not be empty at the root"))
-    elif schema["type"] != "object":
-        found.append(invalid(f"{path}.type", schema["type"], "must be object at the root"))
-    return found + _node(schema, path, root=True)
-
-
-def _node(schema: Any, path: str, *, root: bool = False) -> list[FieldError]:
-    if not isinstance(schema, dict):
+def _scale(scale: Json | None, path: str) -> list[FieldError]:
+    if scale is None:
         return []
     found: list[FieldError] = []
-    kind = schema.get("type", "")
-    open_type = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string")
-    if not kind and not open_type and not root:
-        what = "array items" if path.endswith(".items") else "specified object fields"
-        found.append(required(f"{path}.type", f"must not be empty for {what}"))
-    if kind and kind not in _TYPES:
-        found.append(unsupported(f"{path}.type", kind, _TYPES))
-    if kind == "array" and "items" not in schema:
-        found.append(required(f"{path}.items", "must be specified"))
-    if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
-        detail = "additionalProperties and properties are mutual exclusive"
-        found.append(forbidden_field(f"{path}.additionalProperties", detail))
-    if schema.get("uniqueItems"):
-        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        found.append(forbidden_field(f"{path}.uniqueItems", detail))
-    if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
-        detail = "must not be empty if x-kubernetes-list-type is map"
-        found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
-    found += _rules(schema, path)
-    for name, item in (schema.get("properties") or {}).items():
-        if root and name == "metadata":
-            continue
-        found += _node(item, f"{path}.properties[{name}]")
-    if isinstance(schema.get("items"), dict):
-        found += _node(schema["items"], f"{path}.items")
-    if isinstance(schema.get("additionalProperties"), dict):
-        found += _node(schema["additionalProperties"], f"{path}.additionalProperties")
+    for key, part in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        value, field = scale.get(key, ""), f"{path}.{key}"
+        if not value:
+            found.append(required(field))
+        elif not value.startswith("."):
+            found.append(invalid(field, value, "must be a simple json path starting with ."))
+        elif not value.startswith(f"{part}."):
+            found.append(invalid(field, value, f"should be a json path under {part}"))
     return found
 
 
-def _rules(schema: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for at, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
-        where = f"{path}.x-kubernetes-validations[{at}]"
-        text = entry.get("rule", "")
-        if not text.strip():
-            found.append(required(f"{where}.rule", "rule is not specified"))
-            continue
-        try:
-            cel.program(text, ("self", "oldSelf"))
-        except cel.BadRule as error:
-            found.append(invalid(f"{where}.rule", _shown_rule(entry), f"compilation failed: {error}"))
+def _column(column: Json, path: str) -> list[FieldError]:
+    found = [
+        required(f"{path}.{told}")
+        for key, told in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath"))
+        if not column.get(key)
+    ]
+    if column.get("type") and column["type"] not in _COLUMN_TYPES:
+        found.append(invalid(f"{path}.type", column["type"], "must be one of " + ",".join(_COLUMN_TYPES)))
+    if column.get("jsonPath") and not column["jsonPath"].startswith("."):
+        detail = "must be a simple json path starting with ."
+        found.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
     return found
 
 
-def _shown_rule(entry: Json) -> Json:
-    return {"Rule": entry.get("rule"), "Message": entry.get("message", "")}
+def _conversion(conversion: Json) -> list[FieldError]:
+    strategy = conversion.get("strategy", "None")
+    if strategy not in ("None", "Webhook"):
+        return [unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
+    if strategy == "None":
+        return []
+    found, webhook = [], conversion.get("webhook") or {}
+    if not webhook.get("clientConfig"):
+        detail = "required when strategy is set to Webhook"
+        found.append(required("spec.conversion.webhookClientConfig", detail))
+    if not webhook.get("conversionReviewVersions"):
+        found.append(required("spec.conversion.conversionReviewVersions"))
+    return found
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
