@@ -8,6 +8,8 @@ from spinney.backends import kube135, kube136
 from spinney.backends.admission import gang_annotations, review_set
 from spinney.backends.default import BACKEND
 from spinney.backends.served import Served
+from spinney.grove.admission import updates
+from spinney.grove.admission.problems import Problems
 from tests import make
 
 SERVED = Served(frozenset(kube135.SHAPE.resources))
@@ -62,3 +64,13 @@ def test_an_api_that_is_not_served_is_a_warning() -> None:
     review = review_set(BACKEND, topological(), Served())
     assert review.problems == ()
     assert "serves no API of backend default" in review.warnings[0]
+
+
+def test_the_backend_of_a_set_cannot_be_changed() -> None:
+    """Its pods carry one scheduler's links: another backend means another set."""
+    old, new = make.pcs("svc").clique("a").build(), make.pcs("svc").clique("a").build()
+    new["metadata"]["annotations"] = {"grove.io/scheduler-backend": "volcano"}
+    problems = Problems()
+    updates.check(old, new, problems)
+    assert "metadata.annotations[grove.io/scheduler-backend]" in problems.text()
+    assert "immutable" in problems.text()

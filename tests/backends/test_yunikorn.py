@@ -6,6 +6,7 @@ import json
 
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, convert
+from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
 from spinney.backends.served import Served
@@ -93,3 +94,25 @@ def test_device_claims_are_refused_unless_the_user_opts_in() -> None:
     pcs = make.pcs("svc").clique("x", resourceClaims=[{"name": "gpu"}]).build()
     (problem,) = BACKEND.check(convert(PodCliqueSet, pcs), Served())
     assert problem.waivable
+
+
+def pod_of(attempt: str, reason: str = "", on: str = "") -> Pod:
+    """A pod of the gang in some attempt."""
+    builder = gang()
+    if attempt:
+        builder.annotate("grove.io/scheduling-attempt", attempt)
+    body = make.pod("p").label("yunikorn.apache.org/app-id", application_id(convert(PodGang, builder.build()))).build()
+    body["spec"] |= {"nodeName": on} if on else {}
+    body["status"] = {"phase": "Failed" if reason else "Pending", "reason": reason}
+    return convert(Pod, body)
+
+
+def test_a_timed_out_gang_is_tried_again_under_a_new_application() -> None:
+    """Only a failure of the present attempt counts, and only pods of earlier ones that run nowhere are made anew."""
+    first = convert(PodGang, gang().build())
+    second = convert(PodGang, gang().annotate("grove.io/scheduling-attempt", "2").build())
+    failed = pod_of("", "ResourceReservationTimeout")
+    assert BACKEND.spent(first, [failed])
+    assert not BACKEND.spent(second, [failed])
+    assert not BACKEND.spent(first, [pod_of("", "Evicted")])
+    assert BACKEND.outdated(second, [failed, pod_of("2"), pod_of("", on="n")]) == [failed]

@@ -10,15 +10,15 @@ from time import perf_counter
 
 from spinney.api import reasons
 from spinney.api.core import Node
-from spinney.api.labels import ALLOW_DOWNGRADE, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
+from spinney.api.labels import ALLOW_DOWNGRADE, ATTEMPT, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
-from spinney.backends.gangpods import BY_GANG, gang_names, pods_of, sign
+from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of, sign
 from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
-from spinney.backends.interface import Backend, Cluster, Readiness, TopologyAware
+from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
 from spinney.backends.served import Served, discover
 from spinney.backends.silence import Silence
@@ -114,6 +114,8 @@ class BackendController:
             # Its objects go with it: the garbage collector follows their owner.
             self._silence.forget(key)
             return None
+        if isinstance(self.backend, Retrying):
+            await self._retry(gang, self.backend)
         started = perf_counter()
         outcome = await self._sync(gang)
         LATENCY.labels(self.backend.name).observe(perf_counter() - started)
@@ -145,6 +147,20 @@ class BackendController:
         pods = loose(pods_of(self._pods, gang))
         if turned(gang, readiness):
             await self._count_attempts(gang, int(gang.metadata.annotations.get(RELEASE_ATTEMPTS, "0")) + 1)
+        await self._delete(pods)
+
+    async def _retry(self, gang: PodGang, backend: Retrying) -> None:
+        """Begin a new attempt where the scheduler has given up, and clear away pods of earlier ones."""
+        pods = all_pods_of(self._pods, gang)
+        if backend.spent(gang, pods):
+            attempt = int(gang.metadata.annotations.get(ATTEMPT, "1")) + 1
+            patch = {"metadata": {"annotations": {ATTEMPT: str(attempt)}}}
+            gang = await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
+            message = f"backend {self.backend.name} gave up on the gang; attempt {attempt} begins with new pods"
+            self._recorder.event(gang, "Warning", reasons.RECREATED, message)
+        await self._delete(backend.outdated(gang, pods))
+
+    async def _delete(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             with suppress(NotFound):
                 await self._runtime.client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)

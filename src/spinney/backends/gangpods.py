@@ -20,7 +20,12 @@ def gang_names(pod: Pod) -> tuple[str, ...]:
 
 def pods_of(pods: Cache[Pod], gang: PodGang) -> list[Pod]:
     """The living pods of a gang."""
-    return [pod for pod in pods.by(BY_GANG, f"{gang.namespace}/{gang.name}") if alive(pod)]
+    return [pod for pod in all_pods_of(pods, gang) if alive(pod)]
+
+
+def all_pods_of(pods: Cache[Pod], gang: PodGang) -> list[Pod]:
+    """Every pod of a gang, those that ended too."""
+    return pods.by(BY_GANG, f"{gang.namespace}/{gang.name}")
 
 
 def alive(pod: Pod) -> bool:

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json, Resource
+from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.capabilities import Capabilities, Loss
 from spinney.backends.served import Served
@@ -148,3 +149,14 @@ class TopologyAware(Protocol):
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
         """What in the scheduler's objects contradicts a binding; empty when in sync."""
+
+
+@runtime_checkable
+class Retrying(Protocol):
+    """A backend whose scheduler gives up on a gang for good, so that it must be tried again under a new identity."""
+
+    def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
+        """Whether the attempt that the gang's annotation counts is over."""
+
+    def outdated(self, gang: PodGang, pods: Sequence[Pod]) -> list[Pod]:
+        """The pods that belong to an earlier attempt and must be made anew."""

@@ -13,7 +13,7 @@ import msgspec
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Resource, convert
-from spinney.api.pod import PodSpec
+from spinney.api.pod import Pod, PodSpec
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import binary
 from spinney.api.requests import pod_requests
@@ -28,6 +28,8 @@ from spinney.backends.served import Served
 
 SCHEDULER = "yunikorn"
 _TIMEOUT_SECONDS = 900
+# The reason on pods that YuniKorn fails when it gives up.
+_TIMED_OUT = "ResourceReservationTimeout"
 _QUEUE_KEYS = (labels.YUNIKORN_QUEUE,)
 # What a placeholder needs to look like the pod it stands for.
 _PLACEMENT = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
@@ -103,6 +105,22 @@ class YuniKorn:
     def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
         """At once: all is in the pods."""
         return all_exist(found, "the gang is defined by its pods' annotations")
+
+    def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
+        """YuniKorn failed a pod of this attempt because placeholders were not placed in time."""
+        return any(
+            pod.status.reason == _TIMED_OUT and pod.metadata.labels.get(labels.YUNIKORN_APP_ID) == application_id(gang)
+            for pod in pods
+        )
+
+    def outdated(self, gang: PodGang, pods: Sequence[Pod]) -> list[Pod]:
+        """Pods of a dead application: YuniKorn would fail each of them again."""
+        current = application_id(gang)
+        return [
+            pod
+            for pod in pods
+            if not pod.spec.node_name and pod.metadata.labels.get(labels.YUNIKORN_APP_ID, current) != current
+        ]
 
 
 BACKEND = YuniKorn()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney.api.labels import MNNVL_GROUP
+from spinney.api.labels import MNNVL_GROUP, SCHEDULER_BACKEND
 from spinney.api.meta import Json
 from spinney.grove.admission.problems import Problems
 
@@ -22,7 +22,8 @@ def check(old: Json, new: Json, problems: Problems) -> None:
     for field in ("resourceClaimTemplates", "resourceSharing"):
         _unchanged(f"{path}.{field}", before, after, field, problems)
     _check_topology(f"{path}.topologyConstraint", before, after, problems)
-    _check_mnnvl("metadata", old["metadata"], new["metadata"], problems)
+    _check_annotation(MNNVL_GROUP, "metadata", old["metadata"], new["metadata"], problems)
+    _check_annotation(SCHEDULER_BACKEND, "metadata", old["metadata"], new["metadata"], problems)
     _check_cliques(before, after, f"{path}.cliques", problems)
     _check_groups(before, after, f"{path}.podCliqueScalingGroups", problems)
 
@@ -53,7 +54,7 @@ def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> 
         )
         _unchanged(f"{here}.resourceSharing", old, clique, "resourceSharing", problems)
         _check_topology(f"{here}.topologyConstraint", old, clique, problems)
-        _check_mnnvl(here, old, clique, problems)
+        _check_annotation(MNNVL_GROUP, here, old, clique, problems)
 
 
 def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> None:
@@ -67,16 +68,16 @@ def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> N
         for field in ("cliqueNames", "minAvailable", "resourceSharing"):
             _unchanged(f"{here}.{field}", old, group, field, problems)
         _check_topology(f"{here}.topologyConstraint", old, group, problems)
-        _check_mnnvl(here, old, group, problems)
+        _check_annotation(MNNVL_GROUP, here, old, group, problems)
 
 
 def _unchanged(path: str, old: Json, new: Json, field: str, problems: Problems) -> None:
     problems.unchanged(path, old.get(field) or None, new.get(field) or None, RECREATE)
 
 
-def _check_mnnvl(path: str, old: Json, new: Json, problems: Problems) -> None:
+def _check_annotation(key: str, path: str, old: Json, new: Json, problems: Problems) -> None:
     before, after = (owner.get("annotations") or {} for owner in (old, new))
-    problems.unchanged(f"{path}.annotations[{MNNVL_GROUP}]", before.get(MNNVL_GROUP), after.get(MNNVL_GROUP), RECREATE)
+    problems.unchanged(f"{path}.annotations[{key}]", before.get(key), after.get(key), RECREATE)
 
 
 def _check_topology(path: str, old: Json, new: Json, problems: Problems) -> None:
