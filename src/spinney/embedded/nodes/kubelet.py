@@ -141,6 +141,9 @@ class Kubelets:
             left = run.stopping + min(run.stop_after, grace) - now.timestamp()
             if left > HAIR:
                 return After(left)
+        # Its containers have ended: what it held is free, also while a finalizer keeps the object.
+        if room := self._rooms.get(pod.spec.node_name):
+            room.release(pod.uid)
         if pod.metadata.finalizers and pod.status.phase not in TERMINAL and run is not None:
             await self._report_end(pod, run)
         if grace or not pod.metadata.finalizers:
