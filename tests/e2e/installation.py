@@ -25,6 +25,7 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
+from spinney.kube.clock import Clock
 from spinney.kube.discovery import Discovery
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.host import Host
@@ -124,6 +125,16 @@ class Installed:
         assert len(found) == 1, [each.name for each in found]
         return found[0]
 
+    async def clean(self) -> None:
+        """Delete all Jobs, and wait until their pods are gone."""
+        for job in (await self.client.list(Job, "default")).items:
+            await self.drop_job(job.name)
+
+        async def empty() -> bool:
+            return not (await self.client.list(Pod, "default")).items
+
+        await self.eventually(empty)
+
     async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 60) -> None:
         """Let time pass until something holds."""
         for _ in range(int(seconds * 4)):
@@ -170,26 +181,22 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
         await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for document in manifests(load("platform"), NAMESPACE):
             await held.apply(document)
-        async with platform(cluster, with_stand_in if stand_in else lambda process: process):
+        adjust = with_stand_in if stand_in else lambda process: process
+        async with platform(lambda name: cluster.client(account(name)), cluster.clock, adjust) as launcher:
+            cluster.server.admission.resolve = launcher.resolve
             for kind in (Config, SchedulingShard):
-                await _ready(held, kind)
+                await ready(held, kind)
             yield held
 
 
 @asynccontextmanager
-async def platform(cluster: Cluster, adjust: Callable[[Process], Process]) -> AsyncIterator[Launcher]:
+async def platform(
+    client_of: Callable[[str], Client], clock: Clock, adjust: Callable[[Process], Process] = lambda process: process
+) -> AsyncIterator[Launcher]:
     """The platform operator and whatever it starts, each with its own account and its own caches."""
-    launcher = Launcher(
-        load,
-        lambda name: cluster.client(account(name)),
-        Caches,
-        cluster.clock,
-        namespace=NAMESPACE,
-        adjust=adjust,
-    )
-    cluster.server.admission.resolve = launcher.resolve
-    operator = cluster.client(account("spinney-platform"))
-    host = Host(operator, cluster.clock, [(in_process(load, launcher), None)], namespace=NAMESPACE)
+    launcher = Launcher(load, client_of, Caches, clock, namespace=NAMESPACE, adjust=adjust)
+    components = [(in_process(load, launcher), None)]
+    host = Host(client_of("spinney-platform"), clock, components, namespace=NAMESPACE)
     life = asyncio.create_task(host.run())
     try:
         yield launcher
@@ -198,7 +205,7 @@ async def platform(cluster: Cluster, adjust: Callable[[Process], Process]) -> As
         await asyncio.gather(life, return_exceptions=True)
 
 
-async def _ready(held: Installed, kind: type[Config] | type[SchedulingShard]) -> None:
+async def ready(held: Installed, kind: type[Config] | type[SchedulingShard]) -> None:
     for _ in range(240):
         items = (await held.client.list(kind)).items
         if items and all(is_true(each.status.conditions, "Ready") for each in items):
