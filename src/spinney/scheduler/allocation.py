@@ -94,12 +94,25 @@ class _Placing:
         cycle, plain = self.cycle, can_fill(self.cycle, tasks[0])
         if plain and len(tasks) > 1:
             return fill(cycle, tasks, rows, self.trial)
+        if plain and self.trial:
+            return self._try_one(tasks[0], rows)
         if plain and not self.trial and rows is cycle.all_rows and not cycle.state.repelling:
             return int(place_best(cycle, tasks[0]))
         for number, task in enumerate(tasks):
             if not place(cycle, task, rows, self.trial):
                 return number
         return len(tasks)
+
+    def _try_one(self, task: Task, rows: Rows) -> int:
+        """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
+        cycle, known = self.cycle, self.cycle.refused
+        mark = (cycle.moves.version, id(rows))
+        if known.get(task.cls.id) == mark:
+            return 0
+        if place(cycle, task, rows, self.trial):
+            return 1
+        known[task.cls.id] = mark
+        return 0
 
     def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
         """The node sets to try for a group, in order."""

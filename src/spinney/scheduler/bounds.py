@@ -20,6 +20,8 @@ class Freeable:
         self.on: dict[int, Vector] = {}
         # An upper bound: it does not shrink when jobs go.
         self.largest: dict[int, float] = {}
+        # Whether every job is on one node only.
+        self.local = True
         self._parts: dict[str, list[tuple[int, float]]] = {}
         for jobs in pool.sorted.values():
             for job in jobs:
@@ -34,6 +36,7 @@ class Freeable:
         if not parts:
             return
         self._parts[job.key] = parts
+        self.local = self.local and len({row for row, _ in parts}) == 1
         rows = self.on.get(job.queue)
         if rows is None:
             rows = self.on[job.queue] = np.zeros(len(self.cycle.nodes.live))
@@ -47,6 +50,13 @@ class Freeable:
             self.on[job.queue][row] -= gpus
         if job.preemptible and job.spec.evictable:
             self._add(job)
+
+
+def local_room(freeable: Freeable, caps: dict[int, float | None]) -> Vector | None:
+    """GPUs that victims of some queues could free on each row; None where some are on several rows."""
+    if not freeable.local:
+        return None
+    return sum((freeable.on[queue] for queue in caps if queue in freeable.on), np.zeros(len(freeable.cycle.nodes.live)))
 
 
 def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int, float | None]) -> bool:

@@ -129,6 +129,8 @@ class Cycle:
         # Nodes by class, best first; and whether all scores have roles that allow that.
         self.rankings: dict[int, Ranking] = {}
         self.fillable: bool | None = None
+        # Classes that found no room, with the version of the state and the node set.
+        self.refused: dict[int, tuple[int, int]] = {}
         self._masks: dict[int, Mask] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]

@@ -149,7 +149,8 @@ def fits_greedily(needs: list[float], rooms: list[float]) -> bool:
 
 def freed_gpus(cycle: Cycle, task: Task) -> float:
     """GPUs, or parts of them, that a task gives back."""
-    return task.cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2]
+    cls = task.cls
+    return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]
 
 
 def spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -115,6 +115,8 @@ class Search:
     def __init__(
         self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimLine, feasible: Rows
     ) -> None:
+        # GPUs that victims could free on each row, where each of them is on one row only.
+        self.freeable: Vector | None = None
         self.cycle = cycle
         self.preemptor = preemptor
         self.pending = cycle.chunk(preemptor)
@@ -131,6 +133,14 @@ class Search:
         self.size = _common_size(self.pending)
         self._known = frozenset(int(row) for row in feasible)
         self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size else 0
+
+    def one_node_is_not_enough(self) -> bool:
+        """Whether clearing any single node leaves too little room; known where no victim is on several nodes."""
+        if not self.size or self.freeable is None:
+            return False
+        best = np.floor((self.room + self.freeable) / self.size)
+        best[self.feasible] -= np.floor(self.room[self.feasible] / self.size)
+        return self._held + int(best.max(initial=0)) < len(self.pending)
 
     def too_small(self, potential: list[Batch]) -> bool:
         """Whether nodes with room, and those of the victims, cannot hold the tasks even one by one."""
@@ -164,8 +174,9 @@ class Accumulator:
         self.search = search
         self.potential: list[Batch] = []
         # Victims so far by job, and jobs with victims on a row.
-        self.by_job: dict[str, Batch] = {}
-        self.on_row: dict[int, dict[str, None]] = {}
+        self._by_job: dict[str, Batch] = {}
+        self._on_row: dict[int, dict[str, None]] = {}
+        self._indexed = 0
         self._recorded = {task.key for batch in search.recorded for task in batch}
         cycle = search.cycle
         filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), GpuFilter.of(cycle, search)]
@@ -187,16 +198,25 @@ class Accumulator:
                 yield
 
     def _valid(self) -> bool:
-        return all(one.possible() for one in self._filters)
+        for one in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
+            if not one.possible():
+                return False
+        return True
 
     def _add(self, step: Batch) -> None:
         self.potential.append(step)
-        job = _job(step[0]).key
-        self.by_job.setdefault(job, []).extend(step)
-        for task in step:
-            self.on_row.setdefault(task.node, {})[job] = None
         for one in self._filters:
             one.add(step)
+
+    def jobs_on(self, row: int) -> list[Batch]:
+        """Every victim so far of the jobs that have one on a row: whole jobs go."""
+        for step in self.potential[self._indexed :]:
+            job = _job(step[0]).key
+            self._by_job.setdefault(job, []).extend(step)
+            for task in step:
+                self._on_row.setdefault(task.node, {})[job] = None
+        self._indexed = len(self.potential)
+        return [list(self._by_job[job]) for job in self._on_row.get(row, ())]
 
     def trial(self, potential: list[Batch]) -> Trial:
         """A scenario with some of the victims so far."""
@@ -205,6 +225,8 @@ class Accumulator:
 
 def node_local(search: Search) -> Iterator[Trial]:
     """Victims on one node at a time: each node of the latest victim, with every victim so far that touches it."""
+    if search.one_node_is_not_enough():
+        return
     victims = Accumulator(search)
     nodes = search.cycle.nodes
     for _ in victims.steps():
@@ -216,8 +238,7 @@ def node_local(search: Search) -> Iterator[Trial]:
         rows = sorted({task.node for task in latest.all_tasks() if task.node >= 0}, key=nodes.name)
         seen: set[frozenset[str]] = set()
         for row in rows:
-            # Whole jobs go: every victim so far of the jobs that have one on the node.
-            potential = [list(victims.by_job[job]) for job in victims.on_row.get(row, ())]
+            potential = victims.jobs_on(row)
             if not potential or search.too_small(potential):
                 continue
             key = frozenset(task.key for batch in potential for task in batch)

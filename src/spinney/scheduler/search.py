@@ -18,7 +18,7 @@ from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool
 from spinney.scheduler.scenarios import Batch, Search, Trial, VictimLine
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.tasks import Task, Vector
 from spinney.scheduler.trial_order import TrialOrder
 
 Check = Callable[[Scenario], bool]
@@ -38,6 +38,7 @@ class Solver:
     # False when the search stopped at its limit of steps.
     complete: bool = True
     line: VictimLine | None = None
+    freeable: Vector | None = None
 
     def solve(self) -> Checkpoint | None:
         """Make room for the job's next tasks; the point before the moves, or None."""
@@ -87,6 +88,7 @@ class Solver:
         part = trial_part(self.job, tasks)
         known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
         search = Search(cycle, part, recorded, self._victims(), known)
+        search.freeable = self.freeable
         for trial in generator(search):
             if self.steps >= cycle.config.search_steps:
                 self.complete = False

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from spinney.scheduler import status as st
-from spinney.scheduler.bounds import Freeable, hopeless
+from spinney.scheduler.bounds import Freeable, hopeless, local_room
 from spinney.scheduler.cycle import Cycle, Scenario
 from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
@@ -120,9 +120,14 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        if not rules.may(job) or hopeless(cycle, cycle.chunk(job), freeable, rules.caps(job, freeable)):
+        if not rules.may(job):
             continue
-        point = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting).solve()
+        caps = rules.caps(job, freeable)
+        if hopeless(cycle, cycle.chunk(job), freeable, caps):
+            continue
+        solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting)
+        solver.freeable = local_room(freeable, caps)
+        point = solver.solve()
         if point is None:
             continue
         touched = {move.task.job for move in cycle.moves.done[point[1] :]} - {None}
