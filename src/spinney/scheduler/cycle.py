@@ -131,6 +131,9 @@ class Cycle:
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
         self.refused: dict[int, tuple[int, int]] = {}
+        # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
+        self.spare: tuple[int, NDArray[np.float64]] | None = None
+        self.refusals: dict[tuple[int, int, int], tuple[tuple[str, int], ...]] = {}
         self._masks: dict[int, Mask] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]

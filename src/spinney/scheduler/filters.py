@@ -154,7 +154,13 @@ def freed_gpus(cycle: Cycle, task: Task) -> float:
 
 
 def spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """GPUs idle or releasing on each row, parts of shared ones included."""
+    """GPUs idle or releasing on each row, parts of shared ones included; worked out once for a state."""
+    if cycle.spare is None or cycle.spare[0] != cycle.moves.version:
+        cycle.spare = (cycle.moves.version, _spare_gpus(cycle))
+    return cycle.spare[1]
+
+
+def _spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     nodes = cycle.nodes
     spare = nodes.whole_gpus(nodes.idle + nodes.releasing).copy()
     for row in cycle.state.gpus.on:

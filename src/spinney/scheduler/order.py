@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Generic, TypeVar
 
 from spinney.scheduler.cycle import Cycle, Head
@@ -109,9 +108,8 @@ class JobOrder:
         for gang in more:
             extra.setdefault(gang.job.queue, []).append(gang)
         for number in dict.fromkeys([*queues, *extra]):
-            apart = pool.apart.get(number, {})
-            line = Line(pool.cycle, pool.victims, pool.fixed(number), partial(_skips, apart, accept))
-            for gang in (*(job for job in pool.moved(number) if accept(job)), *extra.get(number, ())):
+            line = Line(pool.cycle, pool.victims, pool.sorted.get(number, []), accept)
+            for gang in extra.get(number, ()):
                 order._pushed += 1
                 line.push(gang, order._pushed)
             if not line.empty():
@@ -147,7 +145,7 @@ class JobOrder:
         leaf = self._nodes.get(number)
         fresh = leaf is None
         if leaf is None:
-            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], _never))
+            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], _always))
         assert leaf.line is not None
         self._pushed += 1
         leaf.line.push(gang, self._pushed)
@@ -237,9 +235,5 @@ class JobOrder:
         return Head(queue, None, (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2]))
 
 
-def _skips(apart: dict[str, Job], accept: Callable[[Job], bool], job: Job) -> bool:
-    return job.key in apart or not accept(job)
-
-
-def _never(_: Job) -> bool:
-    return False
+def _always(_: Job) -> bool:
+    return True

@@ -83,6 +83,8 @@ def place(cycle: Cycle, task: Task, rows: Rows, trial: bool) -> bool:
     mask = allowed(cycle, task, rows)
     if not mask.any():
         return False
+    if len(rows) == 1:
+        return put(cycle, task, int(rows[0]), trial)
     scores = np.where(mask, total_scores(cycle, task, rows), NOWHERE)
     while True:
         best = int(np.argmax(scores))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.tasks import Triple
-
-# Jobs that changed their place are kept apart until there are so many; then everything is sorted anew.
-APART = 64
 
 
 def job_key(cycle: Cycle, gang: Gang) -> Any:
@@ -28,54 +26,43 @@ class Pool:
         self.victims = victims
         self._wanted = wanted
         self.sorted: dict[int, list[Job]] = {}
-        # Jobs whose place in `sorted` is no longer right, by queue.
-        self.apart: dict[int, dict[str, Job]] = {}
-        self._members: set[str] = set()
-        self._build()
+        self._keys: dict[str, Any] = {}
+        for job in cycle.state.jobs.values():
+            if wanted(job):
+                self.sorted.setdefault(job.queue, []).append(job)
+                self._keys[job.key] = self._key(job)
+        for jobs in self.sorted.values():
+            jobs.sort(key=self._known_key)
 
-    def _build(self) -> None:
-        by_queue: dict[int, list[Job]] = {}
-        for job in self.cycle.state.jobs.values():
-            if self._wanted(job):
-                by_queue.setdefault(job.queue, []).append(job)
-        for jobs in by_queue.values():
-            jobs.sort(key=lambda job: job_key(self.cycle, job), reverse=self.victims)
-        self.sorted = by_queue
-        self.apart = {}
-        self._members = {job.key for jobs in by_queue.values() for job in jobs}
+    def _key(self, job: Job) -> Any:
+        key = job_key(self.cycle, job)
+        return Reversed(key) if self.victims else key
+
+    def _known_key(self, job: Job) -> Any:
+        return self._keys[job.key]
 
     def changed(self, jobs: Iterable[Job]) -> None:
-        """Note that decisions changed jobs."""
+        """Put jobs that decisions changed where they belong now, or take them out."""
         for job in jobs:
-            if job.key in self._members or self._wanted(job):
-                self.apart.setdefault(job.queue, {})[job.key] = job
-        if sum(len(jobs) for jobs in self.apart.values()) > APART:
-            self._build()
-
-    def queues(self) -> Iterator[int]:
-        """Queues with jobs."""
-        yield from self.sorted
-        yield from (queue for queue in self.apart if queue not in self.sorted)
-
-    def fixed(self, queue: int) -> list[Job]:
-        """The jobs of a queue in order; skip those that are apart."""
-        return self.sorted.get(queue, [])
-
-    def moved(self, queue: int) -> Iterable[Job]:
-        """Jobs of a queue to be sorted in, if they still belong here."""
-        return [job for job in self.apart.get(queue, {}).values() if self._wanted(job)]
+            line = self.sorted.setdefault(job.queue, [])
+            known = self._keys.pop(job.key, None)
+            if known is not None:
+                line.remove(job)
+            if self._wanted(job):
+                self._keys[job.key] = key = self._key(job)
+                line.insert(bisect_left(line, key, key=self._known_key), job)
 
 
 class Line:
     """The jobs of one queue waiting to be handed out: a sorted list, and a heap of those put in besides."""
 
-    __slots__ = ("_at", "_head", "_jobs", "_skip", "cycle", "extra", "victims")
+    __slots__ = ("_accept", "_at", "_head", "_jobs", "cycle", "extra", "victims")
 
-    def __init__(self, cycle: Cycle, victims: bool, jobs: list[Job], skip: Callable[[Job], bool]) -> None:
+    def __init__(self, cycle: Cycle, victims: bool, jobs: list[Job], accept: Callable[[Job], bool]) -> None:
         self.cycle = cycle
         self.victims = victims
         self._jobs = jobs
-        self._skip = skip
+        self._accept = accept
         self._at = 0
         self.extra: list[tuple[Any, int, Gang]] = []
         self._head: tuple[Gang, Triple] | None = None
@@ -87,10 +74,10 @@ class Line:
         self._head = None
 
     def _first(self) -> Job | None:
-        jobs, skip = self._jobs, self._skip
+        jobs, accept = self._jobs, self._accept
         while self._at < len(jobs):
             job = jobs[self._at]
-            if not skip(job):
+            if accept(job):
                 return job
             self._at += 1
         return None

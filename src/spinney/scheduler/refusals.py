@@ -29,9 +29,19 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
         required=minimum,
         gang=needs_gang,
         subgroups=not lone,
-        refusals=tuple(sorted(count(cycle, task, rows).items())),
+        refusals=_refusals(cycle, task, rows),
         needed=task.cls.triple,
     )
+
+
+def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ...]:
+    """What nodes say to a class; the same answer while nothing changes."""
+    if not task.cls.plain:
+        return tuple(sorted(count(cycle, task, rows).items()))
+    key = (task.cls.id, cycle.moves.version, id(rows))
+    if key not in cycle.refusals:
+        cycle.refusals[key] = tuple(sorted(count(cycle, task, rows).items()))
+    return cycle.refusals[key]
 
 
 def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[str]:

@@ -156,9 +156,11 @@ def spare_parts(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
     """A set of nodes together with those that tasks are on, by name."""
     more = {task.node for task in tasks if task.node >= 0}
+    if len(more) <= 8:
+        more = {row for row in more if not (rows == row).any()}
     if not more:
         return rows
-    every = np.union1d(rows, np.fromiter(more, dtype=np.intp))
+    every = np.union1d(rows, np.fromiter(more, dtype=np.intp)) if len(rows) else np.fromiter(more, dtype=np.intp)
     return every[np.argsort(cycle.nodes.rank[every], kind="stable")]
 
 

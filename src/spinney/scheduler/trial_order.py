@@ -24,7 +24,7 @@ class TrialOrder:
         self.leaves: dict[int, int] = {}
         for gang in some.values():
             self._count(gang.job.queue, 1)
-        numbers = [number for number in waiting.queues() if self._matters(number)]
+        numbers = [number for number in waiting.sorted if self._matters(number)]
         self.order = JobOrder.of_pool(
             waiting, numbers, lambda job: job.pending > 0 and job.key not in some, some.values()
         )

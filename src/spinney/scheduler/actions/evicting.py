@@ -30,7 +30,7 @@ def consolidation(cycle: Cycle) -> None:
 
     def victims(job: Job, pool: Pool) -> JobOrder:
         if limit < 0:
-            return JobOrder.of_pool(pool, pool.queues(), lambda one: one is not job)
+            return JobOrder.of_pool(pool, list(pool.sorted), lambda one: one is not job)
         some = islice((one for one in cycle.state.jobs.values() if one is not job and _evictable(one)), limit + 1)
         return JobOrder(cycle, some, victims=True)
 
@@ -50,7 +50,7 @@ def reclaim(cycle: Cycle) -> None:
     def victims(job: Job, pool: Pool) -> JobOrder:
         queues = [
             queue
-            for queue in pool.queues()
+            for queue in list(pool.sorted)
             if queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
         ]
         return JobOrder.of_pool(pool, queues, lambda one: all(accepts(job, one) for accepts in hooks.reclaim_filters))
