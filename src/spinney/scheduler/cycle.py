@@ -131,6 +131,11 @@ class Cycle:
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
         self.refused: dict[int, tuple[int, int]] = {}
+        # The most of each resource that any node has.
+        rows = self.all_rows
+        self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
+        # Sorted jobs that the evicting actions share; None when something else has changed jobs.
+        self.pools: Any = None
         # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
         self.spare: tuple[int, NDArray[np.float64]] | None = None
         self.refusals: dict[tuple[int, int, int], tuple[tuple[str, int], ...]] = {}

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from operator import setitem
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job, Tree
 from spinney.scheduler.gpus import Log, SharedGpus
@@ -42,6 +45,10 @@ class State:
         self.foreign: dict[int, dict[str, Triple]] = {}
         # Tasks whose inter-pod rules bind others.
         self.repelling: dict[str, Task] = {}
+        # Tasks that ask for MIG by annotation: they keep others off their nodes.
+        self.legacy_mig: dict[str, Task] = {}
+        # What does not change with placements, for one version of the nodes: masks of task classes.
+        self.masks: tuple[int, dict[int, NDArray[np.bool_]]] = (-1, {})
         # Tasks that share a claim, by claim; and how many of them are counted on a node row.
         self.holders: dict[str, dict[str, Task]] = {}
         self.claim_counts: dict[tuple[int, str], int] = {}
@@ -145,6 +152,8 @@ class State:
         self.tasks[spec.uid] = task
         if spec.constraints.anti_affinity:
             self.repelling[spec.uid] = task
+        if spec.gpu.legacy_mig:
+            self.legacy_mig[spec.uid] = task
         for claim in spec.claims:
             if claim.shared:
                 self.holders.setdefault(claim.claim, {})[spec.uid] = task
@@ -165,6 +174,7 @@ class State:
         if task is None:
             return
         self.repelling.pop(uid, None)
+        self.legacy_mig.pop(uid, None)
         for claim in task.cls.claims:
             self.holders.get(claim.claim, {}).pop(uid, None)
         if task.job is not None:

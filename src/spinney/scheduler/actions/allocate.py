@@ -27,6 +27,7 @@ def run(cycle: Cycle) -> None:
         if waits:
             cycle.moves.delay(job, point)
         cycle.commit(NAME, point)
+        cycle.pools = None
         if not waits and not started:
             cycle.moves.log.append((setattr, job, "last_start", job.last_start))
             job.last_start = cycle.now

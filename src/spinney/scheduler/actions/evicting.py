@@ -110,18 +110,13 @@ class _Rules:
 
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
-    if not jobs:
-        return
-    leaf = cycle.queues.leaf
-    waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
-    running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
-    freeable = Freeable(cycle, running)
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        if not rules.may(job):
+        if _too_large(cycle, job) or not rules.may(job):
             continue
+        waiting, running, freeable = _pools(cycle)
         caps = rules.caps(job, freeable)
         if hopeless(cycle, cycle.chunk(job), freeable, caps):
             continue
@@ -137,6 +132,23 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         for one in touched:
             if one is not None:
                 freeable.changed(one)
+
+
+def _too_large(cycle: Cycle, job: Job) -> bool:
+    """Whether a task asks for more than any node has: then nobody's leaving helps."""
+    classes = {task.cls.id: task.cls for task in cycle.chunk(job)}
+    return any((cls.request > cycle.largest_node).any() for cls in classes.values() if not cls.shared)
+
+
+def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:
+    """Who waits, who may be evicted, and what that would free."""
+    if cycle.pools is None:
+        leaf = cycle.queues.leaf
+        waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
+        running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
+        cycle.pools = (waiting, running, Freeable(cycle, running))
+    pools: tuple[Pool, Pool, Freeable] = cycle.pools
+    return pools
 
 
 def _claimants(cycle: Cycle) -> list[Job]:

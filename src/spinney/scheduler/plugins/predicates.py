@@ -17,13 +17,19 @@ from spinney.scheduler.texts import refused_by_queue
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
     """Check everything that Kubernetes' own scheduler would, as far as gangs and queues need it."""
-    legacy = {task.node for task in cycle.state.tasks.values() if task.spec.gpu.legacy_mig and task.node >= 0}
+    state = cycle.state
+    legacy = {task.node for task in state.legacy_mig.values() if task.node >= 0}
+    if state.masks[0] != cycle.nodes.version:
+        state.masks = (cycle.nodes.version, {})
+    known = state.masks[1]
 
     def refused(cls: TaskClass, row: int) -> str:
         return refusal(cycle.nodes.spec(row), cls, row in legacy)
 
     def mask(cls: TaskClass) -> Mask:
-        found = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+        if cls.id in known and not legacy:
+            return known[cls.id]
+        found = known[cls.id] = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
         for row in cycle.all_rows:
             found[row] = not refused(cls, int(row))
         return found
