@@ -1,0 +1,260 @@
+"""What holds for every plan, whatever the cluster."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from spinney.scheduler import status as st
+from spinney.scheduler.fairshare import fair_shares
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.queues import Queues
+from spinney.scheduler.specs import QueueSpec, Share
+from spinney.scheduler.state import State
+from spinney.scheduler.tasks import GPU
+from tests.scheduler.clusters import Cluster
+
+RELAXED = settings(max_examples=60, deadline=None)
+
+
+@some.composite
+def clusters(draw: some.DrawFn) -> Cluster:
+    """Up to four nodes, three queues and eight gangs, some running."""
+    sizes = draw(some.lists(some.sampled_from([2, 4, 8]), min_size=1, max_size=4))
+    cluster = Cluster(*sizes)
+    queues = draw(some.integers(1, 3))
+    for number in range(queues):
+        quota = draw(some.integers(0, 8))
+        limit = draw(some.sampled_from([-1, -1, quota + 2]))
+        cluster.queue(f"q{number}", quota, limit, draw(some.integers(0, 2)))
+    left = list(sizes)
+    for number in range(draw(some.integers(1, 8))):
+        gpus, count = draw(some.sampled_from([1, 2, 0.5])), draw(some.integers(1, 4))
+        minimum = draw(some.integers(1, count))
+        tasks = []
+        for _ in range(count):
+            node = draw(some.integers(0, len(sizes)))
+            fits = node < len(sizes) and left[node] >= np.ceil(gpus)
+            tasks.append(f"n{node}" if fits else "")
+            if fits:
+                left[node] -= int(np.ceil(gpus))
+        if sum(map(bool, tasks)) < minimum:
+            for task in filter(None, tasks):
+                left[int(task[1:])] += int(np.ceil(gpus))
+            tasks = [""] * count
+        cluster.job(
+            f"j{number}",
+            f"q{draw(some.integers(0, queues - 1))}",
+            tasks,
+            gpus=gpus,
+            minimum=minimum,
+            priority=draw(some.sampled_from([50, 75, 125])),
+            preemptible=draw(some.booleans()),
+        )
+    assert cluster.state.queues
+    return cluster
+
+
+def picture(state: State) -> Any:
+    """Everything a plan could change, in a comparable form."""
+    size = len(state.gpus)
+    return (
+        state.nodes.idle.tolist(),
+        state.nodes.releasing.tolist(),
+        state.nodes.used_gpus.tolist(),
+        state.gpus.cells[:size].tolist(),
+        [list(row) for row in state.charged],
+        [list(row) for row in state.fixed],
+        {key: (task.status, task.node, task.groups, task.virtual) for key, task in state.tasks.items()},
+        {key: (job.active, job.used, job.alive, job.pending) for key, job in state.jobs.items()},
+        {key: (job.last_start, job.last_eviction, job.stale_since) for key, job in state.jobs.items()},
+    )
+
+
+def after(state: State, done: Plan) -> State:
+    """The state once a plan's binds and evictions have happened."""
+    for key, (status, node, groups) in done.outcome.items():
+        if status == st.BINDING:
+            state.assume(key, st.RUNNING, node, groups)
+        elif status in (st.RELEASING, st.PIPELINED):
+            state.assume(key, st.PENDING, "")
+    return state
+
+
+@given(clusters())
+@RELAXED
+def test_a_plan_leaves_the_state_as_it_was(cluster: Cluster) -> None:
+    """Planning is trying out: everything is undone exactly."""
+    before = picture(cluster.state)
+    cluster.plan()
+    assert picture(cluster.state) == before
+
+
+@given(clusters())
+@RELAXED
+def test_equal_input_gives_an_equal_plan(cluster: Cluster) -> None:
+    """Nothing but the state, the configuration and the time decides."""
+    assert cluster.plan() == cluster.plan()
+
+
+@given(clusters())
+@RELAXED
+def test_no_node_is_overcommitted(cluster: Cluster) -> None:
+    """After a plan every node still has what its tasks use, and every shared GPU its memory."""
+    state = after(cluster.state, cluster.plan())
+    rows = state.nodes.all_rows()
+    assert (state.nodes.idle[rows] >= 0).all()
+    for row in range(len(state.gpus)):
+        assert state.gpus.cells[row, 2] <= state.nodes.gpu_memory[state.gpus.node[row]]
+
+
+@given(clusters())
+@RELAXED
+def test_gangs_are_whole(cluster: Cluster) -> None:
+    """A gang that got anything bound has its minimum on nodes."""
+    done = cluster.plan()
+    bound = {decision.job for decision in done.decisions if decision.kind == "bind"}
+    evicted = {decision.job for decision in done.decisions if decision.kind == "evict"}
+    state = after(cluster.state, done)
+    for key in bound - evicted:
+        job = state.jobs[key]
+        assert all(active >= minimum for active, minimum in zip(job.active, job.minimums, strict=True))
+
+
+@given(clusters())
+@RELAXED
+def test_queue_limits_hold(cluster: Cluster) -> None:
+    """A queue at or below its limit does not go above it."""
+    queues = cluster.state.queues
+    before = [held[2] for held in cluster.state.charged]
+    state = after(cluster.state, cluster.plan())
+    for number in range(len(queues)):
+        limit = queues.limit[number][2]
+        assert limit < 0 or state.charged[number][2] <= max(limit, before[number])
+
+
+@given(clusters())
+@RELAXED
+def test_reclaim_leaves_queues_what_they_are_owed(cluster: Cluster) -> None:
+    """A queue that gave something up had more than its quota until the last piece went."""
+    queues, jobs = cluster.state.queues, cluster.state.jobs
+    done = cluster.plan("reclaim")
+    before = [held[2] for held in cluster.state.charged]
+    largest = dict.fromkeys(range(len(queues)), 0.0)
+    for job in jobs.values():
+        largest[job.queue] = max(largest[job.queue], job.charged()[2])
+    victims = {jobs[decision.job].queue for decision in done.decisions if decision.kind == "evict"}
+    state = after(cluster.state, done)
+    for number in victims:
+        floor = min(queues.quota[number][2], before[number])
+        assert state.charged[number][2] + largest[number] > floor
+
+
+@given(clusters(), some.sampled_from([2, 4, 8]))
+@RELAXED
+def test_another_node_never_hurts_a_gang(cluster: Cluster, gpus: int) -> None:
+    """What can be placed without evictions can still be placed when a node is added."""
+    pending = [job for job in cluster.state.jobs.values() if job.pending]
+    for job in pending[1:]:
+        cluster.state.drop_job(job.key)
+    before = len(cluster.plan("allocate").decisions)
+    cluster.node("more", gpus)
+    assert len(cluster.plan("allocate").decisions) >= before
+
+
+@given(clusters())
+@RELAXED
+def test_equal_gangs_that_wait_really_do_not_fit(cluster: Cluster) -> None:
+    """When a gang of equal whole-GPU tasks is not placed, no way of placing it exists."""
+    pending = [job for job in cluster.state.jobs.values() if job.pending and not any(job.active)]
+    keep = next((job for job in pending if job.all_tasks()[0].cls.gpus >= 1), None)
+    for job in pending:
+        if job is not keep:
+            cluster.state.drop_job(job.key)
+    if keep is None:
+        return
+    cluster.queue(cluster.state.queues.names[keep.queue], 1000)
+    if any(decision.job == keep.key for decision in cluster.plan("allocate").decisions):
+        return
+    nodes, size = cluster.state.nodes, int(keep.all_tasks()[0].cls.gpus)
+    free = [int(nodes.idle[row, GPU]) for row in nodes.all_rows()]
+    for places in product(range(len(free)), repeat=keep.minimums[0]):
+        used = [size * places.count(node) for node in range(len(free))]
+        assert any(taken > room for taken, room in zip(used, free, strict=True))
+
+
+@given(some.data())
+@RELAXED
+def test_victims_are_needed(data: some.DataObject) -> None:
+    """Of the victims taken for one task, none could have stayed."""
+    nodes = data.draw(some.integers(1, 3))
+    cluster = Cluster(*[4] * nodes).queue("owed", 4 * nodes).queue("borrowed", 0)
+    for number in range(4 * nodes):
+        cluster.job(f"v{number}", "borrowed", [f"n{number % nodes}"])
+    size = data.draw(some.integers(1, 4))
+    cluster.job("wants", "owed", [""], gpus=size)
+    done = cluster.plan("reclaim")
+    evicted = [decision for decision in done.decisions if decision.kind == "evict"]
+    assert len(evicted) == size
+    assert len({decision.node for decision in evicted}) == 1
+
+
+@given(
+    some.lists(
+        some.tuples(some.integers(-1, 6), some.integers(-1, 9), some.integers(0, 3), some.integers(0, 9)),
+        min_size=1,
+        max_size=5,
+    ),
+    some.integers(0, 20),
+)
+@settings(max_examples=200, deadline=None)
+def test_fair_share_matches_a_slow_reference(rows: list[tuple[int, int, int, int]], total: int) -> None:
+    """The division equals one done by hand in exact fractions."""
+    specs = {
+        f"q{number}": QueueSpec(f"q{number}", created=number, gpu=Share(quota, limit, weight))
+        for number, (quota, limit, weight, _) in enumerate(rows)
+    }
+    requested = [[0.0, 0.0, float(request)] for *_, request in rows]
+    found = [share[2] for share in fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)]
+    assert found == [float(share) for share in _by_hand(rows, total)]
+
+
+def _by_hand(rows: list[tuple[int, int, int, int]], total: int) -> list[Fraction]:
+    wants = [request if limit == -1 else min(limit, request) for _, limit, _, request in rows]
+    given_ = [
+        Fraction(min(total if quota == -1 else quota, want)) for (quota, *_), want in zip(rows, wants, strict=True)
+    ]
+    left, rests = Fraction(total) - sum(given_), dict[int, Fraction]()
+    while left > 0:
+        hungry = [
+            number
+            for number, (_, limit, weight, request) in enumerate(rows)
+            if request > given_[number] and (limit == -1 or limit > given_[number]) and weight
+        ]
+        weights = sum(rows[number][2] for number in hungry if wants[number] > given_[number])
+        if not hungry or not weights:
+            break
+        amount, again = left, False
+        for number in hungry:
+            share, want = amount * rows[number][2] / weights, wants[number] - given_[number]
+            part = want if want <= share else Fraction(share.numerator // share.denominator)
+            rests.pop(number, None)
+            if want > share > part:
+                rests[number] = share - part
+            given_[number] += part
+            left -= part
+            again = again or (part > 0 and want < share)
+        if not again:
+            break
+    for number in sorted(rests, key=lambda one: (-rests[one], one)):
+        part = min(Fraction(1), left)
+        if part <= 0:
+            break
+        given_[number] += part
+        left -= part
+    return given_
