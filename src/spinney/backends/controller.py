@@ -60,6 +60,8 @@ class BackendController:
         self._targets = Targets(runtime, backend.resources)
         self._recorder = Recorder(runtime.client, runtime.clock, f"spinney-backend-{backend.name}")
         self._silence = Silence(runtime, backend)
+        self._latency = LATENCY.labels(backend.name)
+        self._converted = CONVERSIONS.labels(backend.name, "ok")
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs)
         self.controller.watch(self._pods, self._gang_of, when=_matters)
@@ -118,7 +120,7 @@ class BackendController:
             await self._retry(gang, self.backend)
         started = perf_counter()
         outcome = await self._sync(gang)
-        LATENCY.labels(self.backend.name).observe(perf_counter() - started)
+        self._latency.observe(perf_counter() - started)
         verdict = Verdict(outcome.readiness, outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
@@ -189,7 +191,7 @@ class BackendController:
         if dropped and not allowed:
             message = _lost(backend.name, capabilities.api, dropped) + " (a feature gate of the API server is off)"
             return self._failed(reasons.NOT_EXPRESSIBLE, message)
-        CONVERSIONS.labels(backend.name, "ok").inc()
+        self._converted.inc()
         readiness = backend.ready(gang, found)
         if is_true(gang.status.conditions, reasons.SCHEDULED):
             # What a scheduler said while it was looking for room no longer holds.

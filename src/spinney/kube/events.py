@@ -23,6 +23,8 @@ _log = structlog.get_logger("spinney.kube.events")
 _SERIES_SECONDS = 3000.0
 # Repeats are gathered for so long before the count is written.
 _GATHER_SECONDS = 10.0
+# How many series are held before old ones are looked for.
+_SWEEP_AT = 4096
 # Different messages for one object and reason, before they are told as one "similar" event.
 _MOST_MESSAGES = 10
 
@@ -54,6 +56,7 @@ class Recorder:
         self._most_pending = most_pending
         self._series: dict[SeriesKey, _Series] = {}
         self._messages: dict[tuple[str, str], set[str]] = {}
+        self._sweep_at = _SWEEP_AT
         self._tasks: set[asyncio.Task[None]] = set()
 
     def event(self, about: Object, type: Kind, reason: str, message: str) -> None:
@@ -97,11 +100,13 @@ class Recorder:
         return message
 
     def _forget_old(self, now: datetime) -> None:
-        if len(self._series) < 4096:
+        if len(self._series) < self._sweep_at:
             return
         self._series = {
             key: series for key, series in self._series.items() if (now - series.last).total_seconds() < _SERIES_SECONDS
         }
+        # Where most are still young, the next sweep waits until there are twice as many: sweeping stays cheap.
+        self._sweep_at = max(_SWEEP_AT, 2 * len(self._series))
         known = {(key[1], key[3]) for key in self._series}
         self._messages = {key: found for key, found in self._messages.items() if key in known}
 
