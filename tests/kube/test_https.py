@@ -105,6 +105,27 @@ async def test_watches_do_not_take_connections_from_requests() -> None:
         await carrier.close()
 
 
+async def test_a_lease_gets_through_when_all_places_are_taken() -> None:
+    """Requests that hang hold neither the places nor the connections that a lease needs."""
+    released = asyncio.Event()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        if "/leases" not in request.path:
+            await released.wait()
+        return web.Response(body=b"{}")
+
+    async with serving(handler) as server:
+        client = connect(server, at_once=2)
+        hanging = [asyncio.create_task(client.call("GET", "/api/v1/pods")) for _ in range(4)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await client.call("GET", "/apis/coordination.k8s.io/v1/namespaces/a/leases/l")
+        assert not any(task.done() for task in hanging)
+        released.set()
+        await asyncio.gather(*hanging)
+        await client.close()
+
+
 async def test_a_refused_token_is_replaced_once() -> None:
     """On 401 the token is fetched anew and the request made again, once."""
 

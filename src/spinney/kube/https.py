@@ -21,6 +21,8 @@ from spinney.kube.transport import Request, Response
 # A page of 500 large objects over a slow line still fits; a request that takes longer is as good as lost.
 _REQUEST_SECONDS = 60.0
 _CONNECT_SECONDS = 10.0
+# For leases, which flow control lets through when all places are taken.
+_SPARE_CONNECTIONS = 16
 # Servers send a bookmark about once a minute; after this long a silent watch is taken for dead.
 _SILENCE_SECONDS = 180.0
 
@@ -105,7 +107,7 @@ class Https:
             return self._watches
         if self._requests is None:
             timeout = aiohttp.ClientTimeout(_REQUEST_SECONDS, sock_connect=_CONNECT_SECONDS)
-            self._requests = self._open(self._connections, timeout)
+            self._requests = self._open(self._connections + _SPARE_CONNECTIONS, timeout)
         return self._requests
 
     def _open(self, limit: int, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
