@@ -10,6 +10,7 @@ from typing import Any, Self
 from spinney.api.core import Node, Pod, Secret, ServiceAccount
 from spinney.embedded.controllers import serviceaccounts, tokens
 from spinney.embedded.controllers.table import CONTROLLERS, Factory
+from spinney.embedded.credentials import Authority
 from spinney.embedded.nodes import usage
 from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets, Program
@@ -52,6 +53,7 @@ class Cluster:
         self.chance = chance or Chance()
         self.server = server or ApiServer(self.clock, self.chance)
         self._profile = nodes or Profile(count=0)
+        ca_certificate = ca_certificate or Authority(self.clock.now()).bundle.trusted
         self._controllers = (
             *controllers,
             serviceaccounts.controller(ca_certificate),

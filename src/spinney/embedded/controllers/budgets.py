@@ -42,7 +42,9 @@ def plan_budget(
         "expectedPods": (budget.status.expected_pods, expected),
         "observedGeneration": (budget.status.observed_generation, budget.metadata.generation),
     }
-    changed: Json = {name: value for name, (old, value) in status.items() if old != value}
+    # All or none: the counts are required fields, zero or not.
+    moved = any(old != value for old, value in status.values())
+    changed: Json = {name: value for name, (_, value) in status.items()} if moved else {}
     gone = {name: None for name in budget.status.disrupted_pods if name not in disrupted}
     if gone:
         changed["disruptedPods"] = gone
@@ -140,9 +142,9 @@ class Budgets:
         owners = {}
         for pod in pods:
             owner = controller_of(pod.metadata)
-            if owner is None:
-                raise CannotCount(f"found no controllers for pod {pod.name!r}")
-            owners[owner.uid] = owner
+            # Nobody wants a number of bare pods, so they count for nothing.
+            if owner is not None:
+                owners[owner.uid] = owner
         sizes = {
             uid: size for owner in owners.values() for uid, size in (await self._sizes.of(owner, budget.namespace),)
         }

@@ -251,6 +251,10 @@ def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, pla
     conditions = _conditions(job, outcome, settled, now, plan)
     if conditions is not None:
         status["conditions"] = conditions
+        # New conditions go behind those that are there.
+        order = [each.type for each in job.status.conditions]
+        order += [each["type"] for each in conditions if each["type"] not in order]
+        status["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
     if outcome.done and settled:
         status["completionTime"] = _time(now)
 

@@ -97,12 +97,20 @@ class Claims:
             await self._bind(claim, volume)
             return
         kind = self._classes.get(claim.spec.storage_class_name or "")
-        if kind is None or kind.provisioner != PROVISIONER or claim.spec.volume_name:
+        if kind is None or claim.spec.volume_name:
             return
         node_name = claim.metadata.annotations.get(SELECTED_NODE, "")
         if kind.volume_binding_mode == _WAIT and not node_name:
             message = "waiting for first consumer to be created before binding"
             self._recorder.event(claim, "Normal", _WAIT, message)
+            return
+        if kind.provisioner != PROVISIONER:
+            message = (
+                f"Waiting for a volume to be created either by the external provisioner '{kind.provisioner}' or "
+                "manually by the system administrator. If volume creation is delayed, please verify that the "
+                "provisioner is running and correctly registered."
+            )
+            self._recorder.event(claim, "Normal", "ExternalProvisioning", message)
             return
         try:
             await self._client.create(PersistentVolume, new_volume(claim, kind, self._nodes.get(node_name)))
@@ -132,7 +140,9 @@ class Claims:
                 await self._client.patch(
                     PersistentVolume, volume.name, "", {"status": {"phase": "Bound"}}, subresource="status"
                 )
-            bound = {"metadata": {"annotations": _BOUND}, "spec": {"volumeName": volume.name}}
+            bound: Json = {"metadata": {"annotations": _BOUND}}
+            if not claim.spec.volume_name:
+                bound["spec"] = {"volumeName": volume.name}
             await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, bound)
             status = {
                 "phase": "Bound",

@@ -197,7 +197,8 @@ def check_claim_update(new: Json, old: Json) -> list[FieldError]:
     if not was.get("volumeName"):
         mine.pop("volumeName", None)
         was.pop("volumeName", None)
-    if not was.get("storageClassName"):
+    # A claim that names no class may get the default one later; the empty class is a choice.
+    if was.get("storageClassName") is None:
         mine.pop("storageClassName", None)
     if mine == was:
         return []
