@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import signal
 import socket
 import sys
@@ -86,10 +87,10 @@ def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
 
 
 def test_help_lists_every_command() -> None:
-    """`spinney --help` names every command."""
+    """`spinney --help` names every command, and says what it does."""
     listed = spinney("--help").out
     for name in COMMANDS:
-        assert f"\n  {name}" in listed
+        assert re.search(rf"^  {name} +\w", listed, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves(main, "spinney")])

@@ -10,7 +10,9 @@ from spinney.kube import manifests as kube_manifests
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""Components: {", ".join(COMPONENTS)}.
+
+\b
 Examples:
   spinney manifests grove | kubectl apply -f -
   spinney manifests --all --namespace spinney-system

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from spinney.api.meta import convert
-from spinney.cli.components import load
+from spinney.cli.components import COMPONENTS, load
 from spinney.cli.serving import Supplied, WebhookOptions, parse_address, serve_health, serve_webhooks
 from spinney.kube import logs
 from spinney.kube.chance import Chance
@@ -30,7 +30,9 @@ from spinney.kube.runtime import Component
 
 
 @click.command(
-    epilog="""\b
+    epilog=f"""Components: {", ".join(COMPONENTS)}.
+
+\b
 Examples:
   spinney run grove backends --kubeconfig ~/.kube/config
   spinney run scheduler binder --context staging --config scheduler=scheduler.yaml
