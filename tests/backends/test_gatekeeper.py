@@ -68,15 +68,17 @@ class World:
         self.nodes.put(convert(Node, make.node(name, gpus).build()), ("", name))
 
     def gang(
-        self, name: str, pods: int, *, on: str = "", free: bool = False, told: str = "", since: datetime = NOW
+        self, name: str, pods: int, *, on: str = "", free: bool = False, told: str = "", attempts: int = 0
     ) -> None:
         """A gang of one-GPU pods: gated, let go, or on a node; and what it was told last."""
         builder = make.gang(name).group("w", pods)
         builder.object["metadata"]["creationTimestamp"] = NOW.isoformat()
+        if attempts:
+            builder.annotate("grove.io/release-attempts", str(attempts))
         if told:
             status, reason = told.split("/")
             condition = {"type": "BackendReady", "status": status, "reason": reason, "message": "said before"}
-            condition["lastTransitionTime"] = since.isoformat()
+            condition["lastTransitionTime"] = NOW.isoformat()
             builder.object["status"] = {"phase": "Pending", "conditions": [condition]}
         self.gangs.put(convert(PodGang, builder.build()), ("default", name))
         for index in range(pods):
@@ -188,6 +190,14 @@ def test_a_gang_that_is_told_to_wait_holds_nobody(world: World) -> None:
     world.gang("b", 2)
     assert world.admit("b").readiness.reason == "Released"
     assert world.admit("a").readiness.reason == "WaitsForOtherGang"
+
+
+def test_a_gang_that_has_rested_is_tried_again(world: World) -> None:
+    """Time alone lets it go: nothing else needs to happen."""
+    world.gang("a", 2, told="False/Recreated", attempts=1)
+    resting = world.admit("a", NOW + timedelta(seconds=10))
+    assert (resting.readiness.reason, resting.again) == ("Recreated", 50.0)
+    assert world.admit("a", NOW + timedelta(seconds=60)).readiness.reason == "Released"
 
 
 def test_an_interrupted_recreation_is_finished(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from spinney.api import reasons
 from spinney.api.core import Node
@@ -28,6 +28,7 @@ from spinney.backends.release import (
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.conditions import find
 
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _PATIENT = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
 
 
@@ -53,7 +54,9 @@ class Gatekeeper:
         self._waiting: set[Key] = set()
         # Told in a condition, or about to be.
         self._released: set[Key] = set()
+        # Good until something happens, or until a gang has rested long enough.
         self._verdicts: dict[Key, Readiness] | None = None
+        self._expires = _NEVER
         gangs.on_change(self._gang_changed)
         pods.on_change(self._pod_changed)
         nodes.on_change(self._node_changed)
@@ -107,8 +110,11 @@ class Gatekeeper:
         return TURN
 
     def _decided(self, key: Key, now: datetime) -> Readiness:
-        if self._verdicts is None or key not in self._verdicts:
-            self._verdicts = plan_release(self._candidates(), self._rooms(), now)
+        if self._verdicts is None or key not in self._verdicts or now >= self._expires:
+            candidates = self._candidates()
+            self._verdicts = plan_release(candidates, self._rooms(), now)
+            rests = [until for until in map(resting_until, candidates) if until is not None and until > now]
+            self._expires = min(rests, default=_NEVER)
         for winner, verdict in self._verdicts.items():
             if verdict.ready and winner != key:
                 self._enqueue(*winner)
