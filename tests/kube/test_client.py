@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
+from spinney.api.meta import Resource
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client, Patch
-from spinney.kube.errors import AlreadyExists, Conflict, ConnectionLost, NotSent, TooManyRequests
+from spinney.kube.errors import AlreadyExists, Conflict, ConnectionLost, NotLeader, NotSent, TooManyRequests
 from spinney.kube.transport import Request, Response
 from tests.kube.world import Thing, World, lose_answer, lose_request, query_of, refuse, thing, virtual
 
@@ -162,3 +164,29 @@ async def test_writes_are_counted() -> None:
     assert component.writes.total() == 2
     assert client.writes.total() == 0
     assert query_of(world.requests[0])["fieldManager"] == ["tester"]
+
+
+@virtual
+async def test_a_question_is_no_write() -> None:
+    """A review has no name and is stored nowhere: it is sent as it is, asked again freely, and not counted."""
+    world = World()
+    seen: list[bytes] = []
+
+    async def answer(request: Request) -> Response | None:
+        seen.append(request.body)
+        if len(seen) == 1:
+            raise ConnectionLost("connection reset")
+        return Response(201, b'{"kind":"SubjectAccessReview","status":{"allowed":true}}')
+
+    def standby() -> None:
+        raise NotLeader("not ours")
+
+    world.once("POST", answer, times=2)
+    client = make(world).named("tester", standby)
+    review = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+    found = await client.create(review, {"spec": {"user": "a"}})
+    assert found["status"] == {"allowed": True}
+    assert msgspec.json.decode(seen[1]).get("metadata") is None
+    assert client.writes.total() == 0
+    with pytest.raises(NotLeader):
+        await client.create(Thing, thing("a"), "default")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spinney.api.core import ConfigMap
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.kube.cache import Cache, Caches, Change
 from spinney.kube.client import Client, Patch
 from spinney.kube.clock import SystemClock
@@ -359,12 +359,18 @@ async def test_manifests_give_exactly_the_rights(cluster: Cluster) -> None:
     host = Host(client, SystemClock(), [(tester, None)], namespace=namespace, identity="me")
     async with running(host.run()), asyncio.timeout(30):
         await host.ready.wait()
-    if cluster.name == "embedded":
-        pytest.xfail("the embedded server does not check rights yet")
     with pytest.raises(Forbidden):
         await client.create(ConfigMap, config("a", x="1"), namespace)
     with pytest.raises(Forbidden):
         await client.call("GET", "/api/v1/secrets")
+
+
+async def test_access_reviews(cluster: Cluster) -> None:
+    """Who may do what can be asked."""
+    review = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+    attributes = {"verb": "get", "resource": "pods", "namespace": "default"}
+    answer = await cluster.client().create(review, {"spec": {"user": "nobody", "resourceAttributes": attributes}})
+    assert answer["status"]["allowed"] is False
 
 
 def no_x(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
