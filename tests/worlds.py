@@ -8,18 +8,21 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from spinney.api.meta import encode
 from spinney.embedded import cluster as embedded_cluster
 from spinney.embedded.calls import ANONYMOUS
 from spinney.embedded.credentials import Authority, write_kubeconfig
+from spinney.embedded.errors import Refusal
 from spinney.embedded.listener import Listener
+from spinney.embedded.server import ApiServer
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists
-from spinney.kube.transport import InProcess, Transport, User
+from spinney.kube.transport import InProcess, Request, Response, Transport, User
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane, known_groups
 from tests import data
@@ -84,7 +87,7 @@ class Embedded:
 
     def token_transport(self, token: str) -> Transport:
         """Straight into the server, as whoever it says the token is."""
-        return InProcess(self.server, self.server.user_of_token(token) if token else ANONYMOUS)
+        return Bearer(self.server, token)
 
     async def kubeconfig(self, user: str = "admin", groups: Groups = None) -> Path:
         """A kubeconfig for a user, by client certificate; the server begins to listen when the first is asked for."""
@@ -101,6 +104,25 @@ class Embedded:
         for table in self.server.store.tables.values():
             table.events.clear()
             table.floor = self.server.store.version
+
+
+class Bearer:
+    """Straight into a server with a token, as its front door does: who it is, is found out for every request."""
+
+    def __init__(self, server: ApiServer, token: str) -> None:
+        self._server = server
+        self._token = token
+
+    async def send(self, request: Request) -> Response:
+        """Hand the request over as whoever the token says."""
+        try:
+            user = self._server.user_of_token(self._token) if self._token else ANONYMOUS
+        except Refusal as refusal:
+            return Response(refusal.code, encode(refusal.body()))
+        return await self._server.handle(replace(request, user=user))
+
+    async def close(self) -> None:
+        """Nothing is held open."""
 
 
 @dataclass(frozen=True)
