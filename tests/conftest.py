@@ -10,6 +10,8 @@ from typing import cast
 import pytest
 
 from spinney.embedded import cluster as embedded_cluster
+from spinney.embedded.credentials import Authority
+from spinney.kube.clock import SystemClock
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.golang import Unavailable
@@ -23,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what the embedded server is known to do differently; once it does as Kubernetes does, the test fails."""
     for item in items:
         if item.nodeid.removeprefix("tests/") in EMBEDDED:
-            item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=False))
+            item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -51,5 +53,6 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[worlds.Cluste
 async def _world(request: pytest.FixtureRequest, stack: AsyncExitStack) -> worlds.World:
     if request.param == "real":
         return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
-    embedded = await stack.enter_async_context(embedded_cluster.Cluster())
-    return worlds.Embedded(embedded, stack)
+    authority = Authority(SystemClock().now())
+    made = embedded_cluster.Cluster(ca_certificate=authority.bundle.trusted)
+    return worlds.Embedded(await stack.enter_async_context(made), authority, stack)

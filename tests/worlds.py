@@ -73,11 +73,11 @@ class Embedded:
 
     name = "embedded"
 
-    def __init__(self, cluster: embedded_cluster.Cluster, stack: AsyncExitStack) -> None:
+    def __init__(self, cluster: embedded_cluster.Cluster, authority: Authority, stack: AsyncExitStack) -> None:
         self.cluster = cluster
         self.server = cluster.server
         self._stack = stack
-        self._authority = Authority(cluster.clock.now())
+        self._authority = authority
         self._listener: Listener | None = None
         self._folder = Path(stack.enter_context(TemporaryDirectory()))
 

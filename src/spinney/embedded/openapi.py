@@ -34,21 +34,19 @@ class OpenApi:
             self._documents, self._revision = {}, self._kinds.revision
         path = request.path.rstrip("/")
         if path == "/openapi/v2":
-            return Response(200, _EMPTY_V2, {"content-type": _V2})
+            return self._old(request)
         if path == "/openapi/v3":
             return Response(200, self._index(), _JSON)
-        if path == "/openapi/v2":
-            return self._old(request)
         if not path.startswith("/openapi/v3/"):
             return None
         name = path.removeprefix("/openapi/v3/")
         document = self._document(name)
         return Response(200, document, _JSON) if document is not None else None
 
-    def _old(self, request: Request) -> Response | None:
-        """The one document of version 2. kubectl wants it in protobuf, and does without if there is none."""
+    def _old(self, request: Request) -> Response:
+        """The one document of version 2: whole in JSON, and in protobuf as empty as kubectl can do with."""
         if "protobuf" in request.headers.get("accept", ""):
-            return None
+            return Response(200, _EMPTY_V2, {"content-type": _V2})
         if "v2" not in self._documents:
             schemas: Json = {}
             for kind in self._kinds:
