@@ -17,6 +17,7 @@ from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool
+from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import Check, Solver
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
@@ -111,19 +112,27 @@ class _Rules:
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
+    # Jobs that nothing could be done for, by what makes them alike, with how much was decided by then.
+    failed: dict[object, int] = {}
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        if _too_large(cycle, job) or not rules.may(job):
+        kind = _kind(cycle, job)
+        if failed.get(kind) == len(cycle.decided) or _too_large(cycle, job) or not rules.may(job):
             continue
         waiting, running, freeable = _pools(cycle)
         caps = rules.caps(job, freeable)
         if hopeless(cycle, cycle.chunk(job), freeable, caps):
+            failed[kind] = len(cycle.decided)
             continue
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting)
         solver.freeable = local_room(freeable, caps)
         point = solver.solve()
         if point is None:
+            failed[kind] = len(cycle.decided)
+            if not solver.complete:
+                problem = NotFound(rules.action, solver.steps, complete=False)
+                cycle.problems.setdefault(job.key, []).append(problem)
             continue
         touched = {move.task.job for move in cycle.moves.done[point[1] :]} - {None}
         cycle.commit(rules.action, point, job)
@@ -132,6 +141,14 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         for one in touched:
             if one is not None:
                 freeable.changed(one)
+
+
+def _kind(cycle: Cycle, job: Job) -> object:
+    """Equal for jobs that fare alike as long as nothing else is decided; jobs that run in part are one of a kind."""
+    if any(job.active):
+        return job.key
+    tasks = tuple((task.cls.id, task.podset) for task in cycle.chunk(job))
+    return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
 
 
 def _too_large(cycle: Cycle, job: Job) -> bool:
