@@ -1,0 +1,176 @@
+"""Decisions one by one: what is placed where, who has to go, and why something waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spinney.scheduler import status as st
+from spinney.scheduler.actions import evicting
+from spinney.scheduler.config import Config, ConfigError, PluginConfig
+from spinney.scheduler.reasons import NoDomain, NoRoom, OverLimit, OverQuota
+from spinney.scheduler.specs import Constraint, Constraints, Match, PodTerm, SpreadTerm, TopologySpec
+from spinney.scheduler.texts import job_message
+from tests.scheduler.clusters import Cluster, statuses
+
+
+def test_gangs_start_whole_or_not_at_all() -> None:
+    """Three tasks of two GPUs do not start on two nodes with room for two; the reason says how far they got."""
+    cluster = Cluster(2, 3).queue("q", 100).job("j", "q", ["", "", ""], gpus=2)
+    done = cluster.plan("allocate")
+    assert not done.decisions
+    (problem,) = done.problems["j"]
+    assert isinstance(problem, NoRoom)
+    assert (problem.found, problem.required) == (2, 3)
+    assert "Resources were found for 2 pods while 3 are required" in job_message([problem])
+
+
+def test_nodes_are_filled_up() -> None:
+    """A single task goes to the fullest node that has room."""
+    cluster = Cluster(8, 8).queue("q", 100).job("r", "q", ["n1"], gpus=4).job("j", "q", [""])
+    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+
+
+def test_room_being_released_is_waited_for() -> None:
+    """A task that fits only once another is gone waits for that node instead of being bound."""
+    cluster = Cluster(2).queue("q", 100).job("r", "q", ["n0"], gpus=2).job("j", "q", [""], gpus=2)
+    cluster.state.assume("r-0", st.RELEASING, "n0")
+    assert statuses(cluster.plan("allocate")) == {"j-0": "Pipelined"}
+
+
+def test_elastic_gangs_grow_one_by_one() -> None:
+    """Beyond its minimum a gang takes what there is."""
+    cluster = Cluster(3).queue("q", 100).job("j", "q", [""] * 5, minimum=2)
+    assert len(cluster.plan("allocate").decisions) == 3
+
+
+def test_a_limit_stops_a_queue() -> None:
+    """A queue at its limit waits, and the reason says by how much it is short."""
+    cluster = Cluster(8).queue("q", 2, limit=3).job("r", "q", ["n0"], gpus=2).job("j", "q", [""], gpus=2)
+    (problem,) = cluster.plan("allocate").problems["j"]
+    assert isinstance(problem, OverLimit)
+    assert problem.short == 1
+
+
+def test_what_may_not_be_evicted_stays_within_quota() -> None:
+    """A job that may not be evicted is only placed inside its queue's quota."""
+    cluster = Cluster(8).queue("q", 2).job("j", "q", [""], gpus=3, preemptible=False)
+    (problem,) = cluster.plan("allocate").problems["j"]
+    assert isinstance(problem, OverQuota)
+    assert problem.short == 1
+
+
+def test_reclaim_takes_back_what_was_borrowed() -> None:
+    """A queue within its quota gets its GPUs back from one that is above its own."""
+    cluster = Cluster(4).queue("mine", 2).queue("theirs", 2)
+    for number in range(4):
+        cluster.job(f"r{number}", "theirs", ["n0"])
+    done = cluster.job("j", "mine", ["", ""]).plan()
+    assert sorted(statuses(done).values()) == ["Pipelined", "Pipelined", "Releasing", "Releasing"]
+    assert {decision.beneficiary for decision in done.decisions if decision.kind == "evict"} == {"j"}
+
+
+def test_reclaim_does_not_take_what_is_owed() -> None:
+    """A queue at its quota keeps everything, whoever asks."""
+    cluster = Cluster(4).queue("mine", 2, weight=0).queue("theirs", 4, weight=0).job("r", "theirs", ["n0"], gpus=4)
+    assert not cluster.job("j", "mine", [""]).plan().decisions
+
+
+def test_preemption_takes_the_lowest_priority() -> None:
+    """In one queue, a higher priority pushes out the lowest that is enough."""
+    cluster = Cluster(2).queue("q", 2)
+    cluster.job("low", "q", ["n0"], priority=10).job("middle", "q", ["n0"], priority=20)
+    assert statuses(cluster.job("j", "q", [""], priority=90).plan()) == {"low-0": "Releasing", "j-0": "Pipelined"}
+
+
+def test_consolidation_moves_nobody_out() -> None:
+    """Two half-full nodes become one full and one empty when a large task needs that."""
+    cluster = Cluster(4, 4).queue("q", 100).job("a", "q", ["n0"], gpus=2).job("b", "q", ["n1"], gpus=2)
+    done = cluster.job("j", "q", [""], gpus=4).plan()
+    assert sorted(statuses(done).values()) == ["Pipelined", "Pipelined"]
+
+
+def test_stale_gangs_give_their_room_back() -> None:
+    """A gang below its minimum is evicted when its grace is over."""
+    cluster = Cluster(4).queue("q", 100).job("j", "q", ["n0", ""], minimum=2, gpus=4)
+    assert statuses(cluster.plan("stalegangeviction")) == {"j-0": "Releasing"}
+
+
+def test_a_required_domain_holds_the_whole_gang() -> None:
+    """A gang that must stay in one rack goes to a rack that holds all of it, though nodes elsewhere are fuller."""
+    cluster = Cluster().queue("q", 100)
+    for number, (rack, gpus) in enumerate([("a", 1), ("a", 2), ("b", 2), ("b", 2)]):
+        cluster.node(f"n{number}", gpus, rack=rack)
+    cluster.state.set_topology(TopologySpec("tree", (("rack", ""),)))
+    cluster.job("j", "q", [""] * 4, inside=Constraint("tree", required="rack"))
+    assert {place[1] for place in cluster.plan("allocate").outcome.values()} == {"n2", "n3"}
+    cluster.job("k", "q", [""] * 5, inside=Constraint("tree", required="rack"))
+    (problem,) = cluster.plan("allocate").problems["k"]
+    assert isinstance(problem, NoDomain)
+
+
+def test_shared_gpus_are_packed() -> None:
+    """Halves share a GPU that is in use before another is opened."""
+    cluster = Cluster(2, 2).queue("q", 100).job("r", "q", ["n1"], gpus=0.5).job("j", "q", [""], gpus=0.5)
+    assert cluster.plan("allocate").outcome["j-0"][1:] == ("n1", ("r-0-gpu",))
+
+
+def test_queue_depth_keeps_the_best() -> None:
+    """With a depth of one, only the most urgent job of a queue is looked at."""
+    cluster = Cluster(8).queue("q", 100).job("later", "q", [""]).job("urgent", "q", [""], priority=90)
+    done = cluster.plan(config=Config(actions=("allocate",), queue_depth={"allocate": 1}))
+    assert list(done.outcome) == ["urgent-0"]
+
+
+def test_a_victim_is_charged_once() -> None:
+    """An elastic job that gives up several tasks for one gang is credited for each of them once."""
+    cluster = Cluster(4).queue("mine", 4).queue("theirs", 0).job("r", "theirs", ["n0"] * 4, minimum=1)
+    done = cluster.job("j", "mine", [""] * 3).plan("reclaim")
+    evicted = [decision.task for decision in done.decisions if decision.kind == "evict"]
+    assert len(evicted) == len(set(evicted)) == 3
+
+
+def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When queues may give one GPU too few, no scenario is tried."""
+    monkeypatch.setattr(evicting, "Solver", None)
+    cluster = Cluster(4, 4).queue("mine", 8, weight=0).queue("theirs", 1, weight=0)
+    for number in range(8):
+        cluster.job(f"r{number}", "theirs", [f"n{number % 2}"])
+    assert not cluster.job("j", "mine", ["", ""], gpus=4).plan("reclaim").decisions
+
+
+def _spread(cluster: Cluster, key: str, rules: Constraints) -> None:
+    task = cluster.state.tasks[key].spec
+    cluster.state.set_task(replace(task, constraints=rules))
+
+
+def test_evicted_pods_do_not_repel() -> None:
+    """A pod may take the place of a victim that it could not share a node with."""
+    term = PodTerm("host", (Match("app", "In", ("a",)),))
+    rules = Constraints(anti_affinity=(term,), labels=(("app", "a"),), namespace="ns")
+    cluster = Cluster().node("n0", 2, host="n0").queue("q", 2)
+    cluster.job("low", "q", ["n0"], priority=10).job("j", "q", [""], priority=90)
+    _spread(cluster, "low-0", rules)
+    _spread(cluster, "j-0", rules)
+    assert statuses(cluster.plan()) == {"low-0": "Releasing", "j-0": "Pipelined"}
+
+
+def test_spread_constraints_hold() -> None:
+    """Two pods that must spread over zones do not both go to the fuller zone."""
+    rules = Constraints(
+        spread=(SpreadTerm("zone", matches=(Match("app", "In", ("a",)),)),), labels=(("app", "a"),), namespace="ns"
+    )
+    cluster = Cluster().node("n0", 4, zone="a").node("n1", 4, zone="b").queue("q", 100).job("j", "q", ["", ""])
+    for key in ("j-0", "j-1"):
+        _spread(cluster, key, rules)
+    assert {place[1] for place in cluster.plan("allocate").outcome.values()} == {"n0", "n1"}
+
+
+def test_unknown_names_are_errors() -> None:
+    """A plugin or action that does not exist is said, with what does."""
+    cluster = Cluster(1).queue("q", 1)
+    with pytest.raises(ConfigError, match="plugin 'magic' is unknown; known are"):
+        cluster.plan(config=Config(plugins=(PluginConfig("magic"),)))
+    with pytest.raises(ConfigError, match="action 'dance' is unknown"):
+        cluster.plan(config=Config(actions=("dance",)))
