@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from spinney.api.grove import PodCliqueSet
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.kube.chance import Chance
 from spinney.testing import build
@@ -152,3 +152,24 @@ async def test_no_role_runs_below_its_minimum_on_random_clusters(cluster: Schedu
             counts[name] >= least for name, least in MINIMUMS.items()
         ), counts
     assert {any(counts.values()) for counts in outcomes} == {True, False}
+
+
+async def test_from_136_on_a_packed_gang_lies_in_one_domain(cluster: Schedules, plane: ControlPlane) -> None:
+    """Two racks with room for the gang only together hold none of it; with one more node a rack holds all."""
+    if plane.version.startswith("v1.35"):
+        pytest.skip("kube-scheduler 1.35 knows no topology")
+    where = await place(cluster, "packed")
+    levels = [{"domain": "rack", "key": "example.com/rack"}]
+    binding = {"metadata": {"name": "packed"}, "spec": {"levels": levels}}
+    await cluster.client.create(ClusterTopologyBinding, binding)
+    for index, rack in enumerate("aabb"):
+        await cluster.node(f"packed-{index}", 1, **{"where": where, "example.com/rack": rack})
+    pcs = role(gang("train", where), "workers", 3, 3)
+    constraint = {"topologyName": "packed", "pack": {"required": "rack"}}
+    pcs.object["spec"]["template"]["topologyConstraint"] = constraint
+    await cluster.apply(pcs, where)
+    await cluster.until("the gang is refused", lambda: cluster.refused(where, "train-0"))
+    assert cluster.bound(where) == {"workers": 0}
+    await cluster.node("packed-4", 1, **{"where": where, "example.com/rack": "b"})
+    await cluster.until("all are bound", lambda: cluster.bound(where) == {"workers": 3})
+    assert {pod.spec.node_name for pod in cluster.living(where)} == {"packed-2", "packed-3", "packed-4"}

@@ -44,10 +44,14 @@ COMPONENT = Component(
     rules=(
         Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
         Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
+        # An owner reference that blocks deletion needs the right to the owner's finalizers.
+        Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
+        Rule(("grove.io",), ("clustertopologybindings/finalizers",), ("update",)),
         Rule(("",), ("nodes",), _READ),
         Rule(("",), ("pods",), (*_READ, "delete")),
         Rule(("",), ("events",), ("list", "create", "patch")),
         Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
+        Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
         Rule(("grove.io",), ("clustertopologybindings",), _READ),
         Rule(("grove.io",), ("clustertopologybindings/status",), ("get", "patch")),
         Rule(("kai.scheduler",), ("topologies",), _ALL),

@@ -20,7 +20,7 @@ from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of,
 from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
-from spinney.backends.served import Served, discover
+from spinney.backends.served import Served, discover, follow
 from spinney.backends.silence import Silence
 from spinney.backends.status import plan_status, turned
 from spinney.backends.stored import Stored
@@ -33,8 +33,6 @@ from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 
-# How often the API server is asked what it serves: CRDs come and go.
-_DISCOVERY_SECONDS = 30.0
 _RETRY_SECONDS = 15.0
 
 
@@ -75,14 +73,17 @@ class BackendController:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep_discovering())
+            tasks.create_task(follow(self._runtime, self.backend.resources, self._serve))
             tasks.create_task(self.controller.run())
             if self._topologies is not None:
                 tasks.create_task(self._topologies.controller.run())
 
     async def discover(self) -> None:
-        """Learn what the cluster serves; where that changed, look at every gang again."""
-        served = await discover(self._runtime.client, self.backend.resources)
+        """Learn what the cluster serves."""
+        await self._serve(await discover(self._runtime.client, self.backend.resources))
+
+    async def _serve(self, served: Served) -> None:
+        """Watch what is served; where that changed, look at every gang again."""
         changed = served != self.served
         self.served = served
         for cache in self._targets.serve(served):
@@ -99,15 +100,6 @@ class BackendController:
         if changed:
             for gang in self._gangs:
                 self.controller.enqueue(gang.namespace, gang.name)
-
-    async def _keep_discovering(self) -> None:
-        while True:
-            await asyncio.sleep(_DISCOVERY_SECONDS)
-            try:
-                await self.discover()
-            except ApiError:
-                # The next round asks again; until then the last answer holds.
-                continue
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one gang's objects and conditions up to date."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
-from spinney.api.meta import Resource
+from spinney.api.apiextensions import CustomResourceDefinition
+from spinney.api.meta import Object, Resource, Struct
+from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
+from spinney.kube.errors import ApiError, ConnectionLost
+from spinney.kube.runtime import Runtime
+
+# An upgrade of the API server tells nobody: it is looked for now and then.
+_LOOK_SECONDS = 600.0
+# A kind is established a little before it is listed.
+_SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -35,3 +46,45 @@ async def discover(client: Client, resources: Iterable[Resource]) -> Served:
     await asyncio.gather(*(discovery.serves(version) for version in versions))
     found = [await discovery.resource(resource.api_version, resource.kind) for resource in asked]
     return Served(frozenset(resource for resource in found if resource is not None))
+
+
+class _Group(Struct, frozen=True):
+    group: str = ""
+
+
+class _Definition(Object, frozen=True):
+    """A definition without its schema, which can be large and does not matter here."""
+
+    resource: ClassVar[Resource] = CustomResourceDefinition.resource
+
+    spec: _Group = _Group()
+
+
+async def follow(runtime: Runtime, resources: Iterable[Resource], tell: Callable[[Served], Awaitable[None]]) -> None:
+    """Tell what is served whenever a definition of one of the groups comes, changes or goes; until cancelled."""
+    asked = tuple(resources)
+    groups = {resource.group for resource in asked}
+    stirred = asyncio.Event()
+
+    def changed(change: Change[_Definition]) -> None:
+        if change.object.spec.group in groups:
+            stirred.set()
+
+    runtime.caches.of(_Definition).on_change(changed)
+    while asked:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await stirred.wait()
+        if stirred.is_set():
+            stirred.clear()
+            await _tell(runtime, asked, tell)
+            await asyncio.sleep(_SETTLE_SECONDS)
+        await _tell(runtime, asked, tell)
+
+
+async def _tell(runtime: Runtime, resources: tuple[Resource, ...], tell: Callable[[Served], Awaitable[None]]) -> None:
+    try:
+        await tell(await discover(runtime.client, resources))
+    except (ApiError, ConnectionLost):
+        # The next look asks again; until then the last answer holds.
+        return

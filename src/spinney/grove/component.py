@@ -10,7 +10,7 @@ from typing import Any
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, problems
 from spinney.backends.registry import Registry
-from spinney.backends.served import discover
+from spinney.backends.served import Served, discover, follow
 from spinney.grove import topology
 from spinney.grove.metrics import Watcher
 from spinney.grove.preflight import preflight, with_own_name
@@ -110,7 +110,8 @@ class Operator:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        self.world.served = await discover(self._runtime.client, self.world.registry.resources)
+        resources = self.world.registry.resources
+        await self._serve(await discover(self._runtime.client, resources))
         controllers = (self.sets, self.replicas, self.statuses)
         async with asyncio.TaskGroup() as tasks:
             for controller in controllers:
@@ -119,7 +120,12 @@ class Operator:
                 await looked_at.synced()
             for controller in controllers:
                 tasks.create_task(controller.run(), name=controller.name)
+            tasks.create_task(follow(self._runtime, resources, self._serve), name="grove-served")
             self._runtime.ready()
+
+    async def _serve(self, served: Served) -> None:
+        """Pods are linked to their gangs in the words of what the cluster serves now."""
+        self.world.served = served
 
 
 def _same_to_replicas(old: PodCliqueSet, new: PodCliqueSet) -> bool:

@@ -29,6 +29,8 @@ RULES = (
     # The role that the operator grants to init containers must be its own, too.
     Rule(("",), ("pods/status",), _READ),
     Rule(("",), ("nodes",), _READ),
+    # Which gang APIs are served, and from when on.
+    Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
     Rule(("",), ("events",), ("list", "create", "patch")),
     Rule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), _ALL),
     Rule(("autoscaling",), ("horizontalpodautoscalers",), _ALL),
