@@ -9,7 +9,7 @@ from contextlib import suppress
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
-from spinney.kube.cache import Caches
+from spinney.kube.cache import Caches, Change
 from spinney.kube.client import Client, Patch
 from spinney.kube.errors import ApiError
 
@@ -17,8 +17,9 @@ from spinney.kube.errors import ApiError
 class StandIn:
     """Binds pods that no gate holds, gang by gang, all of a gang's minimum or nothing."""
 
-    def __init__(self, client: Client, pods_per_node: int = 1) -> None:
+    def __init__(self, client: Client, pods_per_node: int = 1, nodes: str = "") -> None:
         self._client = client
+        self._prefix = nodes
         self._caches = Caches(client)
         self._pods = self._caches.of(Pod)
         self._nodes = self._caches.of(Node)
@@ -93,7 +94,9 @@ class StandIn:
         for pod in self._pods:
             if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
                 used[pod.spec.node_name] += 1
-        open_nodes = [node.name for node in self._nodes if not node.spec.unschedulable]
+        open_nodes = [
+            node.name for node in self._nodes if not node.spec.unschedulable and node.name.startswith(self._prefix)
+        ]
         return [name for name in sorted(open_nodes) for _ in range(self._room - used[name])]
 
     async def _bind(self, pod: Pod, node: str) -> None:
@@ -104,3 +107,34 @@ class StandIn:
 
 def _stays(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None
+
+
+class KubeletStandIn:
+    """Runs what is bound: pods become ready at once, and those told to go are gone."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._caches = Caches(client)
+        self._work: asyncio.Queue[Pod] = asyncio.Queue()
+        self._caches.of(Pod).on_change(self._changed)
+
+    def _changed(self, change: Change[Pod]) -> None:
+        if change.new is not None and change.new.spec.node_name:
+            self._work.put_nowait(change.new)
+
+    async def run(self) -> None:
+        """Act on every change of a bound pod."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._caches.run())
+            while True:
+                pod = await self._work.get()
+                with suppress(ApiError):
+                    await self._act(pod)
+
+    async def _act(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+        elif pod.status.phase != "Running":
+            conditions = [{"type": kind, "status": "True"} for kind in ("Initialized", "ContainersReady", "Ready")]
+            patch = {"status": {"phase": "Running", "conditions": conditions}}
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
