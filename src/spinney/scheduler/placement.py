@@ -130,6 +130,8 @@ def choose_gpus(cycle: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[st
     if idle > 0 or releasing > 0:
         unused = sum(score(None) for score in cycle.hooks.gpu_scores)
         options += [(unused, -1)] * (int(idle) + int(releasing))
+    if cycle.choose is not None:
+        options = cycle.choose(task, row, options)
     options.sort(key=lambda option: -option[0])
     groups: list[str] = []
     for _, group in options[: cls.devices]:

@@ -96,13 +96,11 @@ def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] |
     """GPU memory is worth more of a GPU on one node than on another, and the queue is charged for that."""
     if not task.cls.shared or task.job is None or cycle.limits is None:
         return None
-    worth: dict[int, bool] = {}
+    memories = cycle.nodes.gpu_memory[rows]
     mask = np.ones(len(rows), dtype=np.bool_)
-    for position, row in enumerate(rows):
-        memory = int(cycle.nodes.gpu_memory[row])
-        if memory not in worth:
-            worth[memory] = cycle.limits(task.job, _charged_on(task, memory)) is None
-        mask[position] = worth[memory]
+    for memory in np.unique(memories):
+        if cycle.limits(task.job, _charged_on(task, int(memory))) is not None:
+            mask &= memories != memory
     return mask, ""
 
 

@@ -10,6 +10,7 @@ from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plugins import (
     claims,
+    fragmentation,
     generators,
     minruntime,
     numa,
@@ -51,6 +52,7 @@ BUILT_IN: dict[str, Install] = {
     "reflectjoborder": _nothing,
     "podaffinity": _nothing,
     "numa": numa.install,
+    "fragmentation": fragmentation.install,
     "sg-nodelocalgreedy": generators.node_local,
     "sg-multinodegang": generators.multi_node,
 }
