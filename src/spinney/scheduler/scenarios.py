@@ -20,26 +20,32 @@ Batch = list[Task]
 class Trial:
     """One scenario: who wants room, the victims settled for by smaller trials, and those tried now."""
 
-    __slots__ = ("pending", "potential", "preemptor", "recorded")
+    __slots__ = ("_tasks", "_victims", "pending", "potential", "preemptor", "recorded")
 
     def __init__(self, preemptor: Gang, pending: list[Task], recorded: list[Batch], potential: list[Batch]) -> None:
         self.preemptor = preemptor
         self.pending = pending
         self.recorded = recorded
         self.potential = potential
+        self._tasks: list[Task] | None = None
+        self._victims: list[tuple[Job, list[Task]]] | None = None
 
     def tasks(self) -> list[Task]:
         """Every task to evict, once."""
-        found = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
-        return list(found.values())
+        if self._tasks is None:
+            found = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
+            self._tasks = list(found.values())
+        return self._tasks
 
     def victims(self) -> list[tuple[Job, list[Task]]]:
         """Every task to evict, by job."""
-        by_job: dict[str, tuple[Job, list[Task]]] = {}
-        for task in self.tasks():
-            job = _job(task)
-            by_job.setdefault(job.key, (job, []))[1].append(task)
-        return list(by_job.values())
+        if self._victims is None:
+            by_job: dict[str, tuple[Job, list[Task]]] = {}
+            for task in self.tasks():
+                job = _job(task)
+                by_job.setdefault(job.key, (job, []))[1].append(task)
+            self._victims = list(by_job.values())
+        return self._victims
 
     def fingerprint(self) -> tuple[object, ...]:
         """Equal for scenarios that would come out alike."""

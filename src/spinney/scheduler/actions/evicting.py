@@ -21,6 +21,8 @@ from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import Check, Solver
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
+# From so many changed jobs on, sorting anew is cheaper than moving each to its place.
+MANY = 64
 
 
 def consolidation(cycle: Cycle) -> None:
@@ -136,6 +138,9 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
             continue
         touched = {move.task.job for move in cycle.moves.done[point[1] :]} - {None}
         cycle.commit(rules.action, point, job)
+        if len(touched) > MANY:
+            cycle.pools = None
+            continue
         for pool in (waiting, running):
             pool.changed(one for one in touched if one is not None)
         for one in touched:
