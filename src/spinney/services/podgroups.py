@@ -18,8 +18,10 @@ from spinney.services.podgroupchecks import WEBHOOK
 from spinney.services.usage import Amounts, add, allocated, quantities, requested
 
 BY_GROUP = "pods/group"
-# A group whose pods come one after the other is written once, not once per pod.
+# A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
+# came, once and not twice.
 _GATHER_SECONDS = 1.0
+_GATHER_WAITING_SECONDS = 5.0
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 
@@ -130,13 +132,14 @@ class PodGroups:
     def _group_changed(self, change: Change[PodGroup]) -> None:
         if change.new is None or (change.old is not None and change.old.spec == change.new.spec):
             return
-        self.controller.enqueue(change.new.namespace, change.new.name, after=_GATHER_SECONDS)
+        self.controller.enqueue(change.new.namespace, change.new.name, after=_GATHER_WAITING_SECONDS)
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         names = {key for pod in (change.old, change.new) if pod is not None for key in group_of(pod)}
+        waits = change.new is not None and not change.new.spec.node_name
         for key in names:
             namespace, _, name = key.partition("/")
-            self.controller.enqueue(namespace, name, after=_GATHER_SECONDS)
+            self.controller.enqueue(namespace, name, after=_GATHER_WAITING_SECONDS if waits else _GATHER_SECONDS)
 
     async def reconcile(self, key: Key) -> None:
         """Bring one group's status up to date."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import yaml
 
 from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.services.podgrouper.context import Context, KindDefaults, Settings
+from spinney.services.podgrouper.defaults import top_owner_metadata
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 from spinney.services.podgrouper.rules import group, pod_as_owner
 from tests import make
@@ -422,3 +424,13 @@ async def test_azure_and_runai_jobs() -> None:
     aml = workload("amlarc.azureml.com/v1alpha1", "AmlJob", {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": "3"}}}})
     assert (await grouped(aml)).min_member == 3
     assert (await grouped(workload("run.ai/v1", "RunaiJob"))).name == "pg-w-0-u"
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "1234", "1e5", "0x1f", "no", "true", "a.b-c", "1-2", "2026-01-01", "9f8e7d6c-1"]
+)
+def test_the_top_owner_is_yaml_whatever_its_name(name: str) -> None:
+    """Names that look like numbers, dates or booleans are read back as the text they are."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "uid": f"{name}-0"}}
+    read = yaml.safe_load(top_owner_metadata(owner))
+    assert read == {"name": name, "uid": f"{name}-0", "group": "batch", "version": "v1", "kind": "Job"}

@@ -1,0 +1,254 @@
+"""How long pods take from created to running, stage by stage, beside bare creation in the same run.
+
+One-GPU pods for as many GPUs as there are: created → grouped (in a PodGroup) → decided (a BindRequest exists) → bound →
+running. `embedded` has API server, simulated kubelets and services in one process; `real` is a real API server and etcd
+with the services in a process of their own, as `spinney run` runs them, and nobody behind the nodes: it ends at bound.
+Bare creation is the same pods for a scheduler that does not exist. Writes are those of the services, by kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import re
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import structlog
+import uvloop
+from prometheus_client import generate_latest
+
+from spinney.api.core import Node, Pod, ServiceAccount
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Json
+from spinney.cli.components import load
+from spinney.cli.installation import install, install_crds, platform_objects
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.cache import Caches, Change
+from spinney.kube.client import Client
+from spinney.kube.host import Host
+from spinney.testing.controlplane import ControlPlane
+
+STAGES = ("created", "grouped", "decided", "bound", "running")
+SERVICES = ("podgrouper", "podgroup-controller", "queue-controller", "scheduler", "binder")
+_WRITES = re.compile(r'^spinney_writes_total\{component="([^"]*)",kind="([^"]*)",verb="([^"]*)"\} (\S+)', re.M)
+
+
+def pod(index: int, scheduler: str) -> Json:
+    """A one-GPU pod."""
+    amounts = {"nvidia.com/gpu": "1", "cpu": "1"}
+    return {
+        "metadata": {"name": f"{scheduler}-{index}", "labels": {"kai.scheduler/queue": "default-queue"}},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "main", "image": "busybox", "resources": {"limits": amounts, "requests": amounts}}],
+        },
+    }
+
+
+async def create(client: Client, count: int, scheduler: str, workers: int) -> float:
+    """Create pods as fast as the server takes them; how long that took."""
+    started = time.perf_counter()
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for index in numbers:
+            await client.create(Pod, pod(index, scheduler), "default")
+
+    await asyncio.gather(*(worker() for _ in range(workers)))
+    return time.perf_counter() - started
+
+
+class Stages:
+    """When each pod reached each stage, by the watches of somebody who looks on."""
+
+    def __init__(self, caches: Caches) -> None:
+        self.times: dict[str, dict[str, float]] = {stage: {} for stage in STAGES}
+        self.changed = asyncio.Event()
+        caches.of(Pod).on_change(self._pod)
+        caches.of(BindRequest).on_change(self._request)
+
+    def _pod(self, change: Change[Pod]) -> None:
+        found = change.new
+        if found is None or found.spec.scheduler_name != "kai-scheduler":
+            return
+        self._reach("created", found.name)
+        if "pod-group-name" in found.metadata.annotations:
+            self._reach("grouped", found.name)
+        if found.spec.node_name:
+            self._reach("bound", found.name)
+        if found.status.phase == "Running":
+            self._reach("running", found.name)
+
+    def _request(self, change: Change[BindRequest]) -> None:
+        if change.new is not None:
+            self._reach("decided", change.new.spec.pod_name)
+
+    def _reach(self, stage: str, name: str) -> None:
+        self.times[stage].setdefault(name, time.perf_counter())
+        self.changed.set()
+
+    async def until(self, stage: str, count: int, seconds: float) -> None:
+        """Wait until so many pods reached a stage."""
+        async with asyncio.timeout(seconds):
+            while len(self.times[stage]) < count:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+def writes(metrics: str) -> dict[str, float]:
+    """What components wrote, from their metrics."""
+    return {f"{component} {verb} {kind}": float(value) for component, kind, verb, value in _WRITES.findall(metrics)}
+
+
+async def measure(client: Client, caches: Caches, count: int, workers: int, last: str) -> Json:
+    """Bare creation, then the same pods for our scheduler, until the last of them reached the last stage."""
+    bare = await create(client, count, "nobody", workers)
+    await client.call("DELETE", "/api/v1/namespaces/default/pods", body={"kind": "DeleteOptions", "apiVersion": "v1"})
+    stages = Stages(caches)
+    started = time.perf_counter()
+    created = await create(client, count, "kai-scheduler", workers)
+    await stages.until(last, count, 300)
+    ends = {stage: max(found.values()) - started for stage, found in stages.times.items() if found}
+    curves = {stage: [round(at - started, 3) for at in sorted(found.values())] for stage, found in stages.times.items()}
+    return {
+        "pods": count,
+        "bare_creation_seconds": round(bare, 2),
+        "creation_seconds": round(created, 2),
+        "last_seconds": {stage: round(at, 2) for stage, at in ends.items()},
+        "times_bare_creation": round(ends["bound"] / bare, 2),
+        "curves": curves,
+    }
+
+
+def settled(before: dict[str, float], after: dict[str, float], count: int) -> Json:
+    """Writes per pod of the services."""
+    found = {key: round((value - before.get(key, 0)) / count, 3) for key, value in after.items()}
+    ours = {key: value for key, value in sorted(found.items()) if key.partition(" ")[0] in SERVICES and value >= 0.001}
+    return {"writes_per_pod": round(sum(ours.values()), 2), "writes": ours}
+
+
+async def embedded(nodes: int, count: int, workers: int) -> Json:
+    """Everything in this process."""
+    async with Cluster(nodes=Profile(count=nodes)) as cluster:
+        client = cluster.client()
+        await install_crds(client)
+        await install(client, platform_objects())
+        caches = Caches(client)
+        parts = [(component := load(name), component.settings() if component.settings else None) for name in SERVICES]
+        host = Host(client, cluster.clock, parts, namespace="spinney-system", caches=caches)
+        life = asyncio.create_task(host.run())
+        await host.ready.wait()
+        before = writes(generate_latest().decode())
+        result = await measure(client, caches, count, workers, "running")
+        result |= settled(before, writes(generate_latest().decode()), count)
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+        return result
+
+
+async def real(nodes: int, count: int, workers: int) -> Json:
+    """A real API server, and the services in a process of their own."""
+    with TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
+        client = plane.client()
+        await install_crds(client)
+        await install(client, platform_objects())
+        for body in Profile(count=nodes).nodes():
+            body["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+            made = await client.create(Node, body)
+            # Admission taints new nodes, and no controller runs here that would take that back.
+            await client.patch(Node, made.name, "", {"spec": {"taints": None}})
+        await client.create(ServiceAccount, {"metadata": {"name": "default"}}, "default")
+        caches = Caches(client)
+        life = asyncio.create_task(caches.run())
+        caches.of(Pod)
+        caches.of(BindRequest)
+        async with _services(plane) as metrics:
+            before = writes(metrics())
+            result = await measure(client, caches, count, workers, "bound")
+            await asyncio.sleep(3)
+            result |= settled(before, writes(metrics()), count)
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+        await client.close()
+        return result
+
+
+@asynccontextmanager
+async def _services(plane: ControlPlane) -> AsyncIterator[Any]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "spinney.cli", "run", *SERVICES, "--kubeconfig", str(plane.kubeconfig())]
+    command += ["--health-listen", f"127.0.0.1:{port}", "--no-leader-election", "--log-level", "warning"]
+    process = await asyncio.create_subprocess_exec(*command)
+
+    def read(path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    try:
+        for _ in range(300):
+            await asyncio.sleep(0.1)
+            try:
+                read("/readyz")
+                break
+            except OSError:
+                continue
+        yield lambda: read("/metrics")
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def chart(results: Json, file: Path) -> None:
+    """How many pods reached each stage over time, a panel per world."""
+    import matplotlib as mpl  # noqa: PLC0415  # slow to load, and after the measurement is early enough
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415  # as above
+
+    figure, panels = plt.subplots(1, len(results), figsize=(6 * len(results), 4), squeeze=False)
+    for panel, (world, result) in zip(panels[0], results.items(), strict=True):
+        for stage, times in result["curves"].items():
+            if times:
+                panel.plot(times, range(1, len(times) + 1), label=stage)
+        panel.axvline(result["bare_creation_seconds"], color="grey", linestyle=":", label="bare creation")
+        panel.set(title=f"{world}: {result['pods']} pods", xlabel="seconds", ylabel="pods")
+        panel.legend()
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+
+
+def main() -> None:
+    """Run the worlds and write end_to_end.json and end_to_end.png."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", default="embedded,real")
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--pods", type=int, default=4000)
+    parser.add_argument("--workers", type=int, default=32)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/out"))
+    arguments = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    results: Json = {}
+    for world in arguments.worlds.split(","):
+        run = {"embedded": embedded, "real": real}[world]
+        results[world] = uvloop.run(run(arguments.nodes, arguments.pods, arguments.workers))
+        print(json.dumps({world: {key: value for key, value in results[world].items() if key != "curves"}}), flush=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    chart(results, arguments.out / "end_to_end.png")
+    (arguments.out / "end_to_end.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
