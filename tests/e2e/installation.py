@@ -55,9 +55,15 @@ def documents(path: Path) -> list[Json]:
 class Installed:
     """What a test holds: an administrator's client, and short words for what users do and see."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, as_user: Callable[[str], Client] | None = None) -> None:
         self.client = client
+        self._as_user = as_user
         self._discovery = Discovery(client)
+
+    def as_user(self, name: str) -> Client:
+        """A client of an ordinary user."""
+        assert self._as_user is not None, "this world has no other users"
+        return self._as_user(name)
 
     async def apply(self, document: Json, namespace: str = "default") -> None:
         """Create an object, in its own namespace or in the one given; where it is there already, change it."""
@@ -177,7 +183,7 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
         await install(client, cluster_objects())
         await install_crds(client)
         await install(client, platform_objects())
-        held = Installed(client)
+        held = Installed(client, lambda name: cluster.client(User(name, ("system:authenticated",))))
         await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for document in manifests(load("platform"), NAMESPACE):
             await held.apply(document)

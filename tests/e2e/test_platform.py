@@ -8,8 +8,8 @@ import pytest
 
 from spinney.api import labels
 from spinney.api.conditions import find
-from spinney.api.core import Node, Pod
-from spinney.api.kai import Config, Queue, SchedulingShard
+from spinney.api.core import ConfigMap, Namespace, Node, Pod
+from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.errors import ApiError
 from tests import make
@@ -150,3 +150,65 @@ async def test_no_service_can_do_what_it_need_not(held: Installed) -> None:
         )
         assert b'"allowed":true' not in answer.body, name
     assert (await held.client.list(Pod, "kai-scheduler")).items == []
+
+
+@end_to_end(TWO)
+async def test_pods_of_a_full_queue_stay_gated(held: Installed) -> None:
+    """With gating on, only as many pods as the queue's limit allows are let through; the next when one ends."""
+    marks = {"metadata": {"annotations": {labels.GATE_BLOCKED_PODS: "true"}}}
+    await held.client.patch(Config, "kai-config", "", marks)
+    await held.queue("small", "default-parent-queue", limit=2)
+    await asyncio.sleep(5)
+    await held.job("limited", pods=4, queue="small")
+    await held.job("free", pods=2, queue="default-queue")
+    await held.runs("limited", 2)
+    await held.runs("free", 2)
+    gated = [pod for pod in await held.pods("limited") if pod.spec.scheduling_gates]
+    assert len(gated) == 2
+    await held.client.delete(Pod, (await held.running("limited"))[0].name, "default")
+    await asyncio.sleep(10)
+    await held.runs("limited", 2)
+
+
+@end_to_end(TWO)
+async def test_who_may_use_a_queue_is_asked(held: Installed) -> None:
+    """With the review on, a sender needs the verb `use` on the Queue."""
+    await held.client.patch(
+        Config, "kai-config", "", {"metadata": {"annotations": {labels.REVIEW_QUEUE_ACCESS: "true"}}}
+    )
+    await asyncio.sleep(5)
+    subject = {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    await held.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "eve"},
+            "roleRef": role,
+            "subjects": [subject],
+        }
+    )
+    eve = held.as_user("eve")
+    pod = make.pod("hers").scheduler("kai-scheduler").gpus(1).label(labels.QUEUE, "default-queue")
+    with pytest.raises(ApiError, match="user 'eve' may not use queue 'default-queue'"):
+        await eve.create(Pod, pod.build(), "default")
+    await held.apply(pod.build())
+    await held.runs("hers", 1)
+
+
+@end_to_end(TWO)
+async def test_kinds_have_defaults_and_namespaces_can_be_left_out(held: Installed) -> None:
+    """A ConfigMap gives a kind its priority; pods of namespaces without the label are not grouped."""
+    types = '[{"typeName": "Job", "group": "batch", "priorityName": "build", "preemptibility": "preemptible"}]'
+    await held.client.create(ConfigMap, {"metadata": {"name": "kinds"}, "data": {"types": types}}, "kai-scheduler")
+    args = {"defaultPrioritiesConfigMapName": "kinds", "defaultPrioritiesConfigMapNamespace": "kai-scheduler"}
+    spec = {"podGrouper": {"args": args}, "global": {"namespaceLabelSelector": {"kai": "yes"}}}
+    await held.client.patch(Config, "kai-config", "", {"spec": spec})
+    await asyncio.sleep(5)
+    await held.job("late", pods=1, queue="default-queue")
+    await asyncio.sleep(10)
+    assert (await held.client.list(PodGroup, "default")).items == []
+    await held.client.patch(Namespace, "default", "", {"metadata": {"labels": {"kai": "yes"}}})
+    await held.runs("late", 1)
+    group = await held.group("pg-late")
+    assert (group.spec.priority_class_name, group.spec.preemptibility) == ("build", "preemptible")

@@ -106,6 +106,11 @@ ACCOUNTING = "kai.scheduler/accounting"
 APP = "app"
 KAI_OPERATOR = "kai-operator"
 
+# KAI: the gate of pods whose queue is full; switched on by an annotation of Config, which has no field for it
+QUEUE_GATE = "kai.scheduler/queue-admission"
+GATE_BLOCKED_PODS = "spinney.dev/gate-queue-blocked-pods"
+REVIEW_QUEUE_ACCESS = "spinney.dev/review-queue-access"
+
 # KAI: grouping (annotations)
 POD_GROUP = "pod-group-name"
 SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from spinney.api.kai import PodGroup, Queue
-from spinney.api.meta import Json, Struct
+from spinney.api.meta import Json
 from spinney.api.quantity import milli
 from spinney.kube.cache import Change, Key
 from spinney.kube.clock import Clock, seconds
@@ -15,6 +15,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups import replaced
 from spinney.services.queuechecks import WEBHOOK
+from spinney.services.queuemetrics import QueueMetrics, QueueSettings, served
 from spinney.services.usage import GPU, Amounts, add, quantities
 
 _FIELDS = ("requested", "allocated", "allocated_non_preemptible")
@@ -134,20 +135,10 @@ def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[Json]:
     ]
 
 
-class QueueSettings(Struct, frozen=True):
-    """How queues are shown as metrics."""
-
-    metrics_namespace: str = "kai"
-    # Labels of a queue that become labels of its metrics, and what stands where a queue has none.
-    metric_labels: dict[str, str] = {}
-    metric_defaults: dict[str, str] = {}
-
-
 class Queues:
     """Keeps `status` of every Queue true."""
 
-    def __init__(self, runtime: Runtime, settings: QueueSettings) -> None:
-        self._settings = settings
+    def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._queues = runtime.caches.of(Queue)
@@ -193,7 +184,8 @@ class Queues:
 
 async def run(runtime: Runtime, settings: QueueSettings | None = None) -> None:
     """Keep Queue status true until cancelled."""
-    await run_controllers(runtime, Queues(runtime, settings or QueueSettings()).controller)
+    with served(QueueMetrics(runtime.caches.of(Queue), settings or QueueSettings())):
+        await run_controllers(runtime, Queues(runtime).controller)
 
 
 COMPONENT = Component(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from spinney.api.kai import Queue
+from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
+from spinney.services.admission.gates import GateKeeper
 from spinney.services.admission.reviews import pod_mutation, pod_validation, topology_validation
 from spinney.services.admission.settings import AdmissionSettings
 
 
-async def run(runtime: Runtime, config: object = None) -> None:
-    """Stay ready to answer; the reviews themselves are called by the webhook server."""
+async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> None:
+    """Stay ready to answer, and let gated pods through; the reviews themselves are called by the webhook server."""
     await runtime.caches.of(Queue).synced()
+    if settings is not None and settings.gate_blocked_pods:
+        await run_controllers(runtime, GateKeeper(runtime, settings).controller)
+        return
     runtime.ready()
     await asyncio.Event().wait()
 
@@ -35,6 +40,8 @@ COMPONENT = Component(
     rules=(
         Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
         Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+        # Gates of pods whose queue is full.
+        Rule(("",), ("pods",), ("get", "list", "watch", "patch")),
     ),
     webhooks=(
         Webhook(

@@ -9,15 +9,16 @@ from spinney.api.kai import Queue
 from spinney.api.meta import Json
 from spinney.kube.review import allowed, changed, refused
 from spinney.kube.runtime import Runtime
-from spinney.services.admission import devices, fractions, queues
+from spinney.services.admission import devices, fractions, gates, queues
 from spinney.services.admission.settings import AdmissionSettings
 
 Review = Callable[[Json], Awaitable[Json]]
 
 
 def pod_mutation(runtime: Runtime) -> Review:
-    """Wires pods that share a GPU, and hides devices from those that asked for none."""
+    """Wires pods that share a GPU, hides devices from those that asked for none, and gates those of limited queues."""
     settings = _settings(runtime)
+    known_queues = runtime.caches.of(Queue)
 
     async def review(request: Json) -> Json:
         pod = deepcopy(request["object"])
@@ -28,6 +29,9 @@ def pod_mutation(runtime: Runtime) -> Review:
             fractions.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
         if settings.block_visible_devices:
             devices.hide_from_others(pod)
+        queue = (pod["metadata"].get("labels") or {}).get(settings.queue_label, "")
+        if settings.gate_blocked_pods and gates.is_limited(queue, known_queues):
+            gates.put_gate(pod)
         return changed(request, pod)
 
     return review

@@ -76,7 +76,7 @@ class Platform:
             if key == CONFIG:
                 await self._runner.keep("config", ())
             return None
-        processes = plan_processes(config.spec, self._settings.image)
+        processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations)
         present = await self._present(config.spec)
         wanted = plan_monitoring(config.spec)
         for process in processes:
@@ -161,4 +161,6 @@ class Platform:
 
 def _specified(change: Change[Config] | Change[SchedulingShard]) -> bool:
     """Not our own words about it."""
-    return change.old is None or change.new is None or change.old.spec != change.new.spec
+    if change.old is None or change.new is None or change.old.spec != change.new.spec:
+        return True
+    return change.old.metadata.annotations != change.new.metadata.annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,7 +32,7 @@ from spinney.services.nodescale import NodeScaleSettings
 from spinney.services.platform.shards import NAMESPACE, plan_file
 from spinney.services.podgrouper.context import Settings as GrouperSettings
 from spinney.services.podgroups import PodGroupSettings
-from spinney.services.queues import QueueSettings
+from spinney.services.queuemetrics import QueueSettings
 from spinney.services.reservation import ReservationSettings
 
 _REQUESTS: Json = {"cpu": "50m", "memory": "256Mi"}
@@ -67,8 +68,8 @@ def namespace_of(config: ConfigSpec) -> str:
     return config.namespace or NAMESPACE
 
 
-def plan_processes(config: ConfigSpec, image: str) -> list[Process]:
-    """The services that Config switches on, apart from schedulers."""
+def plan_processes(config: ConfigSpec, image: str, annotations: Mapping[str, str] | None = None) -> list[Process]:
+    """The services that Config switches on, apart from schedulers; annotations say what Config has no field for."""
     common = config.global_ or Global()
     wanted = [
         _pod_grouper(config.pod_grouper or PodGrouper(), common),
@@ -76,7 +77,7 @@ def plan_processes(config: ConfigSpec, image: str) -> list[Process]:
         _queue_controller(config.queue_controller or QueueController()),
         _pod_group_controller(config.pod_group_controller or PodGroupController()),
         _node_scale_adjuster(config.node_scale_adjuster or NodeScaleAdjuster(), common, image),
-        _admission(config.admission or Admission(), common),
+        _admission(config.admission or Admission(), common, annotations or {}),
     ]
     return [_completed(process, common) for process in wanted if process.service.enabled is not False]
 
@@ -238,13 +239,15 @@ def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) 
     )
 
 
-def _admission(wanted: Admission, common: Global) -> Process:
+def _admission(wanted: Admission, common: Global, annotations: Mapping[str, str]) -> Process:
     runtime_class = wanted.gpu_fraction_runtime_class_name
     settings = AdmissionSettings(
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
         queue_label=common.queue_label_key or labels.QUEUE,
         gpu_sharing=bool(wanted.gpu_sharing),
         block_visible_devices=bool(wanted.block_nvidia_visible_devices),
+        check_queue_access=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
+        gate_blocked_pods=annotations.get(labels.GATE_BLOCKED_PODS) == "true",
         fraction_runtime_class=_or(runtime_class, _or(wanted.gpu_pod_runtime_class_name, "nvidia")),
     )
     return Process(

@@ -27,9 +27,13 @@ COMPONENT = Component(
     summary="Puts pods into the PodGroup that their workload asks for.",
     run=run,
     settings=Settings,
+    # Defaults per kind, in a map beside the service.
+    namespace_rules=(Rule(("",), ("configmaps",), _READ),),
     rules=(
         Rule(("",), ("pods",), (*_READ, "patch")),
         Rule(("",), ("events",), ("create", "patch")),
+        # Where only some namespaces are grouped.
+        Rule(("",), ("namespaces",), _READ),
         Rule(_workload_groups(), ("*",), _READ),
         Rule(("scheduling.k8s.io",), ("priorityclasses",), _READ),
         Rule(("scheduling.run.ai",), ("podgroups",), (*_READ, "create", "patch")),

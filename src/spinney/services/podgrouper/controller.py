@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from spinney.api import labels
-from spinney.api.core import Pod
+from spinney.api.core import ConfigMap, Namespace, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
 from spinney.api.scheduling import PriorityClass
@@ -15,6 +18,7 @@ from spinney.kube.errors import AlreadyExists
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.services.podgrouper.context import Context, Settings
+from spinney.services.podgrouper.defaults import read_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 from spinney.services.podgrouper.owners import Owners
 from spinney.services.podgrouper.plan import plan_group, plan_pod
@@ -68,10 +72,42 @@ class PodGrouper:
         self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.watch(self._pods, when=self._concerns_us)
         self.controller.wait_for(self._groups, self._lookup.priority_classes)
+        self._namespaces = runtime.caches.of(Namespace) if settings.namespace_labels else None
+        if self._namespaces is not None:
+            self.controller.watch(self._namespaces, self._pods_of)
+        if settings.defaults_name:
+            # One map, not all of the cluster's.
+            maps = runtime.caches.of(
+                ConfigMap, namespace=settings.defaults_namespace, fields=f"metadata.name={settings.defaults_name}"
+            )
+            maps.on_change(self._defaults_changed)
+            self.controller.wait_for(maps)
 
     def _concerns_us(self, change: Change[Pod]) -> bool:
         pod = change.object
-        return pod.spec.scheduler_name == self._settings.scheduler_name and not _is_left_alone(pod)
+        if pod.spec.scheduler_name != self._settings.scheduler_name or _is_left_alone(pod):
+            return False
+        return self._settings.pod_labels.items() <= pod.metadata.labels.items()
+
+    def _pods_of(self, change: Change[Namespace]) -> Iterable[Key]:
+        name = change.object.name
+        return [
+            (name, pod.name) for pod in self._pods if pod.namespace == name and self._concerns_us(Change(None, pod))
+        ]
+
+    def _in_selected_namespace(self, namespace: str) -> bool:
+        if self._namespaces is None:
+            return True
+        found = self._namespaces.get(namespace)
+        return found is not None and self._settings.namespace_labels.items() <= found.metadata.labels.items()
+
+    def _defaults_changed(self, change: Change[ConfigMap]) -> None:
+        """What the map says holds for groups from now on, and for those of pods that are looked at again."""
+        said = read_defaults(change.new.data.get("types", "")) if change.new is not None else {}
+        self._settings = msgspec.structs.replace(self._settings, kind_defaults=said)
+        for pod in self._pods:
+            if self._concerns_us(Change(None, pod)):
+                self.controller.enqueue(pod.namespace, pod.name)
 
     async def reconcile(self, key: Key) -> None:
         """Bring one pod's group, and the pod's pointer to it, to what its workload asks for."""
@@ -81,6 +117,8 @@ class PodGrouper:
             self._owners.forget(key)
             return
         if _is_left_alone(pod) or pod.status.phase in ("Succeeded", "Failed"):
+            return
+        if not self._in_selected_namespace(namespace):
             return
         try:
             grouping = await self._grouping(pod)

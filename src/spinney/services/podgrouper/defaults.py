@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import msgspec
+import structlog
+
 from spinney.api import labels
 from spinney.api.duration import seconds
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Struct
 from spinney.services.podgrouper.context import Context, KindDefaults, annotations_of, labels_of
 from spinney.services.podgrouper.grouping import Grouping, Topology
+
+_log = structlog.get_logger("spinney.podgrouper")
 
 DEFAULT_PRIORITY = "train"
 INFERENCE_PRIORITY = "inference"
@@ -129,6 +134,28 @@ def _queue(context: Context, owner: Json) -> str:
         return DEFAULT_QUEUE
     pool = on_pod.get(context.settings.node_pool_label)
     return f"{project}-{pool}" if pool else project
+
+
+def read_defaults(text: str) -> dict[str, KindDefaults]:
+    """The `types` of a defaults ConfigMap: a JSON list of kinds with their priority and preemptibility."""
+    try:
+        entries = msgspec.json.decode(text or "[]", type=list[_TypeDefaults])
+    except msgspec.DecodeError as error:
+        _log.warning("defaults.unreadable", error=str(error))
+        return {}
+    return {
+        f"{entry.type_name}.{entry.group}" if entry.group else entry.type_name: KindDefaults(
+            priority_class=entry.priority_name, preemptibility=entry.preemptibility
+        )
+        for entry in entries
+    }
+
+
+class _TypeDefaults(Struct, frozen=True):
+    type_name: str = ""
+    group: str = ""
+    priority_name: str = ""
+    preemptibility: str = ""
 
 
 def kind_defaults(context: Context, owner: Json) -> KindDefaults:
