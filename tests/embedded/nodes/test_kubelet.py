@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import Container, Node, Pod
+from spinney.api.core import ConfigMap, Container, Event, Node, Pod
 from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
 from spinney.kube.client import Client
@@ -198,6 +198,32 @@ def test_a_reservation_pod_tells_which_gpu_it_got() -> None:
         indexes = {annotations["run.ai/reserve_for_gpu_index"] for annotations in found}
         assert len(indexes) == 2
         assert all(index.startswith("GPU-") for index in indexes)
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits"),
+    [
+        ({"volumes": [{"name": "v", "configMap": {"name": "settings"}}]}, True),
+        ({"volumes": [{"name": "v", "configMap": {"name": "settings", "optional": True}}]}, False),
+        ({"containers": [{"name": "m", "image": "x", "envFrom": [{"configMapRef": {"name": "settings"}}]}]}, True),
+    ],
+)
+def test_a_pod_starts_when_what_it_refers_to_is_there(spec: Json, waits: bool) -> None:
+    """A ConfigMap or Secret that is not optional holds the start, and an event says which."""
+
+    async def test(cluster: Cluster) -> None:
+        body = sleeper("a", policy="Always").build()
+        body["spec"] |= spec
+        await pod(cluster, body)
+        await after(5)
+        assert await phase(cluster, "a") == ("Pending" if waits else "Running")
+        await cluster.client().create(ConfigMap, {"metadata": {"name": "settings"}}, "default")
+        await after(5)
+        assert await phase(cluster, "a") == "Running"
+        events = (await cluster.client().list(Event, "default", fields="involvedObject.name=a")).items
+        assert [event.message for event in events] == (['configmap "settings" not found'] if waits else [])
 
     run(test)
 

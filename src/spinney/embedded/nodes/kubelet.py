@@ -17,12 +17,14 @@ from spinney.embedded.nodes.behaviour import BehaviourError
 from spinney.embedded.nodes.devices import Room, requests
 from spinney.embedded.nodes.node import answers, host_address
 from spinney.embedded.nodes.podrun import TERMINAL, PodRun
+from spinney.embedded.nodes.references import references
 from spinney.embedded.nodes.stages import HAIR
 from spinney.embedded.nodes.status import status_patch
 from spinney.kube.cache import Change, Key
 from spinney.kube.client import Client, Patch
 from spinney.kube.controller import After, Controller
 from spinney.kube.errors import NotFound
+from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.kube.writes import Writes
 
@@ -30,6 +32,8 @@ from spinney.kube.writes import Writes
 Program = Callable[[Client, Pod, Container], Awaitable[int]]
 
 _PROGRAM_RETRY_SECONDS = 10.0
+# How often a pod that lacks a ConfigMap or Secret is looked at.
+_LOOK_AGAIN_SECONDS = 2.0
 _log = structlog.get_logger("spinney.kubelet")
 
 
@@ -48,6 +52,7 @@ class Kubelets:
         self._rooms: dict[str, Room] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._addresses = itertools.count(1)
+        self._recorder = Recorder(runtime.client, runtime.clock, "kubelet")
         self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self.controller = Controller("kubelets", runtime, self._reconcile, concurrency)
         self.controller.watch(self._nodes, self._pods_of, when=_answers_differently)
@@ -97,8 +102,9 @@ class Kubelets:
             return None
 
     async def _go_on(self, pod: Pod, node: Node, run: PodRun) -> After | None:
+        waits = await self._waits(pod, run)
         now = self._clock.now()
-        for container in run.advance(now.timestamp()):
+        for container in run.advance(now.timestamp()) if not waits else ():
             self._start_program(pod, container)
         patch = status_patch(pod, run, host_address(node), now)
         if patch is not None:
@@ -107,8 +113,22 @@ class Kubelets:
             self._room(node).release(pod.uid)
         elif run.phase == "Running":
             await self._tell_gpu(pod)
-        wait = run.wakes - now.timestamp()
+        wait = run.wakes - now.timestamp() if not waits else _LOOK_AGAIN_SECONDS
         return After(max(wait, HAIR)) if wait < math.inf else None
+
+    async def _waits(self, pod: Pod, run: PodRun) -> bool:
+        """Whether a pod that has not started yet lacks something that it refers to."""
+        if run.complete or run.rejected:
+            return False
+        for kind, name in references(pod):
+            try:
+                await self._client.get(kind, name, pod.namespace)
+            except NotFound:
+                message = f'{kind.resource.kind.lower()} "{name}" not found'
+                self._recorder.event(pod, "Warning", "FailedMount", message)
+                return True
+        run.complete = True
+        return False
 
     def _take(self, key: Key, pod: Pod, node: Node) -> PodRun:
         """Admit a pod that is new here, or take up one that ran before this process did."""

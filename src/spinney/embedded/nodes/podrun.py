@@ -32,6 +32,8 @@ class PodRun:
         self.started = now
         self.stopping: float | None = None
         self.rejected: tuple[str, str] | None = None
+        # Whether everything that the pod refers to was found.
+        self.complete = False
         self._policy = pod.spec.restart_policy
         self._deadline = now + (pod.spec.active_deadline_seconds or math.inf)
         self._programs = programs
@@ -122,6 +124,7 @@ class PodRun:
         self.address = pod.status.pod_ip or self.address
         if not any(status.state.running for status in pod.status.container_statuses):
             return
+        self.complete = True
         for container in self._waiting_inits:
             self.inits[container.name] = self._resumed_init(container)
         self._waiting_inits = []
