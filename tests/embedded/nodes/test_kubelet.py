@@ -12,7 +12,7 @@ from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
 from spinney.kube.client import Client
 from tests import make
-from tests.embedded.virtual import after, condition, get, phase, pod, run
+from tests.embedded.virtual import CA, after, condition, get, phase, pod, run
 
 
 def sleeper(name: str, *command: str, policy: str = "Never") -> make.PodBuilder:
@@ -271,7 +271,8 @@ def test_a_restarted_kubelet_goes_on_where_the_old_one_was() -> None:
         await pod(cluster, sleeper("a", "sleep", "100").build())
         await after(50)
         before = (await get(cluster, Pod.resource, "a"))["status"]
-        async with Cluster(clock=cluster.clock, chance=cluster.chance, server=cluster.server):
+        second = Cluster(clock=cluster.clock, chance=cluster.chance, server=cluster.server, ca_certificate=CA)
+        async with second:
             await after(30)
             now = (await get(cluster, Pod.resource, "a"))["status"]
             assert (now["podIP"], now["startTime"]) == (before["podIP"], before["startTime"])
