@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from spinney.sim.loop import START, Deadlock, OutOfTime, VirtualLoop, clock, run_virtual, virtual_loop
+from spinney.sim.loop import START, Deadlock, Livelock, OutOfTime, VirtualLoop, clock, run_virtual, virtual_loop
 
 
 def test_a_month_passes_at_once_and_the_clock_has_moved_by_it() -> None:
@@ -86,6 +86,25 @@ def test_a_deadlock_names_who_waits_and_where() -> None:
 
     with pytest.raises(Deadlock, match=r"the-scheduler at .*waits_for_ever:\d+"):
         run_virtual(main())
+
+
+def test_a_livelock_is_an_error_too() -> None:
+    """Two that answer each other for ever keep time from passing: the run ends and names them."""
+
+    async def answers(mine: asyncio.Event, other: asyncio.Event) -> None:
+        for _ in itertools.count():
+            await mine.wait()
+            mine.clear()
+            other.set()
+
+    async def main() -> None:
+        ping, pong = asyncio.Event(), asyncio.Event()
+        ping.set()
+        tasks = (answers(ping, pong), answers(pong, ping))
+        await asyncio.gather(*(asyncio.create_task(each, name=f"player-{n}") for n, each in enumerate(tasks)))
+
+    with pytest.raises(Livelock, match=r"no time has passed in 1000 rounds.*player-0.*player-1"):
+        run_virtual(main(), most_rounds=1000)
 
 
 def test_a_run_that_only_ticks_ends_at_its_limit() -> None:

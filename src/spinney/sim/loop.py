@@ -16,9 +16,16 @@ Ts = TypeVarTuple("Ts")
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
+# Rounds of the loop in one moment; the largest bursts of work we know take a tenth of them.
+MOST_ROUNDS = 2_000_000
+
 
 class Deadlock(RuntimeError):
     """Nothing is ready and no timer is set: in virtual time nothing could ever happen again."""
+
+
+class Livelock(RuntimeError):
+    """Something is always ready: two parties answer each other for ever, and virtual time stands still."""
 
 
 class OutOfTime(RuntimeError):
@@ -32,8 +39,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     to the embedded API server by direct calls, and the same program with the same seed takes the same steps.
     """
 
-    def __init__(self, start: datetime = START, limit: float | None = None) -> None:
+    def __init__(self, start: datetime = START, limit: float | None = None, most_rounds: int = MOST_ROUNDS) -> None:
         super().__init__()
+        self._rounds = 0
+        self._most_rounds = most_rounds
         self._now = 0.0
         self._limit = limit
         # A timer counts as due within this much; far below any real delay, above the rounding of years in seconds.
@@ -48,10 +57,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def jump(self, timeout: float | None) -> None:
         """Stand in for a wait: move the clock by the whole of it at once."""
         if timeout is None:
-            raise Deadlock(_who_waits(self))
+            raise Deadlock(f"nothing is ready and no timer is set. {_who_waits(self)}")
+        self._rounds = 0 if timeout > 0 else self._rounds + 1
+        if self._rounds > self._most_rounds:
+            raise Livelock(f"no time has passed in {self._most_rounds} rounds. {_who_waits(self)}")
         if self._limit is not None and self._now + timeout > self._limit:
             raise OutOfTime(f"still running after {self._limit:g} virtual seconds. {_who_waits(self)}")
         self._now += max(timeout, 0.0)
+
+    def tidy(self) -> None:
+        """What is left may take its time."""
+        self._limit = None
+        self._rounds = 0
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -78,20 +95,28 @@ class _Jump:
         return []
 
 
-def run_virtual(main: Coroutine[Any, Any, T], *, start: datetime = START, limit: float | None = None) -> T:
+def run_virtual(
+    main: Coroutine[Any, Any, T],
+    *,
+    start: datetime = START,
+    limit: float | None = None,
+    most_rounds: int = MOST_ROUNDS,
+) -> T:
     """Run a coroutine to its end in virtual time that begins at `start`, for at most `limit` virtual seconds."""
-    with virtual_loop(start=start, limit=limit) as loop:
+    with virtual_loop(start=start, limit=limit, most_rounds=most_rounds) as loop:
         return loop.run_until_complete(main)
 
 
 @contextmanager
-def virtual_loop(*, start: datetime = START, limit: float | None = None) -> Iterator[VirtualLoop]:
+def virtual_loop(
+    *, start: datetime = START, limit: float | None = None, most_rounds: int = MOST_ROUNDS
+) -> Iterator[VirtualLoop]:
     """A virtual loop that is tidied up afterwards: tasks that are left are cancelled."""
-    loop = VirtualLoop(start, limit)
+    loop = VirtualLoop(start, limit, most_rounds)
     try:
         yield loop
     finally:
-        loop._limit = None  # the tidying may take its time
+        loop.tidy()
         _cancel_all(loop)
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
@@ -118,7 +143,7 @@ def _who_waits(loop: VirtualLoop) -> str:
     waiting = sorted(f"{task.get_name()} at {_where(task)}" for task in asyncio.all_tasks(loop))
     shown = "; ".join(waiting[:20]) or "no task at all"
     more = f"; and {len(waiting) - 20} more" if len(waiting) > 20 else ""
-    return f"nothing is ready and no timer is set at {loop.time():g} s. Waiting: {shown}{more}"
+    return f"At {loop.time():g} s there wait: {shown}{more}"
 
 
 def _where(task: asyncio.Task[Any]) -> str:
