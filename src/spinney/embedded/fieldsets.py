@@ -87,15 +87,24 @@ def item_key(item: Any, shape: Shape) -> str:
     return "v:" + msgspec.json.encode(item).decode()
 
 
+# Of a map without maps or lists in it only the names matter, and these are few: pods of one template are all alike.
+_flat: dict[tuple[str, ...], FieldSet] = {}
+
+
 def members(value: Any, shape: Shape) -> FieldSet:
-    """Every field of a value that did not exist before, as the one who wrote it owns them."""
+    """Every field of a value that did not exist before, as who wrote it owns them. Shared: not to be changed."""
     if isinstance(value, dict):
         if not value or shape.atomic:
             return {}
+        for item in value.values():
+            if item and isinstance(item, dict | list):
+                break
+        else:
+            return _flat_members(tuple(value))
         child = shape.child
         found: FieldSet = {}
         for key, item in value.items():
-            if isinstance(item, dict | list) and item:
+            if item and isinstance(item, dict | list):
                 found["f:" + key] = members(item, child(key))
             else:
                 found["f:" + key] = {}
@@ -107,6 +116,16 @@ def members(value: Any, shape: Shape) -> FieldSet:
         found["."] = {}
         return found
     return {}
+
+
+def _flat_members(names: tuple[str, ...]) -> FieldSet:
+    found = _flat.get(names)
+    if found is None:
+        found = {"f:" + name: {} for name in names}
+        found["."] = {}
+        if len(_flat) < 4096:
+            _flat[names] = found
+    return found
 
 
 @dataclass(slots=True)

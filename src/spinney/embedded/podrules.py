@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -143,13 +144,18 @@ def quality(spec: Json) -> str:
         for name in ("cpu", "memory"):
             limit, request = limits.get(name), requests.get(name)
             any_given = any_given or _positive(limit) or _positive(request)
-            if not _positive(limit) or (request is not None and quantities.value(request) != quantities.value(limit)):
+            if not _positive(limit) or (request not in (None, limit) and _differ(request, limit)):
                 guaranteed = False
     if not any_given:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+def _differ(one: str, other: str | None) -> bool:
+    return other is None or quantities.value(one) != quantities.value(other)
+
+
+@lru_cache(maxsize=4096)
 def _positive(text: str | None) -> bool:
     if text is None:
         return False

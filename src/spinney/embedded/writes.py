@@ -48,7 +48,9 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+_HEAD = ("metadata", "kind", "apiVersion")
 _RETRIES = 5
+_NAME_DRAWS = 8
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
 
@@ -74,8 +76,7 @@ async def create_from(
         raise plain("resourceVersion should not be set on objects to be created")
     server.check_namespace(call, metadata.get("name", ""))
     if metadata.get("generateName") and not metadata.get("name"):
-        prefix = metadata["generateName"][: 63 - 5]
-        metadata["name"] = prefix + server.chance.suffix()
+        metadata["name"] = _free_name(server, call, metadata["generateName"][: 63 - 5])
     call.name = metadata.get("name", "")
     now = server.timestamp()
     for key in ("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
@@ -104,13 +105,26 @@ async def create_from(
     return commit(server, call, document)
 
 
+def _free_name(server: ApiServer, call: Call, prefix: str) -> str:
+    """A name from a prefix; one that is taken is drawn again, a few times."""
+    for _ in range(_NAME_DRAWS):
+        name = prefix + server.chance.suffix()
+        if server.store.get(call.kind.table, call.kind.key(call.namespace, name)) is None:
+            break
+    return name
+
+
 def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
     if call.kind.custom is not None:
         found = call.kind.custom.check(call.kind.version, document, old)
         return [_below_status(error) for error in found] if call.subresource == "status" else found
     rules = strategy(call.kind)
-    compared = rules.check_create(document) if old is None else rules.check_update(document, old)
-    return compared + rules.check(document)
+    if old is None:
+        return rules.check_create(document) + rules.check(document)
+    if all(document[key] is old.get(key) for key in document if key not in _HEAD):
+        # Only metadata changed, which is checked apart.
+        return []
+    return rules.check_update(document, old) + rules.check(document)
 
 
 def _below_status(error: FieldError) -> FieldError:
@@ -335,7 +349,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         raise invalid_object(kind, call.name, errors)
     escalation.check(server, call, new)
     await server.admission.validate(call, Operation.UPDATE, new, old)
-    return _finish(server, call, item, new, given_version)
+    return _finish(server, call, item, (old, new), given_version)
 
 
 def _patched(call: Call, proposed: Json) -> Json:
@@ -352,14 +366,15 @@ def _patched(call: Call, proposed: Json) -> Json:
         raise Refusal(422, "Invalid", f' "" is invalid: {error}', {"causes": [error.cause()]}) from None
 
 
-def _finish(server: ApiServer, call: Call, item: Item, new: Json, given_version: str | None) -> Item | None:
-    kind = call.kind
+def _finish(
+    server: ApiServer, call: Call, item: Item, change: tuple[Json, Json], given_version: str | None
+) -> Item | None:
+    kind, (old, new) = call.kind, change
     newest = server.store.get(kind.table, call.key)
     if newest is not item:
         if given_version or newest is None:
             raise conflict(kind, call.name)
         return None
-    old = current(kind, item)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
         return item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
 
 from spinney.api.meta import Json
 from spinney.embedded import quantities
@@ -265,43 +265,47 @@ def _env(variables: list[Json], path: str) -> list[FieldError]:
 
 def check_resources(resources: Json, path: str) -> list[FieldError]:
     """Requests and limits of a container."""
-    found: list[FieldError] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for kind, amounts in (("limits", limits), ("requests", requests)):
-        for name, text in amounts.items():
-            found += _amount(name, text, f"{path}.{kind}")
+    found = [
+        invalid(f"{path}.{kind}[{name}]", value, problem)
+        for kind, amounts in (("limits", limits), ("requests", requests))
+        for name, text in amounts.items()
+        for value, problem in _problems(name, text)
+    ]
     if found:
         return found
     for name, text in requests.items():
         limit = limits.get(name)
-        if limit is None:
-            if "/" in name or name.startswith("hugepages-"):
-                found.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+        if limit == text:
             continue
-        if "/" in name and quantities.value(text) != quantities.value(limit):
+        extended = "/" in name
+        if limit is None:
+            if extended or name.startswith("hugepages-"):
+                found.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+        elif extended and quantities.value(text) != quantities.value(limit):
             found.append(invalid(f"{path}.requests", text, f"must be equal to {name} limit of {limit}"))
         elif quantities.value(text) > quantities.value(limit):
             found.append(invalid(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}"))
     return found
 
 
-def _amount(name: str, text: Any, path: str) -> list[FieldError]:
-    where = f"{path}[{name}]"
+@lru_cache(maxsize=4096)
+def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an amount of a resource: the value to show, and why."""
     problems = names.qualified_problems(name)
     if problems:
-        return [invalid(f"{path}[{name}]", name, problem) for problem in problems]
+        return tuple((name, problem) for problem in problems)
     if "/" not in name and name not in _NATIVE and not name.startswith(("hugepages-", "requests.", "limits.")):
-        standard = "must be a standard resource type or fully qualified"
-        return [
-            invalid(where, name, standard),
-            invalid(where, name, "must be a standard resource for containers"),
-        ]
+        return (
+            (name, "must be a standard resource type or fully qualified"),
+            (name, "must be a standard resource for containers"),
+        )
     amount = quantities.value(text)
     if amount < 0:
-        return [invalid(where, text, "must be greater than or equal to 0")]
+        return ((text, "must be greater than or equal to 0"),)
     if "/" in name and amount.denominator != 1:
-        return [invalid(where, text, "must be an integer")]
-    return []
+        return ((text, "must be an integer"),)
+    return ()
 
 
 def _volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
