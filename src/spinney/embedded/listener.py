@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -131,10 +130,9 @@ async def _stream(incoming: web.BaseRequest, response: Response) -> web.StreamRe
         async for chunk in stream:
             await outgoing.write(chunk)
         await outgoing.write_eof()
-    except (ConnectionError, asyncio.CancelledError):
-        with contextlib.suppress(ConnectionError):
-            outgoing.force_close()
-        raise
+    except ConnectionError:
+        # The reader has gone, as readers of watches do.
+        outgoing.force_close()
     finally:
         closing = getattr(stream, "aclose", None)
         if closing is not None:

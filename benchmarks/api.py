@@ -1,0 +1,229 @@
+"""The embedded API server in this process, over HTTPS, and the real API server, side by side.
+
+Every world gets the same requests: pods are created with many in flight, listed whole, changed under ten watchers. The
+servers behind HTTPS are processes of their own, on the same machine as this client, and so share its cores. Memory is
+what the server's process grew by (for the real one, etcd's is counted too). The numbers come out as JSON.
+
+Usage: python benchmarks/api.py [--pods 10000] [--worlds in-process,https,real]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from spinney.embedded.credentials import ADMIN
+from spinney.embedded.server import ApiServer
+from spinney.kube.chance import Chance
+from spinney.kube.clock import SystemClock
+from spinney.kube.config import from_kubeconfig
+from spinney.kube.https import Https
+from spinney.kube.transport import InProcess, Request, Transport
+
+PODS = "/api/v1/namespaces/default/pods"
+JSON = {"content-type": "application/json", "accept": "application/json"}
+MERGE = {"content-type": "application/merge-patch+json", "accept": "application/json"}
+IN_FLIGHT = 64
+WATCHERS = 10
+
+
+@dataclass
+class World:
+    """A server under test."""
+
+    name: str
+    transport: Transport
+    start_seconds: float
+    pids: list[int]
+
+
+def pod(index: int) -> bytes:
+    """A one-GPU pod."""
+    container = {"name": "main", "image": "busybox", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}}
+    metadata = {"name": f"pod-{index:06}", "labels": {"app": "bench", "index": str(index)}}
+    return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [container]}})
+
+
+async def many(world: World, requests: list[Request]) -> float:
+    """Send requests with many in flight; the rate per second."""
+    queue = iter(requests)
+    start = time.perf_counter()
+
+    async def work() -> None:
+        for request in queue:
+            answer = await world.transport.send(request)
+            assert answer.status < 300, answer.body
+
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    return len(requests) / (time.perf_counter() - start)
+
+
+def resident(pids: list[int]) -> int:
+    """The bytes that processes hold."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """The time that processes have worked."""
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+async def fan_out(world: World, names: list[str]) -> float:
+    """Change pods under ten watchers; events per second, until each watcher has seen every change."""
+    listing = await world.transport.send(Request("GET", PODS, (("limit", "1"),), JSON))
+    version = msgspec.json.decode(listing.body)["metadata"]["resourceVersion"]
+    query = (("watch", "true"), ("resourceVersion", version))
+    streams = [await world.transport.send(Request("GET", PODS, query, JSON)) for _ in range(WATCHERS)]
+
+    async def follow(stream: Any) -> None:
+        seen = 0
+        async for chunk in stream:
+            seen += chunk.count(b'"type":"MODIFIED"')
+            if seen >= len(names):
+                return
+
+    start = time.perf_counter()
+    followers = [asyncio.create_task(follow(answer.stream)) for answer in streams]
+    body = b'{"metadata":{"labels":{"touched":"yes"}}}'
+    await many(world, [Request("PATCH", f"{PODS}/{name}", (), MERGE, body) for name in names])
+    await asyncio.gather(*followers)
+    took = time.perf_counter() - start
+    for answer in streams:
+        await answer.stream.aclose()  # type: ignore[union-attr]  # a watch is answered with a stream
+    return len(names) * WATCHERS / took
+
+
+async def measure(world: World, count: int) -> dict[str, Any]:
+    """All rows for one world."""
+    await many(world, [Request("POST", PODS, (), JSON, pod(10**6 + index)) for index in range(200)])
+    before = resident(world.pids)
+    requests = [Request("POST", PODS, (), JSON, pod(index)) for index in range(count)]
+    busy = cpu_seconds(world.pids)
+    writes = await many(world, requests)
+    busy = cpu_seconds(world.pids) - busy
+    grown = resident(world.pids) - before
+    start = time.perf_counter()
+    listing = await world.transport.send(Request("GET", PODS, (), JSON))
+    listed = time.perf_counter() - start
+    assert len(msgspec.json.decode(listing.body)["items"]) >= count
+    changed = min(count, 2000)
+    events = await fan_out(world, [f"pod-{index:06}" for index in range(changed)])
+    return {
+        "world": world.name,
+        "start_seconds": round(world.start_seconds, 2),
+        "writes_per_second": round(writes),
+        # What the server's processes worked for one write, in process with the client's share.
+        "cpu_microseconds_per_write": round(busy / count * 1e6),
+        "list_seconds": round(listed, 3),
+        "list_megabytes": round(len(listing.body) / 1e6, 1),
+        "watch_events_per_second": round(events),
+        "bytes_per_pod": round(grown / count),
+    }
+
+
+@asynccontextmanager
+async def in_process() -> AsyncIterator[World]:
+    """A direct call."""
+    start = time.perf_counter()
+    server = ApiServer(SystemClock(), Chance())
+    await server.start()
+    yield World("in-process", InProcess(server, ADMIN), time.perf_counter() - start, [os.getpid()])
+
+
+@asynccontextmanager
+async def over_https() -> AsyncIterator[World]:
+    """`spinney up --bare` without nodes, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        kubeconfig = Path(folder, "kubeconfig")
+        command = [str(Path(sys.executable).with_name("spinney")), "up", "--bare", "--nodes", "0", "--port", "0"]
+        start = time.perf_counter()
+        process = subprocess.Popen([*command, "--kubeconfig", str(kubeconfig)], stdout=subprocess.PIPE)  # noqa: ASYNC220  # nothing else runs yet
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith(b"ready"), line
+        took = time.perf_counter() - start
+        transport = Https(from_kubeconfig([kubeconfig]), connections=IN_FLIGHT + WATCHERS)
+        try:
+            yield World("https", transport, took, [process.pid])
+        finally:
+            await transport.close()
+            process.terminate()
+            process.wait()
+
+
+@asynccontextmanager
+async def real() -> AsyncIterator[World]:
+    """kube-apiserver and etcd, as the tests build and run them."""
+    from spinney.testing.controlplane import ControlPlane  # noqa: PLC0415  # only where it is asked for
+
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        with ControlPlane(Path(folder)) as plane:
+            took = time.perf_counter() - start
+            kubeconfig = plane.kubeconfig()
+            transport = Https(from_kubeconfig([kubeconfig]), connections=IN_FLIGHT + WATCHERS)
+            account = b'{"metadata":{"name":"default"}}'
+            await transport.send(Request("POST", "/api/v1/namespaces/default/serviceaccounts", (), JSON, account))
+            try:
+                yield World("real", transport, took, children())
+            finally:
+                await transport.close()
+
+
+def children() -> list[int]:
+    """The processes that this one started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid():
+            found.append(int(path.parent.name))
+    return found
+
+
+WORLDS = {"in-process": in_process, "https": over_https, "real": real}
+
+
+async def main() -> None:
+    """Measure the worlds that are asked for, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--worlds", default="in-process,https,real")
+    options = parser.parse_args()
+    rows = []
+    for name in options.worlds.split(","):
+        async with WORLDS[name]() as world:
+            rows.append(await measure(world, options.pods))
+            print(json.dumps(rows[-1]), file=sys.stderr)
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
+    print(json.dumps({"pods": options.pods, "in_flight": IN_FLIGHT, "machine": machine, "rows": rows}, indent=2))
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
