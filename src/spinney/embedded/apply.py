@@ -69,6 +69,8 @@ def _config(call: Call) -> Json:
     if not isinstance(config, dict):
         raise bad_request("error decoding YAML: the applied configuration is no object")
     metadata = config.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise bad_request("error decoding YAML: metadata is no object")
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     if metadata.get("name") not in (None, "", call.name):

@@ -148,6 +148,12 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
                 'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
                 'Kind string "json:\\"kind,omitempty\\"" }'
             )
+        for key in ("apiVersion", "kind"):
+            if not isinstance(document.get(key, ""), str | None):
+                raise Unreadable(
+                    f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(document[key])} "
+                    f"into Go struct field .{key} of type string"
+                )
         if call.kind.custom is not None and not call.subresource and not document.get("kind"):
             raise Unreadable(f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
     except Unreadable as error:

@@ -27,7 +27,7 @@ _NAMES = (
 def new_status(server: ApiServer, document: Json, old: Json) -> Json:
     """The status of a definition; what it asks for is accepted at once, unless a name is taken."""
     spec, now = document["spec"], server.timestamp()
-    stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
+    stored = [version.get("name", "") for version in spec.get("versions") or () if version.get("storage")]
     known = old.get("storedVersions") or []
     status: Json = {"conditions": old.get("conditions") or [], "acceptedNames": old.get("acceptedNames") or {}}
     status["storedVersions"] = [*known, *(name for name in stored if name not in known)]

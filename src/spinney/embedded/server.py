@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from spinney.api.meta import Json, encode
 from spinney.embedded import (
     bootstrap,
@@ -39,6 +41,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.clock import Clock
 from spinney.kube.transport import Request, Response, User
 
+_log = structlog.get_logger("spinney.embedded")
 MAX_BODY = 3 * 1024 * 1024
 SYSTEM = User("system:apiserver", ("system:masters",))
 NOT_FOUND = Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
@@ -117,8 +120,10 @@ class ApiServer:
             response = await self._route(request, warnings)
         except Refusal as refusal:
             response = Response(refusal.code, encode(refusal.body()), _headers(refusal))
-        except RecursionError:
-            response = Response(500, encode(internal("the object is nested too deeply").body()), JSON)
+        except Exception as error:
+            # A defect of ours must not cost others their connection.
+            _log.exception("request.failed", method=request.method, path=request.path)
+            response = Response(500, encode(internal(f"{type(error).__name__}: {error}").body()), JSON)
         if self.store.journal is not None:
             # Nobody is told of anything that a crash could undo, by a write's answer or by a read's.
             await self.store.durable()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from spinney.embedded.errors import plain
 from spinney.embedded.shapes import Shape
 
@@ -96,7 +98,8 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
     """
 
     def name_of(item: Any) -> Any:
-        return item.get(key) if key and isinstance(item, dict) else item
+        name = item.get(key) if key and isinstance(item, dict) else item
+        return msgspec.json.encode(name) if isinstance(name, dict | list) else name
 
     rank = {name_of(entry): position for position, entry in reversed(list(enumerate(order)))}
     place = {name_of(item): position for position, item in enumerate(original)}
