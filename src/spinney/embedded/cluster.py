@@ -53,7 +53,9 @@ class Cluster:
         self.chance = chance or Chance()
         self.server = server or ApiServer(self.clock, self.chance)
         self._profile = nodes or Profile(count=0)
-        ca_certificate = ca_certificate or Authority(self.clock.now()).bundle.trusted
+        # Of the server, not of this object: a second one on the same server must not see another truth.
+        known = ca_certificate or self.server.ca_certificate or Authority(self.clock.now()).bundle.trusted
+        self.server.ca_certificate = ca_certificate = known
         self._controllers = (
             *controllers,
             serviceaccounts.controller(ca_certificate),

@@ -69,6 +69,8 @@ class ApiServer:
         # Groups whose objects others make up when they are read, like those of an APIService.
         self.aggregated: dict[str, Callable[[Call], Response]] = {}
         self.bookmark_seconds = bookmark_seconds
+        # What clients have to trust, where someone serves this API over HTTPS.
+        self.ca_certificate = ""
         self.discovery = discovery.Discovery(self.kinds)
         self.openapi = OpenApi(self.kinds)
         self.authorizer = Authorizer(self)
