@@ -34,13 +34,15 @@ class Watch:
         self._table = server.store.table(call.kind.table)
         self._form = representation(call.request.headers.get("accept", ""))
         self._lines: list[bytes] = []
+        self._most = BACKLOG
         self._waiting: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._open = True
         self._columns_sent = False
 
     def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
-        """Queue what the watcher has to know first, and listen."""
+        """Queue what the watcher has to know first, and listen. That much may wait: nobody is behind yet."""
+        self._most = BACKLOG + len(initial or ()) + len(missed)
         for item in initial or ():
             if self._concerns(item) and (self._passes is None or self._passes(item)):
                 self._send("ADDED", item)
@@ -116,7 +118,7 @@ class Watch:
         if not self._open:
             return
         self._lines.append(line)
-        if len(self._lines) > BACKLOG:
+        if len(self._lines) > self._most:
             self.end()
         self._wake()
 
@@ -153,6 +155,7 @@ class Watch:
             await self._server.store.durable()
         chunk = b"".join(self._lines)
         self._lines.clear()
+        self._most = BACKLOG
         return chunk
 
     async def aclose(self) -> None:
