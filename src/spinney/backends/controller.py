@@ -84,8 +84,6 @@ class BackendController:
 
     async def _serve(self, served: Served) -> None:
         """Watch what is served; where that changed, look at every gang again."""
-        changed = served != self.served
-        self.served = served
         for cache in self._targets.serve(served):
             await cache.synced()
             if self._topologies is not None and cache.of.resource == self._topologies.resource:
@@ -97,6 +95,8 @@ class BackendController:
             nodes = self._runtime.caches.of(Node)
             await nodes.synced()
             self._gatekeeper = Gatekeeper(self._gangs, self._pods, nodes, self.controller.enqueue)
+        # Only now: no gang may be translated into what is not watched yet.
+        changed, self.served = served != self.served, served
         if changed:
             for gang in self._gangs:
                 self.controller.enqueue(gang.namespace, gang.name)
