@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.core import Pod
+from spinney.api.crd import crds
 from spinney.api.meta import Json
+from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from spinney.embedded.cluster import Cluster
+from spinney.embedded.controllers import computedomains
 from spinney.embedded.nodes.profile import Profile
 from tests import make
 from tests.embedded.virtual import FirstNode, after, get, pod, run
@@ -98,5 +102,28 @@ def test_slices_go_with_their_node() -> None:
         await after(1)
         slices = (await cluster.client().list(ResourceSlice)).items
         assert {each.spec.node_name for each in slices} == {"node-01"}
+
+    run(test)
+
+
+def test_a_compute_domain_gets_its_claim_template() -> None:
+    """As NVIDIA's driver makes it: pods of the domain claim a channel from it, and the domain is ready."""
+
+    async def test(cluster: Cluster) -> None:
+        client = cluster.client()
+        for definition in crds(("resource.nvidia.com",)):
+            await client.create(CustomResourceDefinition, definition)
+        await cluster.start_controller(computedomains.controller)
+        channel = {"resourceClaimTemplate": {"name": "train-channel"}}
+        domain = {"metadata": {"name": "train"}, "spec": {"numNodes": 2, "channel": channel}}
+        await client.create(ComputeDomain.resource, domain, "default")
+        await after(1)
+        template = await get(cluster, ResourceClaimTemplate.resource, "train-channel")
+        (request,) = template["spec"]["spec"]["devices"]["requests"]
+        assert request["exactly"]["deviceClassName"] == "compute-domain-default-channel.nvidia.com"
+        assert (await get(cluster, ComputeDomain.resource, "train"))["status"]["status"] == "Ready"
+        await client.delete(ComputeDomain, "train", "default")
+        await after(1)
+        assert await get(cluster, ResourceClaimTemplate.resource, "train-channel") == {}
 
     run(test)

@@ -204,3 +204,25 @@ def test_a_claim_in_use_stays_until_its_pod_is_gone() -> None:
         assert await get(cluster, PersistentVolumeClaim.resource, "data") == {}
 
     run(test)
+
+
+def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
+    """Named after pod and volume, and owned by the pod."""
+
+    async def test(cluster: Cluster) -> None:
+        await storage_class(cluster, "Immediate")
+        spec = {
+            "storageClassName": "sim",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        body = make.pod("a").on("node-00").build()
+        body["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]
+        await pod(cluster, body)
+        await after(1)
+        assert await claim_phase(cluster, "a-scratch") == "Bound"
+        await cluster.client().delete(Pod, "a", "default")
+        await after(1)
+        assert await get(cluster, PersistentVolumeClaim.resource, "a-scratch") == {}
+
+    run(test)

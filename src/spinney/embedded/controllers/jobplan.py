@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.embedded.controllers import indexes
+from spinney.embedded.controllers import failurepolicy, indexes
 from spinney.embedded.controllers.pods import from_template, is_active, is_ready, is_terminal, least_wanted_first
 from spinney.embedded.controllers.views import Job
 
@@ -297,41 +297,16 @@ def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan:
     return changed or None
 
 
-def _rule_action(job: Job, pod: Pod) -> tuple[str, str]:
-    """What the pod failure policy says about a failed pod: the action and a message."""
-    for number, rule in enumerate((job.spec.pod_failure_policy or {}).get("rules") or []):
-        codes = rule.get("onExitCodes")
-        if codes is not None:
-            for status in pod.status.container_statuses:
-                ended = status.state.terminated
-                if ended is None or codes.get("containerName") not in (None, status.name):
-                    continue
-                inside = ended.exit_code in codes["values"]
-                if ended.exit_code and inside == (codes["operator"] == "In"):
-                    return rule["action"], (
-                        f"Container {status.name} for pod {pod.namespace}/{pod.name} failed with exit code "
-                        f"{ended.exit_code} matching {rule['action']} rule at index {number}"
-                    )
-        for pattern in rule.get("onPodConditions") or []:
-            found = find(pod.status.conditions, pattern["type"])
-            if found is not None and found.status == pattern.get("status", "True"):
-                return rule["action"], (
-                    f"Pod {pod.namespace}/{pod.name} has condition {pattern['type']} matching {rule['action']} "
-                    f"rule at index {number}"
-                )
-    return "Count", ""
-
-
 def _counts_as_failed(job: Job, pod: Pod) -> bool:
     """Deleted pods count too, since nobody may ever say how they ended; unless it was the Job that let them go."""
     if pod.status.phase == "Failed":
-        return _rule_action(job, pod)[0] != "Ignore"
+        return failurepolicy.action(job, pod)[0] != "Ignore"
     heading = ("FailureTarget", "SuccessCriteriaMet", "Suspended")
     return not any(is_true(job.status.conditions, type_) for type_ in heading) and not job.spec.suspend
 
 
 def _fails_job(job: Job, pod: Pod) -> str:
-    action, message = _rule_action(job, pod)
+    action, message = failurepolicy.action(job, pod)
     return message if action == "FailJob" else ""
 
 

@@ -1,0 +1,39 @@
+"""Pod failure policies: what a Job does about a pod that failed in a certain way."""
+
+from __future__ import annotations
+
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.embedded.controllers.views import Job
+
+
+def action(job: Job, pod: Pod) -> tuple[str, str]:
+    """What the first rule that covers a failed pod says, and a message; a failure that none covers counts."""
+    for number, rule in enumerate((job.spec.pod_failure_policy or {}).get("rules") or []):
+        found = _by_exit_code(rule, pod) or _by_condition(rule, pod)
+        if found:
+            return rule["action"], f"{found} matching {rule['action']} rule at index {number}"
+    return "Count", ""
+
+
+def _by_exit_code(rule: Json, pod: Pod) -> str:
+    codes = rule.get("onExitCodes")
+    if codes is None:
+        return ""
+    for status in pod.status.container_statuses:
+        ended = status.state.terminated
+        if ended is None or not ended.exit_code or codes.get("containerName") not in (None, status.name):
+            continue
+        if (ended.exit_code in codes["values"]) == (codes["operator"] == "In"):
+            where = f"Container {status.name} for pod {pod.namespace}/{pod.name}"
+            return f"{where} failed with exit code {ended.exit_code}"
+    return ""
+
+
+def _by_condition(rule: Json, pod: Pod) -> str:
+    for pattern in rule.get("onPodConditions") or []:
+        found = find(pod.status.conditions, pattern["type"])
+        if found is not None and found.status == pattern.get("status", "True"):
+            return f"Pod {pod.namespace}/{pod.name} has condition {pattern['type']}"
+    return ""
