@@ -171,8 +171,8 @@ def test_another_node_never_hurts_a_gang(cluster: Cluster, gpus: int) -> None:
 @RELAXED
 def test_equal_gangs_that_wait_really_do_not_fit(cluster: Cluster) -> None:
     """When a gang of equal whole-GPU tasks is not placed, no way of placing it exists."""
-    pending = [job for job in cluster.state.jobs.values() if job.pending and not any(job.active)]
-    keep = next((job for job in pending if job.all_tasks()[0].cls.gpus >= 1), None)
+    pending = [job for job in cluster.state.jobs.values() if job.pending]
+    keep = next((job for job in pending if not any(job.active) and job.all_tasks()[0].cls.gpus >= 1), None)
     for job in pending:
         if job is not keep:
             cluster.state.drop_job(job.key)
