@@ -374,3 +374,88 @@ async def test_deep_nesting(api: Api, namespace: str) -> None:
     answer = await api.post(maps(namespace), b'{"a":' * 10001 + b"1" + b"}" * 10001)
     answer.refused(400, "BadRequest")
     assert "exceeded max depth" in answer.message
+
+
+SELECTED = {"selector": {"matchLabels": {"a": "b"}}}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "m", "image": "x"}]}}
+ALWAYS: dict[str, tuple[str, Json, Json]] = {
+    "stateful-set": (
+        "/apis/apps/v1/namespaces/{ns}/statefulsets",
+        {"spec": {"replicas": 0, "serviceName": "s", "template": TEMPLATE, **SELECTED}},
+        {"replicas": 0, "availableReplicas": 0},
+    ),
+    "replica-set": (
+        "/apis/apps/v1/namespaces/{ns}/replicasets",
+        {"spec": {"replicas": 0, "template": TEMPLATE, **SELECTED}},
+        {"replicas": 0},
+    ),
+    "budget": (
+        "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
+        {"spec": {"minAvailable": 1, **SELECTED}},
+        {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
+    ),
+    "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"template": TEMPLATE, **SELECTED}}, {}),
+    "job": (
+        "/apis/batch/v1/namespaces/{ns}/jobs",
+        {"spec": {"suspend": True, "template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ALWAYS)
+async def test_first_status(api: Api, namespace: str, case: str) -> None:
+    """A new object's status has the counts that are always there, as zeros, and nothing else."""
+    path, body, status = ALWAYS[case]
+    made = (await api.post(path.replace("{ns}", namespace), {"metadata": {"name": "a"}, **body}, dryRun="All")).ok()
+    assert made["status"] == status
+
+
+async def test_container_status(api: Api, namespace: str) -> None:
+    """A container's status has all its required members, and a pod's address comes as a list too."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(pods, make.pod("a", namespace).build())
+    given = {"podIP": "10.1.1.1", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    status = (await api.merge(f"{pods}/a/status", {"status": given})).ok()["status"]
+    assert status["podIPs"] == [{"ip": "10.1.1.1"}]
+    (found,) = status["containerStatuses"]
+    assert (found["ready"], found["restartCount"], found["image"], found["imageID"]) == (False, 0, "", "")
+    assert found["lastState"] == {}
+
+
+async def test_node_status(api: Api, namespace: str) -> None:
+    """A node's allocatable is its capacity unless it says otherwise."""
+    name = f"cap-{namespace}"
+    await api.post("/api/v1/nodes", {"metadata": {"name": name}})
+    capacity = {"cpu": "4", "nvidia.com/gpu": "8"}
+    status = (await api.merge(f"/api/v1/nodes/{name}/status", {"status": {"capacity": capacity}})).ok()["status"]
+    assert status["allocatable"] == capacity
+    assert status["nodeInfo"]["kubeletVersion"] == ""
+    (await api.delete(f"/api/v1/nodes/{name}")).ok()
+
+
+async def test_creator_of_status(api: Api, namespace: str) -> None:
+    """Whoever creates an object does not own its status, nor the list of containers as such."""
+    body = (await api.post(f"/api/v1/namespaces/{namespace}/pods", make.pod("a", namespace).build())).ok()
+    (entry,) = body["metadata"]["managedFields"]
+    assert set(entry["fieldsV1"]) == {"f:spec"}
+    assert list(entry["fieldsV1"]["f:spec"]["f:containers"]) == ['k:{"name":"main"}']
+
+
+async def test_autoscaler_behaviour(api: Api, namespace: str) -> None:
+    """A behaviour that is given in part is filled in."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}
+    path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+    behaviour = (await api.post(path, {"metadata": {"name": "a"}, "spec": spec})).ok()["spec"]["behavior"]
+    percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+    assert behaviour["scaleDown"] == {"stabilizationWindowSeconds": 5, "selectPolicy": "Max", "policies": [percent]}
+    pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
+    assert behaviour["scaleUp"] == {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]}
+
+
+async def test_log_of_waiting_pod(api: Api, namespace: str) -> None:
+    """A pod that is on no node has no log: 204."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(pods, make.pod("a", namespace).build())
+    assert (await api.get(f"{pods}/a/log")).code == 204

@@ -63,6 +63,9 @@ def _container(container: Json) -> None:
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
             _probe(container[probe])
+    for hook in (container.get("lifecycle") or {}).values():
+        if hook.get("httpGet"):
+            _fill(hook["httpGet"], path="/", scheme="HTTP")
 
 
 def _probe(probe: Json) -> None:
@@ -82,6 +85,9 @@ def _volume(volume: Json) -> None:
     for source in (volume.get("projected") or {}).get("sources") or ():
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        if item.get("fieldRef"):
+            item["fieldRef"].setdefault("apiVersion", "v1")
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
 
@@ -205,7 +211,10 @@ def _claim(document: Json) -> None:
 
 
 def _volume_object(document: Json) -> None:
-    _fill(document.setdefault("spec", {}), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    spec = document.setdefault("spec", {})
+    _fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    if spec.get("hostPath"):
+        spec["hostPath"].setdefault("type", "")
     document.setdefault("status", {}).setdefault("phase", "Pending")
 
 
@@ -223,6 +232,12 @@ def _autoscaler(document: Json) -> None:
     if document.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if spec.get("behavior") is not None:
+        percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+        up, down = spec["behavior"].setdefault("scaleUp", {}), spec["behavior"].setdefault("scaleDown", {})
+        _fill(up, stabilizationWindowSeconds=0, selectPolicy="Max")
+        _fill(up, policies=[{"type": "Pods", "value": 4, "periodSeconds": 15}, percent])
+        _fill(down, selectPolicy="Max", policies=[percent])
 
 
 def _binding(document: Json) -> None:
@@ -284,7 +299,16 @@ def _resource_claim(document: Json) -> None:
 
 
 def _resource_claim_template(document: Json) -> None:
-    _claim_requests(document.setdefault("spec", {}).setdefault("spec", {}))
+    spec = document.setdefault("spec", {})
+    spec.setdefault("metadata", {})
+    _claim_requests(spec.setdefault("spec", {}))
+
+
+def _endpoint_slice(document: Json) -> None:
+    for endpoint in document.get("endpoints") or ():
+        endpoint.setdefault("conditions", {})
+    for port in document.get("ports") or ():
+        _fill(port, name="", protocol="TCP")
 
 
 DEFAULTS: dict[str, Default] = {
@@ -311,6 +335,7 @@ DEFAULTS: dict[str, Default] = {
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _webhooks,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
     "networking.k8s.io/networkpolicies": _network_policy,
+    "discovery.k8s.io/endpointslices": _endpoint_slice,
     "resource.k8s.io/resourceclaims": _resource_claim,
     "resource.k8s.io/resourceclaimtemplates": _resource_claim_template,
 }

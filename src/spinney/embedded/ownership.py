@@ -21,6 +21,8 @@ _SERVER_META = (
     "resourceVersion",
 )
 MAX_UPDATERS = 10
+_ALWAYS_THERE = ("f:containers", "f:podGroups")
+_PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
 
 
 def shape_of(kind: Kind) -> Shape:
@@ -54,8 +56,12 @@ def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> No
     given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
     entries: list[Json] = given or (old["metadata"].get("managedFields") or []) if old is not None else []
     before: Json = owned_part(old) if old is not None else {"metadata": {}}
-    changes = fieldsets.compare(before, owned_part(new), shape_of(kind))
-    changed, removed = changes.changed, changes.removed
+    after = owned_part(new)
+    if old is None and "status" in kind.subresources:
+        # Whatever the status of a new object is, its creator did not write it.
+        after = {key: value for key, value in after.items() if key != "status"}
+    changes = fieldsets.compare(before, after, shape_of(kind))
+    changed, removed = _unmarked(changes.changed), changes.removed
     if not changed and not removed:
         set_entries(new, entries)
         return
@@ -73,6 +79,17 @@ def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> No
     if changed:
         kept.append(make_entry(writer, "Update", kind.api_version, fieldsets.union(mine, changed)))
     set_entries(new, _capped(kept))
+
+
+def _unmarked(changed: FieldSet) -> FieldSet:
+    """Without the marks that say that a list is there, for lists that Kubernetes writes even when they are empty."""
+    found: FieldSet = {}
+    for key, value in changed.items():
+        if key in _ALWAYS_THERE:
+            found[key] = {name: item for name, item in value.items() if name != "."}
+        else:
+            found[key] = _unmarked(value) if key in _PATHS_TO_LISTS else value
+    return found
 
 
 def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) -> Json:

@@ -52,7 +52,7 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
     status: Json = {"phase": "Pending", "qosClass": quality(spec)}
     if spec.get("schedulingGates"):
-        status["conditions"] = [dict(GATED)]
+        status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
     pod["status"] = status
 
 

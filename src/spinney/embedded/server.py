@@ -304,6 +304,7 @@ _WRITES: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
 _ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
     "binding": subresources.bind,
     "eviction": subresources.evict,
+    "log": subresources.log,
     "scale": scale.scale,
     "token": reviews.request_token,
 }

@@ -130,3 +130,12 @@ async def evict(server: ApiServer, call: Call) -> Response:
     current = item if dry_run else _mark(server, call, item)
     delete_item(server, call.kind, current, options, dry_run=dry_run)
     return Response(201, encode(SUCCESS), JSON)
+
+
+async def log(server: ApiServer, call: Call) -> Response:
+    """What a pod's container has written: simulated ones write nothing, and a pod on no node has none."""
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    on_node = bool((load(item).get("spec") or {}).get("nodeName"))
+    return Response(200, b"", {"content-type": "text/plain"}) if on_node else Response(204)

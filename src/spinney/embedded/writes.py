@@ -16,6 +16,7 @@ from spinney.api.meta import Json, encode
 from spinney.embedded import escalation, fields, gojson, ownership, patches, strategic
 from spinney.embedded.admission import Operation
 from spinney.embedded.calls import JSON_TYPES, Call, Unreadable, json_name, media_type, parse, read_body
+from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
 from spinney.embedded.conversion import current, kept
 from spinney.embedded.deletion import finished, remove
@@ -102,7 +103,7 @@ async def create_from(
     await server.admission.validate(call, Operation.CREATE, document, None)
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
-    return commit(server, call, document)
+    return commit(server, call, complete(kind.table, document))
 
 
 def _free_name(server: ApiServer, call: Call, prefix: str) -> str:
@@ -376,6 +377,7 @@ def _finish(
             raise conflict(kind, call.name)
         return None
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    new = complete(kind.table, new)
     if new == old:
         return item
     if finished(new) and not call.dry_run:
