@@ -189,3 +189,22 @@ def test_writes_stay_within_their_budget() -> None:
         assert writes.of("PodCliqueSet", "workload2", "default") <= 8
 
     play(scenario, nodes=10)
+
+
+def test_what_goes_wrong_is_told_on_the_set() -> None:
+    """A name that someone else holds stands in lastErrors, and goes from there once the name is free."""
+
+    async def scenario(stage: Stage) -> None:
+        theirs = {"metadata": {"name": "svc-0"}, "spec": {"clusterIP": "None"}}
+        await stage.client.create(Service, theirs, "default")
+        await stage.apply(make.pcs("svc").clique("a").build())
+        await stage.settle(30)
+        (error,) = (await stage.pcs("svc")).status.last_errors
+        assert "Service default/svc-0 exists and belongs to someone else" in error.description
+        await stage.client.delete(Service, "svc-0", "default")
+        await stage.runs(1)
+        await stage.settle(5)
+        assert not (await stage.pcs("svc")).status.last_errors
+        await stage.no_writes_at_rest()
+
+    play(scenario, nodes=2)

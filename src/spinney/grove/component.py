@@ -47,13 +47,14 @@ class Operator:
         writer = Writer(runtime.client)
         recorder = Recorder(runtime.client, runtime.clock, "grove-operator")
         summaries = Summaries()
-        replicas = Replicas(self.world, runtime, writer, recorder)
+        replicas = Replicas(self.world, runtime, writer, recorder, summaries)
         status = ReplicaStatus(self.world, writer, recorder, runtime.clock, summaries)
         sets = Sets(self.world, writer, recorder, runtime.clock, summaries)
         self.replicas = Controller("grove-replica", runtime, replicas.reconcile, _REPLICAS_AT_ONCE)
         self.statuses = Controller("grove-status", runtime, status.reconcile, _STATUSES_AT_ONCE)
         self.sets = Controller("grove-set", runtime, sets.reconcile, _SETS_AT_ONCE)
-        status.tell_set = lambda namespace, name: self.sets.enqueue(namespace, name, self._window)
+        status.tell_set = self._tell_set
+        replicas.tell_set = self._tell_set
         Watcher(self.world, runtime.clock)
         self._wire()
 
@@ -85,6 +86,9 @@ class Operator:
     def _patience(self) -> float:
         """How long a status may wait: the more replicas wait to be made, the longer, so that pods come first."""
         return min(_LONGEST_WINDOW, self._window + _WINDOW_PER_REPLICA * len(self.replicas.queue))
+
+    def _tell_set(self, namespace: str, name: str) -> None:
+        self.sets.enqueue(namespace, name, self._patience())
 
     def _set_changed(self, change: Change[PodCliqueSet]) -> None:
         """Wake the replicas of a set whose spec, or whose update, has moved; its own status does not matter to them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -21,15 +21,17 @@ from spinney.grove.gangplan import Names, gang_body, gang_patch
 from spinney.grove.layout import Clique, Gang
 from spinney.grove.revisions import canonical
 from spinney.grove.status import gangs as gang_status
+from spinney.grove.summary import Summaries
 from spinney.grove.view import View, look
 from spinney.grove.world import World, split
 from spinney.grove.writer import Work, Writer, all_of
 from spinney.kube.cache import Key
 from spinney.kube.controller import After
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import ApiError, Conflict, ConnectionLost
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 
+_RECONCILE_ERROR = "ReconcileError"
 _FINALIZERS = {
     PodClique.resource.kind: labels.CLIQUE_FINALIZER,
     PodCliqueScalingGroup.resource.kind: labels.SCALING_GROUP_FINALIZER,
@@ -39,7 +41,12 @@ _FINALIZERS = {
 class Replicas:
     """Reconciles set replicas; keys are namespace and `set/index`."""
 
-    def __init__(self, world: World, runtime: Runtime, writer: Writer, recorder: Recorder) -> None:
+    def __init__(
+        self, world: World, runtime: Runtime, writer: Writer, recorder: Recorder, summaries: Summaries
+    ) -> None:
+        self._summaries = summaries
+        # Set by the component: wakes the set's own reconcile.
+        self.tell_set: Callable[[str, str], None] = lambda namespace, name: None
         self._world = world
         self._writer = writer
         self._recorder = recorder
@@ -59,7 +66,23 @@ class Replicas:
         if index >= pcs.spec.replicas:
             await self._remove(pcs, key)
             return None
-        return await self._keep(look(self._world, pcs, index), key)
+        return await self._watched(pcs, index, key)
+
+    async def _watched(self, pcs: PodCliqueSet, index: int, key: Key) -> After | None:
+        """Keep the replica; what goes wrong is told on the set, until it goes well again."""
+        error: Exception | None = None
+        try:
+            return await self._keep(look(self._world, pcs, index), key)
+        except (Conflict, ConnectionLost):
+            # Daily bread: the next attempt comes at once.
+            raise
+        except Exception as caught:
+            error = caught
+            self._recorder.event(pcs, "Warning", _RECONCILE_ERROR, f"replica {index}: {caught}")
+            raise
+        finally:
+            if self._summaries.note_error((pcs.namespace, pcs.name), index, error, self._clock.now()):
+                self.tell_set(pcs.namespace, pcs.name)
 
     async def _keep(self, view: View, key: Key) -> After | None:
         choice = self._world.choose(view.pcs)

@@ -114,7 +114,8 @@ class Sets:
         if summaries is None:
             return
         condition = set_status.topology_condition(pcs, self._world.levels(pcs), self._world.settings.topology_aware)
-        patch = set_status.status_patch(pcs, summaries, condition, self._clock.now())
+        errors = self._summaries.errors_of(key, pcs.spec.replicas)
+        patch = set_status.status_patch(pcs, summaries, errors, condition, self._clock.now())
         if patch:
             await self._writer.patch_status(pcs, patch)
 

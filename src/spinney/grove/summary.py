@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from spinney.api.meta import Json
+from spinney.grove.status.patches import stamp
 from spinney.kube.cache import Key
+
+# A status is read by people: the first few say enough.
+_MOST_ERRORS = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,23 @@ class Summaries:
 
     def __init__(self) -> None:
         self._by_set: dict[Key, dict[int, Summary]] = {}
+        self._errors: dict[Key, dict[int, Json]] = {}
+
+    def note_error(self, pcs: Key, index: int, error: Exception | None, now: datetime) -> bool:
+        """Keep what went wrong last with a replica, or that nothing does; says whether it is news."""
+        known = self._errors.setdefault(pcs, {})
+        if error is None:
+            return known.pop(index, None) is not None
+        if index in known and known[index]["description"] == str(error):
+            return False
+        code = f"ERR_{type(error).__name__.upper()}"
+        known[index] = {"code": code, "description": str(error), "observedAt": stamp(now)}
+        return True
+
+    def errors_of(self, pcs: Key, replicas: int) -> list[Json]:
+        """What went wrong last with each replica that has not recovered since."""
+        known = self._errors.get(pcs, {})
+        return [known[index] for index in sorted(known) if index < replicas][:_MOST_ERRORS]
 
     def put(self, pcs: Key, index: int, summary: Summary) -> bool:
         """Keep a replica's summary; says whether it is news."""
@@ -61,6 +83,8 @@ class Summaries:
 
     def drop(self, pcs: Key, replicas: int = 0) -> None:
         """Forget replicas beyond a count, or the whole set."""
+        if replicas == 0:
+            self._errors.pop(pcs, None)
         known = self._by_set.get(pcs)
         if known is None:
             return

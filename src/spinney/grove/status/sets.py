@@ -19,7 +19,11 @@ _GANGS_IN_DETAIL = 32
 
 
 def status_patch(
-    pcs: PodCliqueSet, summaries: Sequence[Summary], topology_state: Condition | None, now: datetime
+    pcs: PodCliqueSet,
+    summaries: Sequence[Summary],
+    errors: Sequence[Json],
+    topology_state: Condition | None,
+    now: datetime,
 ) -> Json:
     """What the set's status must change."""
     available = sum(summary.available for summary in summaries)
@@ -34,6 +38,7 @@ def status_patch(
         "updatedReplicas": sum(summary.available and summary.updated for summary in summaries),
         "hpaPodSelector": set_selector(pcs),
         "podGangStatuses": gang_statuses(summaries),
+        "lastErrors": list(errors) or None,
         "conditions": turned(existing, [topology_state] if topology_state else [], now),
     }
     steps = rollout.progress(pcs, summaries, now)
