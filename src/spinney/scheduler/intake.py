@@ -1,51 +1,35 @@
-"""Wire objects into the descriptions that the state takes: one function per kind, no I/O."""
+"""Nodes, queues, topologies and groups into the descriptions that the state takes; pods come by `podintake`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from spinney.api import duration, labels
-from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinityTerm
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
-from spinney.api.kai import BindRequest, PodGroup, Queue, QueueResource, Topology, TopologyConstraint
+from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.quantity import milli
-from spinney.api.requests import pod_requests
 from spinney.api.scheduling import PriorityClass
-from spinney.api.selector import LabelSelector, Requirement, matches
-from spinney.scheduler import status as st
+from spinney.api.selector import matches
 from spinney.scheduler.specs import (
     DEFAULT_GPU_MEMORY,
     DEFAULT_GROUP,
     Constraint,
-    Constraints,
-    GpuRequest,
     GroupSpec,
     JobSpec,
-    Match,
     NodeSpec,
-    PodTerm,
     QueueSpec,
     Share,
-    SpreadTerm,
     Taint,
-    TaskSpec,
-    Toleration,
     TopologySpec,
 )
-from spinney.scheduler.volumes import Reach
 
-_MIG = re.compile(r"mig-\d+g\.\d+gb")
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 # A label in MiB above this is a mistake of its writer: the value is in bytes.
 _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
-# A pod that was told to go long ago and is still there will not free its node soon.
-STUCK_AFTER_SECONDS = 120.0
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
@@ -56,7 +40,7 @@ def node_spec(node: Node, dra_gpus: int = 0) -> NodeSpec:
     count = found.get(labels.NODE_GPU_COUNT, "")
     return NodeSpec(
         name=node.name,
-        allocatable=_amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
+        allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
         labels=found,
         taints=tuple(
             Taint(taint.key, taint.value, taint.effect)
@@ -210,153 +194,7 @@ def _levels(topology: TopologySpec | None) -> tuple[tuple[str, str], ...]:
     return topology.levels if topology is not None else ()
 
 
-def task_spec(
-    pod: Pod, request: BindRequest | None, now: datetime, job: str | None = None, reach: Reach | None = None
-) -> TaskSpec:
-    """A pod as a task; a bind request that is under way puts it on its node already."""
-    meta, spec = pod.metadata, pod.spec
-    status, node = _status(pod, request, now)
-    wanted = pod_requests(spec)
-    if job is None:
-        group = meta.annotations.get(labels.POD_GROUP, "")
-        job = job_key(pod.namespace, group) if group else ""
-    order = meta.labels.get(labels.TASK_PRIORITY, "")
-    reservation = pod.namespace == labels.RESERVATION_NAMESPACE and labels.GPU_GROUP in meta.labels
-    return TaskSpec(
-        uid=pod.uid,
-        job=job,
-        name=pod.name,
-        namespace=pod.namespace,
-        group=meta.labels.get(labels.SUBGROUP, DEFAULT_GROUP),
-        status=status,
-        node=node,
-        request=_amounts({name: amount for name, amount in wanted.items() if not _is_gpu(name)}),
-        gpu=_gpu_request(pod, wanted),
-        constraints=replace(constraints_of(pod), volume_nodes=reach.nodes, impossible=reach.impossible)
-        if reach is not None
-        else constraints_of(pod),
-        gpu_groups=_gpu_groups(pod, request),
-        created=timestamp(meta.creation_timestamp),
-        order=int(order) if order.lstrip("-").isdecimal() else None,
-        leader=_leads(meta.labels),
-        nominated_node=pod.status.nominated_node_name,
-        guaranteed=pod.status.qos_class == "Guaranteed",
-        reservation=reservation,
-    )
-
-
-def _status(pod: Pod, request: BindRequest | None, now: datetime) -> tuple[int, str]:
-    phase, node = pod.status.phase, pod.spec.node_name
-    if phase == "Succeeded":
-        return st.SUCCEEDED, node
-    if phase == "Failed":
-        return st.FAILED, node
-    if pod.metadata.deletion_timestamp is not None:
-        late = (now - pod.metadata.deletion_timestamp).total_seconds() > STUCK_AFTER_SECONDS
-        return (st.STUCK if late and phase == "Running" else st.RELEASING), node
-    if phase == "Running":
-        return st.RUNNING, node
-    if node:
-        return st.BOUND, node
-    if request is not None:
-        return st.BINDING, request.spec.selected_node
-    return (st.GATED if pod.spec.scheduling_gates else st.PENDING), ""
-
-
-def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
-    annotations = pod.metadata.annotations
-    devices = annotations.get(labels.GPU_FRACTION_DEVICES, "1")
-    memory = annotations.get(labels.GPU_MEMORY, "0")
-    return GpuRequest(
-        whole=sum(amount // 1000 for name, amount in wanted.items() if name.endswith("gpu")),
-        portion=_portion(annotations.get(labels.GPU_FRACTION, "")),
-        memory=int(memory) if memory.isdecimal() else 0,
-        devices=int(devices) if devices.isdecimal() else 1,
-        mig=tuple((name, amount // 1000) for name, amount in sorted(wanted.items()) if _MIG.search(name)),
-        legacy_mig=any(_MIG.search(name) for name in annotations),
-    )
-
-
-def _portion(text: str) -> float:
-    try:
-        return round(float(text), 2) if text else 0.0
-    except ValueError:
-        return 0.0
-
-
-def _gpu_groups(pod: Pod, request: BindRequest | None) -> tuple[str, ...]:
-    if request is not None and request.spec.selected_gpu_groups:
-        return request.spec.selected_gpu_groups
-    found = pod.metadata.labels
-    several = sorted(value for key, value in found.items() if key.startswith(labels.GPU_GROUP_PREFIX))
-    return tuple(several) if several else tuple(filter(None, (found.get(labels.GPU_GROUP),)))
-
-
-def _leads(found: Mapping[str, str]) -> bool:
-    """Masters and launchers of training jobs, and heads of Ray clusters, go first."""
-    role = found.get(labels.TRAINING_JOB_ROLE) or found.get(labels.TRAINING_REPLICA_TYPE, "")
-    return role.lower() in ("master", "launcher") or found.get(labels.RAY_NODE_TYPE) == "head"
-
-
-def constraints_of(pod: Pod) -> Constraints:
-    """Everything about where a pod may run, apart from resources and volumes."""
-    spec = pod.spec
-    affinity = spec.affinity or Affinity()
-    selector = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    pods = affinity.pod_affinity and affinity.pod_affinity.required_during_scheduling_ignored_during_execution
-    apart = (
-        affinity.pod_anti_affinity and affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    )
-    binding = bool(pods or apart or spec.topology_spread_constraints)
-    return Constraints(
-        node_selector=tuple(sorted(spec.node_selector.items())),
-        node_affinity=tuple(_node_term(term) for term in selector.node_selector_terms) if selector else None,
-        tolerations=tuple(
-            Toleration(found.key, found.operator or "Equal", found.value, found.effect) for found in spec.tolerations
-        ),
-        host_ports=tuple(
-            (port.host_ip, port.protocol or "TCP", port.host_port)
-            for container in spec.containers
-            for port in container.ports
-            if port.host_port
-        ),
-        affinity=tuple(_pod_term(term, pod) for term in pods or ()),
-        anti_affinity=tuple(_pod_term(term, pod) for term in apart or ()),
-        spread=tuple(
-            SpreadTerm(found.topology_key, found.max_skew, _matches(found.label_selector), found.min_domains or 1)
-            for found in spec.topology_spread_constraints
-            if found.when_unsatisfiable == "DoNotSchedule"
-        ),
-        # Labels and namespace matter only to rules about other pods: pods without any share a class across both.
-        labels=tuple(sorted(pod.metadata.labels.items())) if binding else (),
-        namespace=pod.namespace if binding else "",
-    )
-
-
-def _node_term(term: NodeSelectorTerm) -> tuple[Match, ...]:
-    return tuple(_match(found) for found in (*term.match_expressions, *term.match_fields))
-
-
-def _match(found: Requirement) -> Match:
-    return Match(found.key, found.operator, found.values)
-
-
-def _pod_term(term: PodAffinityTerm, pod: Pod) -> PodTerm:
-    return PodTerm(term.topology_key, _matches(term.label_selector), term.namespaces or (pod.namespace,))
-
-
-def _matches(selector: LabelSelector | None) -> tuple[Match, ...]:
-    if selector is None:
-        return (Match("", "Never"),)
-    exact = tuple(Match(key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))
-    return exact + tuple(_match(found) for found in selector.match_expressions)
-
-
-def _is_gpu(name: str) -> bool:
-    return name.endswith("gpu") or bool(_MIG.search(name))
-
-
-def _amounts(thousandths: Mapping[str, int]) -> dict[str, float]:
+def amounts(thousandths: Mapping[str, int]) -> dict[str, float]:
     """Milli-cores for cpu, whole units (rounded up) for everything else."""
     return {name: float(value) if name == "cpu" else float(-(-value // 1000)) for name, value in thousandths.items()}
 
@@ -378,26 +216,6 @@ def _seconds(text: str) -> float | None:
         return duration.seconds(text) if text else None
     except ValueError:
         return None
-
-
-def resting(spec: TaskSpec) -> TaskSpec:
-    """A task that is not to be placed for now: it counts like one behind a gate."""
-    return replace(spec, status=st.GATED) if spec.status == st.PENDING else spec
-
-
-def away_from(spec: TaskSpec, nodes: frozenset[str], known: int) -> TaskSpec:
-    """A task that should try other nodes than these; where there are no others, all are tried again."""
-    if len(nodes) >= known:
-        return spec
-    elsewhere = Match("metadata.name", "NotIn", tuple(sorted(nodes)))
-    terms = spec.constraints.node_affinity or ((),)
-    constraints = replace(spec.constraints, node_affinity=tuple((*term, elsewhere) for term in terms))
-    return replace(spec, constraints=constraints)
-
-
-def leaving(spec: TaskSpec) -> TaskSpec:
-    """A task that has been told to go, before its pod shows it."""
-    return replace(spec, status=st.RELEASING) if spec.status & st.ACTIVE else spec
 
 
 def is_protected(pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget]) -> bool:

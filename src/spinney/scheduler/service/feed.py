@@ -16,7 +16,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
-from spinney.scheduler import intake
+from spinney.scheduler import intake, podintake
 from spinney.scheduler import status as st
 from spinney.scheduler.service.claims import DeviceClaims
 from spinney.scheduler.service.failures import Failures
@@ -214,15 +214,15 @@ class Feed:
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
         requests, reach = self._reach(key, pod)
-        spec = intake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, reach)
+        spec = podintake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, reach)
         if requests:
             spec = replace(spec, claims=requests)
         if self.failures.rests(pod.uid):
-            spec = intake.resting(spec)
+            spec = podintake.resting(spec)
         elif failed_on := self.failures.nodes(pod.uid):
-            spec = intake.away_from(spec, failed_on, len(self.state.nodes.rows))
+            spec = podintake.away_from(spec, failed_on, len(self.state.nodes.rows))
         if pod.uid in self.intentions.evictions:
-            spec = intake.leaving(spec)
+            spec = podintake.leaving(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
             self.state.drop_task(pod.uid)
             return
