@@ -110,6 +110,16 @@ def test_a_required_domain_holds_the_whole_gang() -> None:
     assert isinstance(problem, NoDomain)
 
 
+def test_a_wide_domain_with_room_in_one_corner() -> None:
+    """A gang that must stay in one zone starts though all nodes are in one rack of it."""
+    cluster = Cluster().queue("q", 100)
+    for number in range(2):
+        cluster.node(f"n{number}", 2, zone="z", rack="r")
+    cluster.state.set_topology(TopologySpec("tree", (("zone", ""), ("rack", ""))))
+    cluster.job("j", "q", [""] * 3, inside=Constraint("tree", required="zone"))
+    assert len(cluster.plan("allocate").decisions) == 3
+
+
 def test_shared_gpus_are_packed() -> None:
     """Halves share a GPU that is in use before another is opened."""
     cluster = Cluster(2, 2).queue("q", 100).job("r", "q", ["n1"], gpus=0.5).job("j", "q", [""], gpus=0.5)

@@ -77,7 +77,7 @@ class _Topology:
             self._problem(gang, UnknownTopology(constraint.topology, constraint.required or constraint.preferred))
             return []
         valid = rows[domains.member[rows]]
-        base = domains.common(valid, preferred)
+        base = domains.common(valid, preferred or required)
         view = self._view(domains, base, tasks)
         if not view.fits(base[0])[base[1]]:
             self._problem(gang, self._no_domain(group, constraint, view, everywhere=True))
