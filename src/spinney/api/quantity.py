@@ -88,6 +88,7 @@ def decimal(amount: int) -> str:
     return _decimal(Fraction(amount))
 
 
+@lru_cache(maxsize=4096)
 def from_milli(amount: int) -> str:
     """Thousandths as a quantity: 1500 → `1500m`, 2000 → `2`."""
     return _decimal(Fraction(amount, 1000))

@@ -7,6 +7,7 @@ from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.binder.claims import Claims
 from spinney.services.binder.controller import Binder
+from spinney.services.binder.extended import ExtendedClaims
 from spinney.services.binder.gpus import SharedGpus
 from spinney.services.binder.sharing import SharingConfig
 from spinney.services.binder.volumes import Volumes
@@ -31,7 +32,8 @@ async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     settings = settings or BinderSettings()
     gpus = SharedGpus(runtime, settings.reservation)
     volumes = Volumes(runtime, settings.volume_timeout_seconds)
-    steps = (gpus, volumes, Claims(runtime.client), SharingConfig(runtime.client, settings.cdi))
+    claims = (Claims(runtime.client), ExtendedClaims(runtime.client))
+    steps = (gpus, volumes, *claims, SharingConfig(runtime.client, settings.cdi))
     await run_controllers(runtime, Binder(runtime, steps, settings.workers).controller, gpus.controller)
 
 
@@ -47,7 +49,8 @@ COMPONENT = Component(
         Rule(("",), ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),
         Rule(("",), ("configmaps",), ("create", "patch", "delete")),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
-        Rule(("resource.k8s.io",), ("resourceclaims",), ("get",)),
+        # Claims for extended resources are made here, for one bind each.
+        Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "create", "delete")),
         Rule(("resource.k8s.io",), ("resourceclaims/status",), ("patch",)),
         Rule(("",), ("pods/binding",), ("create",)),
         Rule(("",), ("pods/status",), ("patch",)),
