@@ -55,10 +55,12 @@ def test_the_condition_speaks_for_all_schedulers() -> None:
     assert condition["message"] == "volcano: no HyperNode has the tier name r"
 
 
-def test_a_missing_topology_has_a_reason_of_its_own() -> None:
-    """Upstream's reason for it."""
+def test_a_topology_that_is_missing_is_drift_as_well() -> None:
+    """So upstream tells it (TAS18); the message says what is missing."""
     written = status(binding(), "kai-scheduler", entry("kai-scheduler", "Topology x does not exist"))
-    assert written["conditions"][0]["reason"] == "TopologyNotFound"
+    condition = written["conditions"][0]
+    assert (condition["status"], condition["reason"]) == ("True", "Drift")
+    assert "Topology x does not exist" in condition["message"]
 
 
 def test_what_is_told_already_is_not_written_again() -> None:

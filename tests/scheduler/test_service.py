@@ -233,3 +233,19 @@ async def test_pods_get_the_devices_they_claim() -> None:
         )
         await asyncio.sleep(600)
         assert (await world.placed("c")) == {"c": "n2"}
+
+
+@virtual
+async def test_extras_that_do_not_fit_say_so_themselves() -> None:
+    """The gang runs and its group is well; the pods beyond its minimum are Unschedulable, not gated for ever."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await world.node("n1", gpus=4)
+        await world.gang("g", members=3, gpus=2, minimum=2)
+        await asyncio.sleep(10)
+        pods = {pod.name: pod for pod in (await world.client.list(Pod, "default")).items}
+        waiting = [pod for pod in pods.values() if not pod.spec.node_name]
+        assert len(waiting) == 1
+        assert [(found.type, found.reason) for found in waiting[0].status.conditions] == [
+            ("PodScheduled", "Unschedulable")
+        ]
+        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()

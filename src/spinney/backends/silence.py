@@ -48,8 +48,9 @@ class Silence:
             return readiness, PATIENCE_SECONDS
         name = waiting[0].spec.scheduler_name
         message = (
-            f"{len(waiting)} pods are free to be placed for {int(passed)} s, and no sign of life came from their "
-            f"scheduler {name!r}: no condition, no event{self._about_lease()}. Does it run, and under that name?"
+            f"{len(waiting)} pods are free to be placed for over {PATIENCE_SECONDS:g} s, and no sign of life came "
+            f"from their scheduler {name!r}: no condition, no event{self._about_lease()}. "
+            "Does it run, and under that name?"
         )
         return Readiness(False, SCHEDULER_SILENT, message), PATIENCE_SECONDS
 

@@ -140,9 +140,7 @@ def _drift(statuses: Sequence[SchedulerTopologyStatus], generation: int) -> Cond
     if not out:
         return condition(reasons.SCHEDULER_TOPOLOGY_DRIFT, False, reasons.IN_SYNC, "", generation)
     message = "; ".join(f"{found.scheduler_name}: {found.message}" for found in out)
-    missing = all("does not exist" in found.message for found in out)
-    reason = reasons.TOPOLOGY_NOT_FOUND if missing else reasons.DRIFT
-    return condition(reasons.SCHEDULER_TOPOLOGY_DRIFT, True, reason, message, generation)
+    return condition(reasons.SCHEDULER_TOPOLOGY_DRIFT, True, reasons.DRIFT, message, generation)
 
 
 def _plain(entry: SchedulerTopologyStatus) -> Json:

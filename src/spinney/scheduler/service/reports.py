@@ -15,7 +15,6 @@ from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import texts
-from spinney.scheduler.gangs import Job
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.reasons import NotFound, NotReady, Problem
 from spinney.scheduler.service.feed import Feed
@@ -33,26 +32,26 @@ class Reports:
         self._clock = runtime.clock
         self._feed = feed
         self._events = Recorder(runtime.client, runtime.clock, feed.shard.scheduler_name)
-        # What was last told about each waiting gang.
-        self._told: dict[str, tuple[Problem, ...]] = {}
+        # What was last told about each waiting gang: whether it has started, and why the rest of it waits.
+        self._told: dict[str, tuple[bool, tuple[Problem, ...]]] = {}
 
     async def tell(self, state: State, made: Plan) -> None:
         """Tell what is new since the last plan."""
         placed = {decision.job for decision in made.decisions if decision.kind == "bind"}
         waiting = {
-            key: tuple(made.problems.get(key, ()))
+            key: (any(job.active), tuple(made.problems.get(key, ())))
             for key, job in state.jobs.items()
-            if job.pending and key not in placed and not _has_started(job)
+            if job.pending and key not in placed
         }
         for key in [key for key in self._told if key not in waiting]:
             del self._told[key]
             await self._clear(key)
-        for key, problems in waiting.items():
-            if self._told.get(key) != problems:
-                self._told[key] = problems
-                await self._write(key, problems)
+        for key, (started, problems) in waiting.items():
+            if self._told.get(key) != (started, problems):
+                self._told[key] = (started, problems)
+                await self._write(key, started, problems)
 
-    async def _write(self, key: str, problems: tuple[Problem, ...]) -> None:
+    async def _write(self, key: str, started: bool, problems: tuple[Problem, ...]) -> None:
         group = self._group(key)
         if group is None and not is_ours(key):
             return
@@ -64,7 +63,10 @@ class Reports:
         # How the search for victims went is for `spinney explain`; here the blocker itself is told.
         blockers = [problem for problem in problems if not isinstance(problem, NotFound)]
         text = "; ".join(dict.fromkeys(texts.message(problem) for problem in blockers)) or texts.DEFAULT
-        if group is not None:
+        if started:
+            # What is left of a gang that runs are extras: their pods say why they wait, the group is well.
+            await self._clear(key)
+        elif group is not None:
             self._events.event(group, "Normal", "Unschedulable", text)
             await self._condition(group, blockers, text)
         if group is None or group.spec.mark_unschedulable is not False:
@@ -125,8 +127,3 @@ class Reports:
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
         return self._feed.groups.get(name, namespace)
-
-
-def _has_started(job: Job) -> bool:
-    """Whether some of the gang is placed already: what is left are extras, whose waiting is no news."""
-    return any(job.active)
