@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -11,22 +10,19 @@ import pytest
 from spinney.scheduler.cases import run_case
 from tests import data
 
-# Least part of a set that must agree (the classes of difference are in docs/differences.md), and which part of it runs
-# unless SPINNEY_CONFORMANCE=full: every so many-th case.
+# Least part of a set that must agree; the classes of difference are in docs/differences.md.
 SETS = [
-    ("kai-scheduler/cases.json", 1.0, 1),
-    ("kai-random/cases.json", 0.98, 3),
-    ("kai-random/sharing.json", 0.95, 8),
+    ("kai-scheduler/cases.json", 1.0),
+    ("kai-random/cases.json", 0.98),
+    ("kai-random/sharing.json", 0.95),
 ]
-FULL = os.environ.get("SPINNEY_CONFORMANCE") == "full"
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("file", "least", "step"), SETS)
-def test_agreement(file: str, least: float, step: int) -> None:
+@pytest.mark.parametrize(("file", "least"), SETS)
+def test_agreement(file: str, least: float) -> None:
     """At least the promised part of a set of cases comes out as KAI decided."""
     entries: list[dict[str, Any]] = json.loads(data.path(f"conformance/{file}").read_text())
-    entries = entries if FULL else entries[::step]
     results = [run_case(entry) for entry in entries]
     failed = [f"{result.name}: {result.differences[0]}" for result in results if not result.passed]
     assert len(failed) <= (1 - least) * len(entries), "\n".join(failed)
