@@ -16,7 +16,7 @@ from spinney.backends.component import COMPONENT, BackendsConfig
 from spinney.backends.stored import stored
 from spinney.kube.client import Client, T
 from spinney.kube.clock import SystemClock
-from spinney.kube.errors import AlreadyExists
+from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.host import Host
 from tests import data
 
@@ -51,6 +51,16 @@ async def install(client: Client, documents: Iterable[Json]) -> None:
             await client.create(CustomResourceDefinition, document)
     for document in documents:
         await until(client, CustomResourceDefinition, document["metadata"]["name"], "", _established)
+
+
+async def clear(client: Client, *kinds: type[Object]) -> None:
+    """Take away what earlier tests left on a shared control plane, where nobody is left to let go of it."""
+    for kind in kinds:
+        for found in (await client.list(kind)).items:
+            with suppress(NotFound):
+                if found.metadata.finalizers:
+                    await client.patch(kind, found.name, found.namespace, {"metadata": {"finalizers": None}})
+                await client.delete(kind, found.name, found.namespace)
 
 
 def _established(found: CustomResourceDefinition | None) -> bool:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spinney.api import kai, koordinator, scheduling, volcano
+from spinney.api.conditions import is_true
 from spinney.api.crd import GROUPS, crds
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Object
@@ -61,6 +62,10 @@ def released(backend: str) -> str:
     return "DoesNotFitYet" if backend == "default" else "Synced"
 
 
+def _is_initialized(gang: PodGang | None) -> bool:
+    return gang is not None and is_true(gang.status.conditions, "Initialized")
+
+
 @pytest.mark.parametrize("backend", SCHEDULERS)
 async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: worlds.Cluster, backend: str) -> None:
     """Gang, objects, linked and gated pods; after deletion none of them is left."""
@@ -76,6 +81,8 @@ async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: 
         if backend in OBJECTS:
             kind, count = OBJECTS[backend]
             assert len(await live.owned(client, kind, gang)) == count
+        # The backend may be done before the operator has made the last pod.
+        await live.until(client, PodGang, "train-0", namespace, _is_initialized)
         pods = (await client.list(Pod, namespace)).items
         assert len(pods) == 3
         assert {pod.spec.scheduler_name for pod in pods} == {SCHEDULERS[backend] or "default-scheduler"}

@@ -106,6 +106,8 @@ async def stage(cluster: worlds.Cluster) -> AsyncIterator[Stage]:
     """Operator and backends with the rights they declare, stand-ins for scheduler and kubelet, nodes for a pod each."""
     admin = cluster.client()
     await live.install(admin, crds(GROUPS))
+    # A gang of another test that nobody places would hold back those of kube-scheduler here.
+    await live.clear(admin, PodCliqueSet, PodCliqueScalingGroup, PodClique, PodGang)
     prefix = cluster.unique("node")
     for index in range(NODES):
         await admin.create(Node, make.node(f"{prefix}-{index:02}").label("type", "kwok").build())
