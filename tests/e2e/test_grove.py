@@ -35,7 +35,8 @@ NODES = 14
 class Stage:
     """What a test does and sees in its own namespace."""
 
-    def __init__(self, client: Client, namespace: str, operator: Client) -> None:
+    def __init__(self, client: Client, namespace: str, operator: Client, world: str) -> None:
+        self.world = world
         self.client = client
         self.namespace = namespace
         self.operator = operator
@@ -121,7 +122,7 @@ async def stage(cluster: worlds.Cluster) -> AsyncIterator[Stage]:
     try:
         for host in hosts:
             await asyncio.wait_for(host.ready.wait(), 60)
-        yield Stage(admin, await cluster.namespace(), hosts[0].runtimes["grove"].client)
+        yield Stage(admin, await cluster.namespace(), hosts[0].runtimes["grove"].client, cluster.name)
     finally:
         for task in tasks:
             task.cancel()
@@ -166,6 +167,8 @@ async def test_a_gang_runs_scales_and_goes(stage: Stage) -> None:
 
 async def test_minimums_come_first(stage: Stage) -> None:
     """GS5: of fourteen nodes eleven are closed: exactly the base gang's minimum of three runs."""
+    if stage.world == "real":
+        pytest.skip("the stand-in for a scheduler may fill a node twice before a slow server shows it the first pod")
     nodes = [node.name for node in (await stage.client.list(Node)).items if "-" in node.name][: NODES - 3]
     for name in nodes:
         await stage.client.patch(Node, name, "", {"spec": {"unschedulable": True}})
