@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from spinney.api.core import Container, Node, Pod
+from spinney.api.core import Node, Pod
 from spinney.api.labels import GPU_RESOURCE
 from spinney.api.quantity import ResourceList, milli
+from spinney.api.requests import pod_requests
 
 # GPU UUIDs follow from node and index, so a node that returns has the same ones.
 _GPU_NAMES = uuid.UUID("5f1c4b1e-8d0a-4a57-9d52-6f0f5a6a3c11")
@@ -20,22 +21,8 @@ def gpu_uuid(node: str, index: int) -> str:
 
 
 def requests(pod: Pod) -> dict[str, int]:
-    """What a pod takes of a node, in thousandths: containers and sidecars together, or the largest init container."""
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for init in pod.spec.init_containers:
-        if init.restart_policy == "Always":
-            sidecars = _sum(sidecars, _milli(init.resources.requests))
-        peak = _larger(peak, _sum(sidecars, _asked(init)))
-    total = sidecars
-    for container in pod.spec.containers:
-        total = _sum(total, _milli(container.resources.requests))
-    total = _sum(_larger(total, peak), _milli(pod.spec.overhead))
-    return _sum(total, {"pods": 1000})
-
-
-def _asked(init: Container) -> dict[str, int]:
-    return {} if init.restart_policy == "Always" else _milli(init.resources.requests)
+    """What a pod takes of a node, in thousandths."""
+    return {**pod_requests(pod.spec), "pods": 1000}
 
 
 def _milli(amounts: ResourceList) -> dict[str, int]:
@@ -44,10 +31,6 @@ def _milli(amounts: ResourceList) -> dict[str, int]:
 
 def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
     return {name: left.get(name, 0) + right.get(name, 0) for name in left.keys() | right.keys()}
-
-
-def _larger(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
-    return {name: max(left.get(name, 0), right.get(name, 0)) for name in left.keys() | right.keys()}
 
 
 @dataclass(slots=True)
