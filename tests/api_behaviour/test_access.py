@@ -191,12 +191,8 @@ async def test_token_of_deleted_account(api: Api, cluster: Cluster, namespace: s
     token = (await api.post(f"{accounts}/temp/token", {})).ok()["status"]["token"]
     (await api.delete(f"{accounts}/temp")).ok()
 
-    async def refused() -> bool:
-        bearer = Api(cluster.token_transport(token))
-        return (await bearer.get("/api/v1/pods")).code == 401
-
-    while not await refused():
-        pass
+    bearer = Api(cluster.token_transport(token))
+    await bearer.until("/api/v1/pods", lambda answer: answer.code == 401)
 
 
 async def test_subresource_right(api: Api, cluster: Cluster, namespace: str) -> None:

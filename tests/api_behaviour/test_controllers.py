@@ -326,9 +326,11 @@ async def test_job_ttl(api: Api, namespace: str) -> None:
 async def test_node_not_ready(api: Api, cluster: Cluster) -> None:
     """A node that is not ready is tainted, so that nothing new comes and what is there leaves in time."""
     name, well = cluster.unique("sick"), cluster.unique("well")
-    (await api.post("/api/v1/nodes", {"metadata": {"name": name}})).ok()
-    # Where every node is sick, Kubernetes takes itself for the one that is, and evicts nothing.
-    (await api.post("/api/v1/nodes", make.node(well).build())).ok()
+    # Where most nodes of a zone are sick, Kubernetes takes itself for the one that is, and evicts nothing: these two
+    # have a zone of their own, whatever nodes other tests have left.
+    key, zone = "topology.kubernetes.io/zone", cluster.unique("zone")
+    (await api.post("/api/v1/nodes", {"metadata": {"name": name, "labels": {key: zone}}})).ok()
+    (await api.post("/api/v1/nodes", make.node(well).label(key, zone).build())).ok()
     condition = {
         "type": "Ready",
         "status": "False",

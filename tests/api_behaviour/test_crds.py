@@ -16,6 +16,11 @@ def widget(group: str, name: str = "a", **spec: object) -> Json:
     return {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
+def versions(answer: Answer) -> dict[str, list[str]]:
+    """The versions of every group of /apis, which takes a moment to learn of a new one."""
+    return {each["name"]: [version["version"] for version in each["versions"]] for each in answer.ok()["groups"]}
+
+
 async def test_conditions(api: Api, cluster: Cluster) -> None:
     """A CRD is accepted and established, and says which names and versions it has."""
     group = f"{cluster.unique('cond')}.example.com"
@@ -58,8 +63,9 @@ async def test_discovery(api: Api, cluster: Cluster) -> None:
     wanted = make.crd(group, "Widget", SPEC, subresources={"status": {}, "scale": scale})
     wanted["spec"]["names"] |= {"shortNames": ["wd"], "categories": ["all"]}
     await install(api, wanted)
-    await api.until("/apis", lambda answer: group in [each["name"] for each in answer.ok()["groups"]])
-    found = {each["name"]: each for each in (await api.get(f"/apis/{group}/v1")).ok()["resources"]}
+    await api.until("/apis", lambda answer: group in versions(answer))
+    answer = await api.until(f"/apis/{group}/v1", lambda answer: answer.code == 200)
+    found = {each["name"]: each for each in answer.ok()["resources"]}
     assert set(found) == {"widgets", "widgets/status", "widgets/scale"}
     one = found["widgets"]
     assert (one["kind"], one["namespaced"], one["shortNames"], one["categories"]) == ("Widget", True, ["wd"], ["all"])
@@ -111,8 +117,8 @@ async def test_two_versions(api: Api, cluster: Cluster, namespace: str) -> None:
     (await api.post(path, widget(group, size=1))).ok()
     body = (await api.get(f"{path}/a".replace("/v1/", "/v2/"))).ok()
     assert (body["apiVersion"], body["spec"]) == (f"{group}/v2", {"size": 1})
-    groups = {each["name"]: each for each in (await api.get("/apis")).ok()["groups"]}
-    assert [each["version"] for each in groups[group]["versions"]] == ["v2", "v1"]
+    found = await api.until("/apis", lambda answer: len(versions(answer).get(group, [])) == 2)
+    assert versions(found)[group] == ["v2", "v1"]
 
 
 async def test_version_not_served(api: Api, cluster: Cluster, namespace: str) -> None:

@@ -191,11 +191,7 @@ async def test_ratcheting(api: Api, cluster: Cluster, namespace: str) -> None:
     (await api.json_patch(crd, operation)).ok()
     wanted["metadata"] = {"generateName": "b-"}
 
-    async def refuses() -> bool:
-        return (await api.post(path, wanted, dryRun="All")).code == 422
-
-    while not await refuses():
-        pass
+    await api.repeat(lambda: api.post(path, wanted, dryRun="All"), lambda answer: answer.code == 422)
     assert (await api.merge(f"{path}/a", {"spec": {"other": "x"}})).code == 200
     (await api.merge(f"{path}/a", {"spec": {"name": "ghijkl"}})).refused(422, "Invalid")
 

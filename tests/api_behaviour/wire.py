@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 # Long enough for a loaded machine: it bounds a failing check and is not part of any rule.
-PATIENCE = {"embedded": 5.0, "real": 60.0}
+PATIENCE = {"embedded": 15.0, "real": 120.0}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,13 @@ class Api:
         """A watch, open until the block ends."""
         pairs = (("watch", "true"), *((name, str(value)) for name, value in query.items()))
         headers = {"accept": "application/json", **self.headers}
-        answer = await self.transport.send(Request("GET", path, pairs, headers))
+        async with asyncio.timeout(self.patience):
+            while True:
+                answer = await self.transport.send(Request("GET", path, pairs, headers))
+                # A server whose cache of a new kind still fills says so: come again.
+                if answer.status != 429:
+                    break
+                await asyncio.sleep(0.05)
         assert answer.stream is not None, answer.body
         try:
             yield Watch(answer.stream, self.patience)
@@ -131,9 +137,13 @@ class Api:
 
     async def until(self, path: str, holds: Any, **query: Any) -> Answer:
         """Ask again until the answer is as wanted, for what controllers do in their own time."""
+        return await self.repeat(lambda: self.get(path, **query), holds)
+
+    async def repeat(self, act: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool]) -> Answer:
+        """Act again until the answer is as wanted, for what a server notices in its own time."""
         async with asyncio.timeout(self.patience):
             while True:
-                answer = await self.get(path, **query)
+                answer = await act()
                 if holds(answer):
                     return answer
                 await asyncio.sleep(0.05)
