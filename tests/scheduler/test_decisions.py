@@ -8,10 +8,11 @@ import pytest
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
+from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.reasons import NoDomain, NoRoom, OverLimit, OverQuota
 from spinney.scheduler.specs import Constraint, Constraints, Match, PodTerm, SpreadTerm, TopologySpec
-from spinney.scheduler.texts import job_message
+from spinney.scheduler.texts import job_message, message
 from tests.scheduler.clusters import Cluster, statuses
 
 
@@ -108,6 +109,37 @@ def test_a_required_domain_holds_the_whole_gang() -> None:
     cluster.job("k", "q", [""] * 5, inside=Constraint("tree", required="rack"))
     (problem,) = cluster.plan("allocate").problems["k"]
     assert isinstance(problem, NoDomain)
+
+
+def _racks(*sizes: int) -> Cluster:
+    cluster = Cluster().queue("q", 100)
+    for number, gpus in enumerate(sizes):
+        cluster.node(f"n{number}", gpus, zone="z", rack=f"r{number}")
+    cluster.state.set_topology(TopologySpec("tree", (("zone", ""), ("rack", ""))))
+    return cluster
+
+
+def test_the_best_rack_was_named_by_its_zone() -> None:
+    """Where the whole zone is too full, the advice still names the rack that is nearest to holding the gang."""
+    cluster = _racks(4, 4).job("a", "q", ["n0"] * 3).job("b", "q", ["n1"] * 2)
+    cluster.job("j", "q", [""] * 4, inside=Constraint("tree", required="rack"))
+    (problem,) = cluster.plan("allocate").problems["j"]
+    assert message(problem).endswith(": not enough resources in z to allocate the job")
+    assert advice(problem) == (
+        "the best rack (z.r1) holds 2 of 4 pods: free room for 2 more there, or ask for rack as preferred "
+        "instead of required"
+    )
+
+
+def test_no_rack_is_large_enough() -> None:
+    """Where no rack could ever hold the gang, the advice is to add nodes, not to wait for room."""
+    cluster = _racks(4, 3, 4).job("a", "q", ["n0"])
+    cluster.job("j", "q", [""] * 6, inside=Constraint("tree", required="rack"))
+    (problem,) = cluster.plan("allocate").problems["j"]
+    assert advice(problem) == (
+        "the largest rack holds 4 of 6 pods even when nothing else runs there: add nodes for 2 more to it, or ask for "
+        "rack as preferred instead of required"
+    )
 
 
 def test_a_wide_domain_with_room_in_one_corner() -> None:

@@ -47,13 +47,18 @@ def advice(problem: Problem) -> str:
 
 
 def _domain(problem: NoDomain) -> str:
-    level = problem.constraint.required
+    level, tasks = problem.constraint.required, problem.tasks
+    relax = f"ask for {level} as preferred instead of required"
     if problem.best < 0:
-        return f"free room inside one {level}, or ask for {level} as preferred instead of required"
-    where = f" ({problem.domain})" if problem.domain else ""
+        return f"free room inside one {level}, or {relax}"
+    if problem.most < tasks:
+        return (
+            f"the largest {level} holds {problem.most} of {tasks} pods even when nothing else runs there: "
+            f"add nodes for {tasks - problem.most} more to it, or {relax}"
+        )
     return (
-        f"the best {level}{where} holds {problem.best} of {problem.tasks} pods: free room for "
-        f"{problem.tasks - problem.best} more there, or ask for {level} as preferred instead of required"
+        f"the best {level} ({problem.domain}) holds {problem.best} of {tasks} pods: "
+        f"free room for {tasks - problem.best} more there, or {relax}"
     )
 
 

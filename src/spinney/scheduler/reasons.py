@@ -56,11 +56,13 @@ class NoDomain:
     constraint: Constraint
     group: str
     tasks: int
-    # How many tasks the best domain holds, and where; -1 where tasks are too unlike to be counted.
+    # How many tasks the best domain holds, and its name; -1 where tasks are too unlike to be counted.
     best: int = -1
     domain: str = ""
-    # True when even all domains together are too small.
-    everywhere: bool = False
+    # How many tasks the largest domain would hold if nothing else ran there.
+    most: int = -1
+    # The domain above, or "the cluster", where even all of it is too small.
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

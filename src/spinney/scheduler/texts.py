@@ -109,10 +109,7 @@ def _no_domain(problem: NoDomain) -> str:
         f"topology {constraint.topology}, requirement {constraint.required} couldn't be satisfied for "
         f"job <{problem.job}>{group}"
     )
-    if not problem.everywhere:
-        return text
-    where = f"in {problem.domain}" if problem.domain else "in the cluster"
-    return f"{text}: not enough resources {where} to allocate the job"
+    return f"{text}: not enough resources in {problem.short} to allocate the job" if problem.short else text
 
 
 def _no_room(problem: NoRoom) -> str:

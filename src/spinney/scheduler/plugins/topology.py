@@ -80,7 +80,7 @@ class _Topology:
         base = domains.common(valid, preferred or required)
         view = self._view(domains, base, tasks)
         if not view.fits(base[0])[base[1]]:
-            self._problem(gang, self._no_domain(group, constraint, view, everywhere=True))
+            self._problem(gang, self._no_domain(group, constraint, view, tasks, self._short(view)))
             return []
         depth = preferred or required
         order = self._sorted(view, depth)
@@ -88,26 +88,34 @@ class _Topology:
             self.scores[name] = self._node_scores(domains, order.get(preferred, []), preferred)
         sets = self._candidates(view, group, (required, depth), order)
         if not sets:
-            self._problem(gang, self._no_domain(group, constraint, view, everywhere=False))
+            self._problem(gang, self._no_domain(group, constraint, view, tasks))
         return (valid[domains.codes[level, valid] == code] for level, code in sets)
 
-    def _no_domain(self, group: Group, constraint: Constraint, view: _View, everywhere: bool) -> NoDomain:
-        spec, (level, code) = group.gang.job.spec, view.base
-        best, domain = -1, view.domains.ids[level][code] if level and everywhere else ""
-        required = view.domains.level(constraint.required)
-        if view.room is not None and required >= level:
+    def _no_domain(
+        self, group: Group, constraint: Constraint, view: _View, tasks: list[Task], short: str = ""
+    ) -> NoDomain:
+        spec, domains = group.gang.job.spec, view.domains
+        best, domain, most = -1, "", -1
+        required = domains.level(constraint.required)
+        if view.room is not None and required >= view.base[0]:
             code = int(np.argmax(view.room[required]))
-            best = int(view.room[required][code])
-            domain = domain or ("" if everywhere else view.domains.ids[required][code])
+            best, domain = int(view.room[required][code]), domains.ids[required][code]
+            rows = self._rows(domains, view.base)
+            empty = self._accommodation(self.cycle.nodes.allocatable[rows], tasks)
+            most = int(domains.sums(rows, empty, required).max())
         job = f"{spec.namespace}/{spec.name or spec.key}"
-        return NoDomain(job, constraint, group.name, view.count, best, domain, everywhere)
+        return NoDomain(job, constraint, group.name, view.count, best, domain, most, short)
+
+    def _short(self, view: _View) -> str:
+        level, code = view.base
+        return view.domains.ids[level][code] if level else "the cluster"
 
     def _problem(self, gang: Gang, problem: Problem) -> None:
         self.cycle.problems.setdefault(gang.job.key, []).append(problem)
 
     def _view(self, domains: Domains, base: tuple[int, int], tasks: list[Task]) -> _View:
         cycle = self.cycle
-        rows = cycle.all_rows[domains.codes[base[0], cycle.all_rows] == base[1]]
+        rows = self._rows(domains, base)
         spare = cycle.nodes.idle[rows] + cycle.nodes.releasing[rows]
         request = sum((task.cls.request for task in tasks), np.zeros(spare.shape[1]))
         levels = range(base[0], len(domains.labels))
@@ -116,20 +124,25 @@ class _Topology:
             loads[level] = load(request, np.zeros((len(domains.ids[level]), len(request))))
         room = None
         if _alike(tasks):
-            counts = self._accommodation(rows, spare, tasks)
+            if 0 < np.max([task.cls.request[GPU] for task in tasks]) < 1:
+                spare[:, GPU] += [cycle.state.gpus.available_parts(int(row)) for row in rows]
+            counts = self._accommodation(spare, tasks)
             room = {level: domains.sums(rows, counts, level) for level in levels}
         return _View(domains, base, len(tasks), loads, room)
 
-    def _accommodation(self, rows: Rows, spare: Vector, tasks: list[Task]) -> Vector:
+    def _rows(self, domains: Domains, base: tuple[int, int]) -> Rows:
+        """The nodes of one domain."""
+        rows = self.cycle.all_rows
+        inside: Rows = rows[domains.codes[base[0], rows] == base[1]]
+        return inside
+
+    def _accommodation(self, spare: Vector, tasks: list[Task]) -> Vector:
         """How many tasks as large as the largest each node holds."""
         largest = np.max([task.cls.request for task in tasks], axis=0)
         others = largest.copy()
         others[PODS] = 0
         if not others.any():
-            return np.full(len(rows), float(len(tasks)))
-        if 0 < largest[GPU] < 1:
-            spare = spare.copy()
-            spare[:, GPU] += [self.cycle.state.gpus.available_parts(int(row)) for row in rows]
+            return np.full(len(spare), float(len(tasks)))
         asked = largest > 0
         counts = np.floor(spare[:, asked] / largest[asked]).min(axis=1)
         result: Vector = np.where((largest <= spare).all(axis=1), counts, 0.0)
