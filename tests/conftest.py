@@ -8,6 +8,7 @@ from itertools import count
 from typing import cast
 
 import pytest
+from hypothesis import settings
 
 from spinney.embedded import cluster as embedded_cluster
 from spinney.embedded.credentials import Authority
@@ -19,6 +20,11 @@ from tests import data, worlds
 from tests.api_behaviour.known_differences import EMBEDDED
 
 _numbers = count(1)
+
+# Properties are tried on the same examples in every run; `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("steady", max_examples=60, derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=2000, deadline=None)
+settings.load_profile("steady")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

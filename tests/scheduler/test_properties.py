@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from spinney.scheduler import status as st
@@ -18,8 +18,6 @@ from spinney.scheduler.specs import QueueSpec, Share
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import GPU
 from tests.scheduler.clusters import Cluster
-
-RELAXED = settings(max_examples=60, deadline=None)
 
 
 @some.composite
@@ -87,7 +85,6 @@ def after(state: State, done: Plan) -> State:
 
 
 @given(clusters())
-@RELAXED
 def test_a_plan_leaves_the_state_as_it_was(cluster: Cluster) -> None:
     """Planning is trying out: everything is undone exactly."""
     before = picture(cluster.state)
@@ -96,14 +93,12 @@ def test_a_plan_leaves_the_state_as_it_was(cluster: Cluster) -> None:
 
 
 @given(clusters())
-@RELAXED
 def test_equal_input_gives_an_equal_plan(cluster: Cluster) -> None:
     """Nothing but the state, the configuration and the time decides."""
     assert cluster.plan() == cluster.plan()
 
 
 @given(clusters())
-@RELAXED
 def test_no_node_is_overcommitted(cluster: Cluster) -> None:
     """After a plan every node still has what its tasks use, and every shared GPU its memory."""
     state = after(cluster.state, cluster.plan())
@@ -114,7 +109,6 @@ def test_no_node_is_overcommitted(cluster: Cluster) -> None:
 
 
 @given(clusters())
-@RELAXED
 def test_gangs_are_whole(cluster: Cluster) -> None:
     """A gang that got anything bound has its minimum on nodes."""
     done = cluster.plan()
@@ -127,7 +121,6 @@ def test_gangs_are_whole(cluster: Cluster) -> None:
 
 
 @given(clusters())
-@RELAXED
 def test_queue_limits_hold(cluster: Cluster) -> None:
     """A queue at or below its limit does not go above it."""
     queues = cluster.state.queues
@@ -139,7 +132,6 @@ def test_queue_limits_hold(cluster: Cluster) -> None:
 
 
 @given(clusters())
-@RELAXED
 def test_reclaim_leaves_queues_what_they_are_owed(cluster: Cluster) -> None:
     """A queue that gave something up had more than its quota until the last piece went."""
     queues, jobs = cluster.state.queues, cluster.state.jobs
@@ -149,14 +141,19 @@ def test_reclaim_leaves_queues_what_they_are_owed(cluster: Cluster) -> None:
     for job in jobs.values():
         largest[job.queue] = max(largest[job.queue], job.charged()[2])
     victims = {jobs[decision.job].queue for decision in done.decisions if decision.kind == "evict"}
+    # Victims that have a new place already are moved, not taken.
+    moved = dict.fromkeys(victims, 0.0)
+    for key, (status, _, _) in done.outcome.items():
+        task = cluster.state.tasks[key]
+        if status == st.PIPELINED and task.job and (queue := task.job.queue) in victims:
+            moved[queue] += task.cls.gpus
     state = after(cluster.state, done)
     for number in victims:
         floor = min(queues.quota[number][2], before[number])
-        assert state.charged[number][2] + largest[number] > floor
+        assert state.charged[number][2] + moved[number] + largest[number] > floor
 
 
 @given(clusters(), some.sampled_from([2, 4, 8]))
-@RELAXED
 def test_another_node_never_hurts_a_gang(cluster: Cluster, gpus: int) -> None:
     """What can be placed without evictions can still be placed when a node is added."""
     pending = [job for job in cluster.state.jobs.values() if job.pending]
@@ -168,7 +165,6 @@ def test_another_node_never_hurts_a_gang(cluster: Cluster, gpus: int) -> None:
 
 
 @given(clusters())
-@RELAXED
 def test_equal_gangs_that_wait_really_do_not_fit(cluster: Cluster) -> None:
     """When a gang of equal whole-GPU tasks is not placed, no way of placing it exists."""
     pending = [job for job in cluster.state.jobs.values() if job.pending]
@@ -189,7 +185,6 @@ def test_equal_gangs_that_wait_really_do_not_fit(cluster: Cluster) -> None:
 
 
 @given(some.data())
-@RELAXED
 def test_victims_are_needed(data: some.DataObject) -> None:
     """Of the victims taken for one task, none could have stayed."""
     nodes = data.draw(some.integers(1, 3))
@@ -212,7 +207,6 @@ def test_victims_are_needed(data: some.DataObject) -> None:
     ),
     some.integers(0, 20),
 )
-@settings(max_examples=200, deadline=None)
 def test_fair_share_matches_a_slow_reference(rows: list[tuple[int, int, int, int]], total: int) -> None:
     """The division equals one done by hand in exact fractions."""
     specs = {
