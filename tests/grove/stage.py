@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ from tests.grove.standin import StandIn
 
 GROUPS = ("grove.io", "scheduler.grove.io", "scheduling.run.ai", "kai.scheduler", "resource.nvidia.com")
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+# How long after a scenario the operator may still answer to its last step.
+_LAST_WORDS = 60.0
 TOPOLOGY = {
     "apiVersion": "grove.io/v1alpha1",
     "kind": "ClusterTopologyBinding",
@@ -142,13 +145,38 @@ class Stage:
         await self.client.patch(kind.resource, name, "default", {"spec": {"replicas": replicas}}, subresource="scale")
 
     async def change_image(self, name: str, image: str, *cliques: str) -> None:
-        """A new image for some cliques of a set: a new revision."""
+        """A new image for some cliques of a set, or for all: a new revision."""
+
+        def changed(pod_spec: Json) -> None:
+            pod_spec["containers"][0]["image"] = image
+
+        await self._change_templates(name, changed, cliques)
+
+    async def change_pods(self, name: str, pod_spec: Json, *cliques: str) -> None:
+        """Other members of the pod spec for some cliques of a set, or for all."""
+        await self._change_templates(name, lambda found: found.update(pod_spec), cliques)
+
+    async def _change_templates(self, name: str, change: Callable[[Json], None], cliques: tuple[str, ...]) -> None:
         stored = await self.client.get(PodCliqueSet.resource, name, "default")
-        template = stored["spec"]["template"]
-        for clique in template["cliques"]:
-            if not cliques or clique["name"] in cliques:
-                clique["spec"]["podSpec"]["containers"][0]["image"] = image
-        await self.client.patch(PodCliqueSet, name, "default", {"spec": {"template": {"cliques": template["cliques"]}}})
+        templates = stored["spec"]["template"]["cliques"]
+        for template in templates:
+            if not cliques or template["name"] in cliques:
+                change(template["spec"]["podSpec"])
+        await self.client.patch(PodCliqueSet, name, "default", {"spec": {"template": {"cliques": templates}}})
+
+    async def images(self) -> Counter[str]:
+        """How many pods run which image."""
+        return Counter(pod.spec.containers[0].image for pod in await self.pods())
+
+    async def updated(self, name: str, seconds: float = 900) -> None:
+        """Wait until a set says that its update has ended."""
+
+        async def ended() -> bool:
+            progress = (await self.pcs(name)).status.update_progress
+            return progress is not None and progress.update_ended_at is not None
+
+        await self.until(ended, seconds)
+        await self.settle(5)
 
     async def cordon(self, count: int) -> None:
         """Leave all but `count` nodes open: the first ones are closed."""
@@ -165,13 +193,12 @@ class Stage:
             await self.client.patch(Node, node.name, "", {"spec": {"unschedulable": None}})
 
     async def no_writes_at_rest(self) -> None:
-        """Ten minutes pass without a write by the operator."""
-        before = self.operator.writes.total()
-        seen = dict(self.operator.writes.by_verb)
+        """Ten minutes pass without a write by the operator, Leases aside."""
+        writes = self.operator.writes
+        total, seen = writes.total(), dict(writes.by_object)
         await asyncio.sleep(600)
-        after = self.operator.writes.by_verb
-        news = {key: count - seen.get(key, 0) for key, count in after.items() if count != seen.get(key, 0)}
-        assert self.operator.writes.total() == before, news
+        news = {key: count - seen.get(key, 0) for key, count in writes.by_object.items() if count != seen.get(key, 0)}
+        assert writes.total() == total, f"written at rest: {news}"
 
     async def describe(self) -> str:
         """What there is, for messages."""
@@ -233,10 +260,12 @@ async def _register(cluster: Cluster, operator: Host, made: Component) -> None:
 
 
 def play(scenario: Callable[[Stage], Awaitable[None]], nodes: int = 10, **extra: Any) -> None:
-    """Run a scenario on a stage in virtual time."""
+    """Run a scenario on a stage in virtual time; in the end the operator is at rest, whatever was done to it."""
 
     async def main() -> None:
         async with staged(nodes, **extra) as stage:
             await scenario(stage)
+            await stage.settle(_LAST_WORDS)
+            await stage.no_writes_at_rest()
 
     loop.run_virtual(main(), limit=100_000)

@@ -25,6 +25,8 @@ class StandIn:
         self._nodes = self._caches.of(Node)
         self._gangs = self._caches.of(PodGang)
         self._room = pods_per_node
+        # Where it has bound pods, by UID: a slow server shows a bind late, and no node is to be filled twice.
+        self._bound: dict[str, str] = {}
         self._wake = asyncio.Event()
         for cache in (self._pods, self._nodes, self._gangs):
             cache.on_change(lambda change: self._wake.set())
@@ -36,16 +38,17 @@ class StandIn:
             await self._caches.synced()
             while True:
                 await self._wake.wait()
-                # A scheduler has a cycle; and what it bound is in the cache by the next one.
+                # A scheduler has a cycle.
                 await asyncio.sleep(0.1)
                 self._wake.clear()
                 await self._place()
 
     async def _place(self) -> None:
+        self._bound = {pod.uid: self._node_of(pod) for pod in self._pods if self._node_of(pod)}
         free = self._free_nodes()
         waiting: dict[tuple[str, str], list[Pod]] = defaultdict(list)
         for pod in sorted(self._pods, key=lambda pod: pod.name):
-            if not pod.spec.node_name and not pod.spec.scheduling_gates and pod.metadata.deletion_timestamp is None:
+            if not self._node_of(pod) and not pod.spec.scheduling_gates and _stays(pod):
                 waiting[pod.namespace, pod.metadata.labels.get(labels.PODGANG, "")].append(pod)
         minimums: list[tuple[bool, str, list[Pod]]] = []
         extras: list[Pod] = []
@@ -62,10 +65,9 @@ class StandIn:
             if len(needed) > len(free):
                 short = True
                 continue
-            await asyncio.gather(*(self._bind(pod, free.pop(0)) for pod in needed))
+            await asyncio.gather(*(self._bind(pod, free) for pod in needed))
         for pod in [] if short else extras:
-            if free:
-                await self._bind(pod, free.pop(0))
+            await self._bind(pod, free)
         if short:
             await self._refuse([pod for _, _, needed in minimums for pod in needed])
 
@@ -84,7 +86,7 @@ class StandIn:
         needed: list[Pod] = []
         for group in gang.spec.podgroups:
             names = {reference.name for reference in group.pod_references}
-            placed = sum(pod.name in names and bool(pod.spec.node_name) and _stays(pod) for pod in self._pods)
+            placed = sum(pod.name in names and bool(self._node_of(pod)) and _stays(pod) for pod in self._pods)
             own = [pod for pod in pods if pod.name in names]
             needed += own[: max(0, group.min_replicas - placed)]
         return needed
@@ -92,17 +94,40 @@ class StandIn:
     def _free_nodes(self) -> list[str]:
         used: dict[str, int] = defaultdict(int)
         for pod in self._pods:
-            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
-                used[pod.spec.node_name] += 1
+            if self._node_of(pod) and pod.status.phase not in ("Succeeded", "Failed"):
+                used[self._node_of(pod)] += 1
         open_nodes = [
             node.name for node in self._nodes if not node.spec.unschedulable and node.name.startswith(self._prefix)
         ]
         return [name for name in sorted(open_nodes) for _ in range(self._room - used[name])]
 
-    async def _bind(self, pod: Pod, node: str) -> None:
+    def _node_of(self, pod: Pod) -> str:
+        return pod.spec.node_name or self._bound.get(pod.uid, "")
+
+    async def _bind(self, pod: Pod, free: list[str]) -> None:
+        node = next((name for name in free if name not in _shunned(pod)), None)
+        if node is None:
+            return
+        free.remove(node)
+        self._bound[pod.uid] = node
         body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
-        with suppress(ApiError):
+        try:
             await self._client.post(Pod, pod.name, pod.namespace, "binding", body)
+        except ApiError:
+            del self._bound[pod.uid]
+            self._wake.set()
+
+
+def _shunned(pod: Pod) -> set[str]:
+    """The nodes that a pod does not want, by host name; of affinities the stand-in knows no more."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    expressions = (
+        [expression for term in required.node_selector_terms for expression in term.match_expressions]
+        if required
+        else []
+    )
+    return {name for found in expressions if found.operator == "NotIn" for name in found.values}
 
 
 def _stays(pod: Pod) -> bool:

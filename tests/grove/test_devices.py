@@ -70,7 +70,6 @@ def test_claims_are_owned_by_the_level_that_shares_them() -> None:
         assert owners["rs-test-0-int-tpl"] == "PodCliqueSet"
         assert owners["rs-test-0-sga-0-int-tpl3"] == "PodCliqueScalingGroup"
         assert owners["rs-test-0-worker-a-all-ext-ns-tpl"] == "PodClique"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=4)
 
@@ -103,7 +102,6 @@ def test_mnnvl_groups_inherit_override_and_opt_out() -> None:
             **{clique: f"mnnvl-mix-0-{group}" for clique, group in wanted.items()},
             "p8": "mnnvl-mix-0-solo",
         }
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
 

@@ -27,7 +27,6 @@ def test_gs1_all_or_nothing() -> None:
         await stage.runs(10)
         assert (await stage.gang("workload1-0")).status.phase == "Running"
         assert (await stage.pcs("workload1")).status.ready == "1/1"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -48,7 +47,6 @@ def test_gs2_a_scaled_group_waits_as_a_gang_of_its_own() -> None:
         await stage.uncordon(4)
         await stage.runs(14)
         assert (await stage.gang("workload1-0-sg-x-0")).status.phase == "Running"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=14)
 
@@ -69,7 +67,6 @@ def test_gs3_a_second_set_replica_is_one_more_gang() -> None:
         await stage.uncordon(10)
         await stage.runs(20)
         assert (await stage.pcs("workload1")).status.ready == "2/2"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=20)
 
@@ -88,7 +85,6 @@ def test_gs5_minimums_first_then_the_rest() -> None:
         assert cliques == {"workload2-0-pc-a", "workload2-0-sg-x-0-pc-b", "workload2-0-sg-x-0-pc-c"}
         await stage.uncordon(7)
         await stage.runs(10)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -154,7 +150,6 @@ def test_gs4_groups_and_sets_scale_together() -> None:
         assert await stage.running() == 24
         await stage.uncordon(4)
         await stage.runs(28)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=28)
 
@@ -220,6 +215,5 @@ def test_minimums_come_before_extras(name: str, nodes: int, closed: int, steps: 
             await stage.uncordon(int(str(step[0])))
             running = int(str(step[1]))
             await stage.runs(running)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=nodes)

@@ -32,7 +32,6 @@ def test_cascade_delete_leaves_nothing() -> None:
         assert not await stage.list(PodCliqueSet)
         for kind in MANAGED:
             assert not await stage.list(kind, **{"app.kubernetes.io/part-of": "workload2"}), kind.resource.kind
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -56,7 +55,6 @@ def test_scaling_in_takes_the_highest_replica_with_all_it_has() -> None:
         for kind in (Service, PodGang, PodClique, Pod):
             assert not await stage.list(kind), kind.resource.kind
         assert (await stage.pcs("scale-down-tiny")).status.ready == "0/0"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -77,7 +75,6 @@ def test_a_deleted_child_comes_back() -> None:
         for kind, name in ((Service, "workload1-0"), (Secret, "workload1-ic-sat"), (Role, "grove.io:pcs:workload1")):
             assert (await stage.client.get(kind, name, "default")).name == name
         assert (await stage.gang("workload1-0")).status.phase == "Running"
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -107,7 +104,6 @@ def test_autoscalers_follow_the_set() -> None:
         )
         await stage.settle(10)
         assert [hpa.name for hpa in await stage.list(HorizontalPodAutoscaler)] == ["svc-0-a"]
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -135,7 +131,6 @@ def test_the_users_own_gate_stays() -> None:
         await stage.settle(60)
         (pod,) = await stage.pods()
         assert [gate.name for gate in pod.spec.scheduling_gates] == ["team.io/wait"]
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=4)
 
@@ -170,7 +165,6 @@ def test_a_group_scaled_below_its_minimum_recovers() -> None:
         await stage.runs(6)
         await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 2)
         await stage.runs(10)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -205,6 +199,5 @@ def test_what_goes_wrong_is_told_on_the_set() -> None:
         await stage.runs(1)
         await stage.settle(5)
         assert not (await stage.pcs("svc")).status.last_errors
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=2)

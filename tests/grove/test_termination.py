@@ -56,7 +56,6 @@ def test_gt1_a_lost_pod_replaces_the_whole_replica() -> None:
         assert not before & await uids(stage)
         await heal(stage)
         await stage.runs(10)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -74,7 +73,6 @@ def test_gt2_a_scaling_group_that_needs_all_replicas_takes_the_set_replica_along
         assert not before & await uids(stage)
         await heal(stage)
         await stage.runs(10)
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -152,7 +150,6 @@ def test_gt6_a_pod_of_a_scaled_gang_is_just_recreated() -> None:
         await stage.runs(10)
         await stage.settle(60)
         assert before - await uids(stage) == {first.uid}
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -167,7 +164,6 @@ def test_a_gang_that_was_never_placed_is_not_terminated() -> None:
         before = await uids(stage)
         await stage.settle(300)
         assert await uids(stage) == before
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 

@@ -63,7 +63,6 @@ def test_constraints_reach_every_level_of_the_gang(name: str) -> None:
             assert [packed(config) for config in spec.topology_constraint_group_configs] == configs
             assert [packed(group) for group in spec.podgroups] == groups
         assert len(await stage.list(PodGroup)) == len(GANGS[name])
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=16)
 
@@ -160,7 +159,6 @@ def test_tas20_a_vanished_binding() -> None:
         )
         await stage.settle(10)
         assert await condition(stage, pcs.name) == ("True", "ClusterTopologyLevelsUnavailable")
-        await stage.no_writes_at_rest()
 
     async def condition(stage: Stage, name: str) -> tuple[str, str]:
         status = (await stage.pcs(name)).status

@@ -1,4 +1,4 @@
-"""Upstream's rolling-update and OnDelete suites: what is replaced, in which order, and what stays."""
+"""Upstream's rolling-update suite: what is replaced, in which order, and what stays."""
 
 from __future__ import annotations
 
@@ -18,22 +18,6 @@ from tests.grove.stage import Stage, play, sample
 
 WL1 = "e2e-yaml/workload1"
 NEW = "busybox:new"
-
-
-async def images(stage: Stage) -> Counter[str]:
-    """How many pods run which image."""
-    return Counter(pod.spec.containers[0].image for pod in await stage.pods())
-
-
-async def updated(stage: Stage, name: str = "workload1", seconds: float = 900) -> None:
-    """Wait until the set says its update has ended."""
-
-    async def ended() -> bool:
-        status = (await stage.pcs(name)).status
-        return status.update_progress is not None and status.update_progress.update_ended_at is not None
-
-    await stage.until(ended, seconds)
-    await stage.settle(5)
 
 
 class Witness:
@@ -85,8 +69,7 @@ def rolling(
         await stage.runs(10 * replicas)
         await stage.change_image("workload1", NEW, *image_of)
         await steps(stage)
-        await updated(stage)
-        await stage.no_writes_at_rest()
+        await stage.updated("workload1")
 
     play(scenario, nodes=nodes)
 
@@ -102,9 +85,9 @@ def test_ru7_one_pod_of_a_clique_at_a_time_one_replica_after_the_other() -> None
         witness = Witness(stage)
         await stage.settle(1)
         await stage.change_image("workload1", NEW, "pc-a")
-        await updated(stage)
+        await stage.updated("workload1")
         witness.stop()
-        assert await images(stage) == {NEW: 4, "registry:5001/busybox:latest": 16}
+        assert await stage.images() == {NEW: 4, "registry:5001/busybox:latest": 16}
         assert witness.most_missing["workload1-0-pc-a"] == 1
         assert witness.most_missing["workload1-0-sg-x-0-pc-b"] == 0
         assert witness.order == ["0", "1"]
@@ -112,7 +95,6 @@ def test_ru7_one_pod_of_a_clique_at_a_time_one_replica_after_the_other() -> None
         assert (status.updated_replicas, status.available_replicas) == (2, 2)
         assert status.update_progress is not None
         assert status.update_progress.updated_pod_cliques_count == status.update_progress.total_pod_cliques_count == 2
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=20)
 
@@ -127,13 +109,12 @@ def test_ru8_one_replica_of_a_scaling_group_at_a_time() -> None:
         await stage.settle(1)
         before = {pod.uid for pod in await stage.pods("workload1-0-pc-a")}
         await stage.change_image("workload1", NEW, "pc-b")
-        await updated(stage)
+        await stage.updated("workload1")
         witness.stop()
-        assert (await images(stage))[NEW] == 2
+        assert (await stage.images())[NEW] == 2
         assert {pod.uid for pod in await stage.pods("workload1-0-pc-a")} == before
         group = await stage.group("workload1-0-sg-x")
         assert group.status.updated_replicas == 2
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -142,8 +123,8 @@ def test_ru9_everything_changes() -> None:
     """RU9: all cliques change; the set ends with new pods only, all gangs running."""
 
     async def steps(stage: Stage) -> None:
-        await updated(stage)
-        assert await images(stage) == {NEW: 20}
+        await stage.updated("workload1")
+        assert await stage.images() == {NEW: 20}
         assert (await stage.pcs("workload1")).status.ready == "2/2"
 
     rolling(steps)
@@ -166,11 +147,10 @@ def test_ru10_without_room_exactly_one_pod_waits() -> None:
         assert gang.spec.reuse_reservation_ref is not None
         assert gang.spec.reuse_reservation_ref.name == "workload1-0"
         await stage.cordon(0)
-        await updated(stage)
+        await stage.updated("workload1")
         await stage.runs(10)
-        assert (await images(stage))[NEW] == 2
+        assert (await stage.images())[NEW] == 2
         assert (await stage.gang("workload1-0")).spec.reuse_reservation_ref is None
-        await stage.no_writes_at_rest()
 
     play(scenario, nodes=10)
 
@@ -180,8 +160,8 @@ def test_ru11_a_replica_added_during_an_update_is_new() -> None:
 
     async def steps(stage: Stage) -> None:
         await stage.scale(PodCliqueSet, "workload1", 3)
-        await updated(stage)
-        assert await images(stage) == {NEW: 30}
+        await stage.updated("workload1")
+        assert await stage.images() == {NEW: 30}
 
     rolling(steps)
 
@@ -196,8 +176,8 @@ def test_ru12_scaling_in_during_the_last_replicas_update() -> None:
 
         await stage.until(second)
         await stage.scale(PodCliqueSet, "workload1", 1)
-        await updated(stage)
-        assert await images(stage) == {NEW: 10}
+        await stage.updated("workload1")
+        assert await stage.images() == {NEW: 10}
 
     rolling(steps)
 
@@ -206,7 +186,7 @@ def test_ru13_scaling_in_after_the_update() -> None:
     """RU13: scaling in after the last replica is done leaves an updated set."""
 
     async def steps(stage: Stage) -> None:
-        await updated(stage)
+        await stage.updated("workload1")
         await stage.scale(PodCliqueSet, "workload1", 1)
         await stage.runs(10)
         assert (await stage.pcs("workload1")).status.updated_replicas == 1
@@ -226,8 +206,8 @@ def test_scaling_during_an_update(kind: type[PodClique], name: str, replicas: in
     async def steps(stage: Stage) -> None:
         await stage.settle(2)
         await stage.scale(kind, name, replicas)
-        await updated(stage)
-        assert await images(stage) == {NEW: pods}
+        await stage.updated("workload1")
+        assert await stage.images() == {NEW: pods}
 
     rolling(steps)
 
@@ -249,9 +229,8 @@ def test_scaling_before_an_update(kind: type[PodClique], name: str, replicas: in
         await stage.scale(kind, name, replicas)
         await stage.settle(60)
         await stage.change_image("workload1", NEW)
-        await updated(stage)
-        assert await images(stage) == {NEW: pods}
-        await stage.no_writes_at_rest()
+        await stage.updated("workload1")
+        assert await stage.images() == {NEW: pods}
 
     play(scenario, nodes=30)
 
@@ -263,8 +242,8 @@ def test_a_second_change_in_mid_update_wins() -> None:
         await stage.settle(3)
         await stage.change_image("workload1", "busybox:newer")
         await stage.settle(1)
-        await updated(stage)
-        assert await images(stage) == {"busybox:newer": 20}
+        await stage.updated("workload1")
+        assert await stage.images() == {"busybox:newer": 20}
 
     rolling(steps)
 
@@ -282,10 +261,10 @@ def test_max_unavailable_replaces_more_at_a_time() -> None:
         witness = Witness(stage)
         await stage.settle(1)
         await stage.change_image("workload1", NEW, "pc-a")
-        await updated(stage)
+        await stage.updated("workload1")
         witness.stop()
         assert witness.most_missing["workload1-0-pc-a"] == 3
-        assert (await images(stage))[NEW] == 6
+        assert (await stage.images())[NEW] == 6
 
     play(scenario, nodes=14)
 
@@ -305,7 +284,7 @@ def test_a_stuck_update_says_so_at_its_deadline() -> None:
         await stage.settle(90)
         assert await reason(stage) == "ProgressDeadlineExceeded"
         await stage.cordon(0)
-        await updated(stage)
+        await stage.updated("workload1")
         await stage.settle(5)
         assert await reason(stage) == "UpToDate"
 
@@ -314,110 +293,3 @@ def test_a_stuck_update_says_so_at_its_deadline() -> None:
         return next((c.reason for c in conditions if c.type == "UpdateInProgress"), "")
 
     play(scenario, nodes=10)
-
-
-OD = "e2e-yaml/workload-ondelete"
-
-
-def on_delete(steps: Callable[[Stage], Awaitable[None]], replicas: int = 1, nodes: int = 20) -> None:
-    """Start the OnDelete workload, change all images, and do something."""
-
-    async def scenario(stage: Stage) -> None:
-        (pcs,) = sample(OD)
-        pcs["spec"]["replicas"] = replicas
-        await stage.apply(pcs)
-        await stage.runs(10 * replicas)
-        await stage.change_image("workload-ondelete", NEW)
-        await stage.settle(30)
-        await steps(stage)
-        await stage.no_writes_at_rest()
-
-    play(scenario, nodes=nodes)
-
-
-def test_od1_nothing_is_deleted() -> None:
-    """OD1: a changed template deletes no pod, and the update counts as ended at once."""
-
-    async def steps(stage: Stage) -> None:
-        assert (await images(stage))[NEW] == 0
-        progress = (await stage.pcs("workload-ondelete")).status.update_progress
-        assert progress is not None
-        assert progress.update_ended_at is not None
-
-    on_delete(steps)
-
-
-def test_od2_a_deleted_pod_comes_back_new() -> None:
-    """OD2: the successor of a pod that someone deletes is made from the new template, and is counted."""
-
-    async def steps(stage: Stage) -> None:
-        (first, *_) = await stage.pods("workload-ondelete-0-pc-a")
-        await stage.client.delete(Pod, first.name, "default")
-        await stage.runs(10)
-        assert (await images(stage))[NEW] == 1
-        assert (await stage.clique("workload-ondelete-0-pc-a")).status.updated_replicas == 1
-
-    on_delete(steps)
-
-
-def test_od3_scaling_in_takes_the_outdated_pod() -> None:
-    """OD3: of an outdated and an updated pod the outdated one goes."""
-
-    async def steps(stage: Stage) -> None:
-        (first, *_) = await stage.pods("workload-ondelete-0-pc-a")
-        await stage.client.delete(Pod, first.name, "default")
-        await stage.runs(10)
-        await stage.scale(PodClique, "workload-ondelete-0-pc-a", 1)
-        await stage.runs(9)
-        (left,) = await stage.pods("workload-ondelete-0-pc-a")
-        assert left.spec.containers[0].image == NEW
-
-    on_delete(steps)
-
-
-def test_od4_od5_members_of_scaling_groups_too() -> None:
-    """OD4, OD5: pods of scaling groups are replaced one by one as they are deleted, and groups scale in and out."""
-
-    async def steps(stage: Stage) -> None:
-        (first, *_) = await stage.pods("workload-ondelete-0-sg-x-0-pc-c")
-        await stage.client.delete(Pod, first.name, "default")
-        await stage.runs(10)
-        assert (await images(stage))[NEW] == 1
-        await stage.scale(PodCliqueScalingGroup, "workload-ondelete-0-sg-x", 3)
-        await stage.runs(14)
-        assert (await images(stage))[NEW] == 5
-        await stage.scale(PodCliqueScalingGroup, "workload-ondelete-0-sg-x", 2)
-        await stage.runs(10)
-
-    on_delete(steps)
-
-
-def test_od7_a_second_set_replica_is_new() -> None:
-    """OD7: a set replica that is added after the change is made from the new template."""
-
-    async def steps(stage: Stage) -> None:
-        await stage.scale(PodCliqueSet, "workload-ondelete", 2)
-        await stage.runs(20)
-        assert (await images(stage))[NEW] == 10
-
-    on_delete(steps)
-
-
-def test_od9_strategies_can_be_switched() -> None:
-    """OD9: a change under RollingRecreate rolls, a change after switching back does not."""
-
-    async def steps(stage: Stage) -> None:
-        name = "workload-ondelete"
-        await stage.client.patch(
-            PodCliqueSet, name, "default", {"spec": {"updateStrategy": {"type": "RollingRecreate"}}}
-        )
-        await stage.change_image(name, "busybox:rolled")
-        await stage.settle(1)
-        await updated(stage, name)
-        assert await images(stage) == {"busybox:rolled": 10}
-        await stage.client.patch(PodCliqueSet, name, "default", {"spec": {"updateStrategy": {"type": "OnDelete"}}})
-        await stage.change_image(name, "busybox:kept")
-        await stage.settle(60)
-        assert await images(stage) == {"busybox:rolled": 10}
-
-    on_delete(steps)
