@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.groveconfig import Network
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.grove.settings import GroveConfiguration, Settings
+from spinney.kube.errors import ApiError
 from tests.grove.stage import Stage, play, sample
 
 MNNVL = Settings(config=GroveConfiguration(network=Network(auto_mnnvl_enabled=True)))
@@ -21,57 +24,112 @@ async def claims(stage: Stage) -> set[str]:
     return {claim.name for claim in await stage.list(ResourceClaim)}
 
 
+SHARED = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rs-shared"}}
+SET = {"rs-test-all-int-tpl5", "rs-test-all-int-tpl7"}
+
+
+def claims_of(index: int, group: int, workers: int = 1) -> set[str]:
+    """The claims of one set replica whose scaling group and whose clique have so many replicas."""
+    base = f"rs-test-{index}"
+    names = {f"{base}-ext-tpl", f"{base}-int-tpl", f"{base}-sga-all-int-tpl2", f"{base}-sga-all-int-tpl8"}
+    names |= {f"{base}-worker-a-all-ext-ns-tpl"}
+    names |= {f"{base}-worker-a-{pod}-int-tpl4" for pod in range(workers)}
+    names |= {f"{base}-sga-{replica}-int-tpl3" for replica in range(group)}
+    return names | {f"{base}-sga-{replica}-worker-b-all-int-tpl6" for replica in range(group)}
+
+
+def used_by(index: int, group: int) -> dict[str, set[str]]:
+    """Clique → the claims that its pods use, in one set replica."""
+    base = f"rs-test-{index}"
+    every = {"rs-test-all-int-tpl5", f"{base}-ext-tpl"}
+    used = {
+        f"{base}-worker-a": {
+            *every, f"{base}-int-tpl", f"{base}-worker-a-0-int-tpl4", f"{base}-worker-a-all-ext-ns-tpl",
+        }
+    }  # fmt: skip
+    for replica in range(group):
+        used[f"{base}-sga-{replica}-worker-b"] = {
+            *every, "rs-test-all-int-tpl7", f"{base}-sga-all-int-tpl2", f"{base}-sga-all-int-tpl8",
+            f"{base}-sga-{replica}-int-tpl3", f"{base}-sga-{replica}-worker-b-all-int-tpl6",
+        }  # fmt: skip
+    return used
+
+
+async def used(stage: Stage) -> dict[str, set[str]]:
+    """Clique → the claims that its pods use; their containers use all of them."""
+    found: dict[str, set[str]] = {}
+    for pod in await stage.pods():
+        names = {claim.resource_claim_name for claim in pod.spec.resource_claims}
+        assert len(pod.spec.containers[0].resources.claims) == len(names)
+        found[pod.metadata.labels["grove.io/podclique"]] = names
+    return found
+
+
 def test_rs1_claims_follow_every_level() -> None:
-    """RS1: claims of set, scaling group and clique come and go with the replicas they serve."""
+    """RS1: claims of set, scaling group and clique come and go with the replicas they serve.
+
+    Upstream's last count is 24 and not 25, because its suite takes the clique back to one pod before it scales the
+    set: fourteen of replica 0 with three group replicas, and ten of replica 1, which starts as the template says. A
+    clique that keeps its second pod keeps that pod's claim, so it would be 25; both follow from the same names.
+    """
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rs-shared"}})
+        await stage.apply(SHARED)
         await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
         await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
         await stage.settle(20)
-        first = await claims(stage)
-        assert first == {
-            "rs-test-all-int-tpl5", "rs-test-0-ext-tpl", "rs-test-0-int-tpl", "rs-test-all-int-tpl7",
-            "rs-test-0-sga-all-int-tpl2", "rs-test-0-sga-0-int-tpl3", "rs-test-0-sga-1-int-tpl3",
-            "rs-test-0-sga-all-int-tpl8", "rs-test-0-worker-a-0-int-tpl4", "rs-test-0-worker-a-all-ext-ns-tpl",
-            "rs-test-0-sga-0-worker-b-all-int-tpl6", "rs-test-0-sga-1-worker-b-all-int-tpl6",
-        }  # fmt: skip
-        (alone,) = await stage.pods("rs-test-0-worker-a")
-        (member,) = await stage.pods("rs-test-0-sga-1-worker-b")
-        assert [len(pod.spec.resource_claims) for pod in (alone, member)] == [5, 7]
-        assert "rs-test-0-sga-1-int-tpl3" in {claim.resource_claim_name for claim in member.spec.resource_claims}
-        assert len(member.spec.containers[0].resources.claims) == 7
-        for count, kind, name, replicas in (
-            (10, PodCliqueScalingGroup, "rs-test-0-sga", 1),
-            (14, PodCliqueScalingGroup, "rs-test-0-sga", 3),
-            (15, PodClique, "rs-test-0-worker-a", 2),
-            (25, PodCliqueSet, "rs-test", 2),
-            (15, PodCliqueSet, "rs-test", 1),
+        assert await claims(stage) == SET | claims_of(0, 2)
+        assert await used(stage) == used_by(0, 2)
+        for count, kind, name, replicas, wanted in (
+            (10, PodCliqueScalingGroup, "rs-test-0-sga", 1, claims_of(0, 1)),
+            (14, PodCliqueScalingGroup, "rs-test-0-sga", 3, claims_of(0, 3)),
+            (15, PodClique, "rs-test-0-worker-a", 2, claims_of(0, 3, 2)),
+            (14, PodClique, "rs-test-0-worker-a", 1, claims_of(0, 3)),
+            (24, PodCliqueSet, "rs-test", 2, claims_of(0, 3) | claims_of(1, 2)),
+            (14, PodCliqueSet, "rs-test", 1, claims_of(0, 3)),
         ):
             await stage.scale(kind, name, replicas)
             await stage.settle(20)
+            assert await claims(stage) == SET | wanted
             assert len(await claims(stage)) == count
+        assert await used(stage) == used_by(0, 3)
+        shares = (await stage.client.get(PodCliqueSet.resource, "rs-test", "default"))["spec"]["template"]
+        other = {"spec": {"template": {"resourceSharing": shares["resourceSharing"][1:]}}}
+        with pytest.raises(ApiError, match=r"spec.template.resourceSharing.*immutable"):
+            await stage.client.patch(PodCliqueSet, "rs-test", "default", other)
         await stage.client.delete(PodCliqueSet, "rs-test", "default")
         await stage.settle(60)
         assert not await claims(stage)
 
-    play(scenario, nodes=4)
+    play(scenario, nodes=7)
 
 
 def test_claims_are_owned_by_the_level_that_shares_them() -> None:
-    """A claim belongs to the set, the scaling group or the clique that shares it."""
+    """RS1: a claim belongs to the set, the scaling group or the clique that shares it, in a second replica as well."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rs-shared"}})
+        await stage.apply(SHARED)
         await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
         await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
+        await stage.scale(PodCliqueSet, "rs-test", 2)
         await stage.settle(20)
-        owners = {c.name: c.metadata.owner_references[0].kind for c in await stage.list(ResourceClaim)}
-        assert owners["rs-test-0-int-tpl"] == "PodCliqueSet"
-        assert owners["rs-test-0-sga-0-int-tpl3"] == "PodCliqueScalingGroup"
-        assert owners["rs-test-0-worker-a-all-ext-ns-tpl"] == "PodClique"
+        owners = {c.name: c.metadata.owner_references[0] for c in await stage.list(ResourceClaim)}
+        for index in (0, 1):
+            found = [
+                (owners[name].kind, owners[name].name)
+                for name in (
+                    f"rs-test-{index}-int-tpl", f"rs-test-{index}-sga-0-int-tpl3",
+                    f"rs-test-{index}-worker-a-all-ext-ns-tpl", f"rs-test-{index}-sga-1-worker-b-all-int-tpl6",
+                )
+            ]  # fmt: skip
+            assert found == [
+                ("PodCliqueSet", "rs-test"),
+                ("PodCliqueScalingGroup", f"rs-test-{index}-sga"),
+                ("PodClique", f"rs-test-{index}-worker-a"),
+                ("PodClique", f"rs-test-{index}-sga-1-worker-b"),
+            ]
 
-    play(scenario, nodes=4)
+    play(scenario, nodes=7)
 
 
 async def domains(stage: Stage) -> set[str]:

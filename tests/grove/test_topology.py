@@ -52,7 +52,7 @@ GANGS: dict[str, dict[str, tuple[Any, list[Any], list[Any]]]] = {
 
 @pytest.mark.parametrize("name", GANGS, ids=["tas3", "tas5", "tas6", "tas7", "tas8", "tas9", "tas10", "tas11", "tas23"])
 def test_constraints_reach_every_level_of_the_gang(name: str) -> None:
-    """TAS3–TAS11, TAS23: constraints of set, scaling group and clique stand in the gang where upstream puts them."""
+    """TAS3, TAS5–TAS11, TAS23: constraints of set, scaling group and clique stand in the gang as upstream has them."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(TOPOLOGY, *sample(f"e2e-yaml/{name}"))
@@ -200,7 +200,7 @@ def test_a_gangs_score_says_how_close_it_lies() -> None:
 
 
 def test_tas16_two_replicas_two_groups_and_scaling() -> None:
-    """TAS15, TAS16: two set replicas with two scaling groups each give six gangs; scaling adds one more."""
+    """TAS16: two set replicas with two scaling groups each give six gangs; scaling adds one more."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-pcs-multi-pcsg-multi-replica"))

@@ -132,9 +132,14 @@ def _waits_for(gang: PodGang, members: Sequence[Member], base_scheduled: bool) -
     if not base_scheduled:
         return _WAITING_BASE, "the base gang is placed first"
     short = [f"{member.name} {member.scheduled} of {member.minimum}" for member in members if not _placed(member)]
-    words = _scheduler_words(members)
-    message = f"on nodes: {', '.join(short)}" + (f"; {words}" if words else "")
-    return _WAITING, message + (f"; {said.message}" if said.message else "")
+    return _WAITING, "; ".join([f"on nodes: {', '.join(short)}", *_once(_scheduler_words(members), said.message)])
+
+
+def _once(words: str, backend: str) -> list[str]:
+    """What pods and backend say: most schedulers write one reason on both, and it is told once."""
+    if words in backend:
+        return [backend] if backend else []
+    return [words] if backend in words else [words, backend]
 
 
 def _placed(member: Member) -> bool:
