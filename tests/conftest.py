@@ -8,6 +8,7 @@ from itertools import count
 from typing import cast
 
 import pytest
+import pytest_asyncio
 from hypothesis import settings
 
 from spinney.embedded import cluster as embedded_cluster
@@ -52,6 +53,13 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 @pytest.fixture(params=["embedded", "real"])
 async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[worlds.Cluster]:
     """A cluster to test against: every test that asks for it runs in both worlds."""
+    async with AsyncExitStack() as stack:
+        yield worlds.Cluster(await _world(request, stack), stack, next(_numbers))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["embedded", "real"])
+async def lasting_cluster(request: pytest.FixtureRequest) -> AsyncIterator[worlds.Cluster]:
+    """One cluster for all tests of a module, in both worlds; each test leaves it as it found it."""
     async with AsyncExitStack() as stack:
         yield worlds.Cluster(await _world(request, stack), stack, next(_numbers))
 

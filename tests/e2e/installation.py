@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,14 @@ from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.discovery import Discovery
-from spinney.kube.errors import AlreadyExists
+from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
 from spinney.kube.transport import User
 from spinney.services.platform.inprocess import in_process
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
+from spinney.services.platform.settings import PlatformSettings
 from spinney.sim.loop import clock, run_virtual
 
 NAMESPACE = "kai-scheduler"
@@ -132,14 +133,29 @@ class Installed:
         return found[0]
 
     async def clean(self) -> None:
-        """Delete all Jobs, and wait until their pods are gone."""
+        """Delete all Jobs and pods, and wait until they are gone."""
         for job in (await self.client.list(Job, "default")).items:
             await self.drop_job(job.name)
+        for pod in (await self.client.list(Pod, "default")).items:
+            with suppress(NotFound):
+                await self.client.delete(Pod, pod.name, "default", grace_seconds=0)
 
         async def empty() -> bool:
             return not (await self.client.list(Pod, "default")).items
 
         await self.eventually(empty)
+
+    async def drop_queue(self, name: str) -> None:
+        """Delete a queue, once nothing runs in it by its groups' own word."""
+
+        async def gone() -> bool:
+            try:
+                await self.client.delete(Queue, name)
+            except ApiError:
+                return False
+            return True
+
+        await self.eventually(gone)
 
     async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 60) -> None:
         """Let time pass until something holds."""
@@ -188,7 +204,7 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
         for document in manifests(load("platform"), NAMESPACE):
             await held.apply(document)
         adjust = with_stand_in if stand_in else lambda process: process
-        async with platform(lambda name: cluster.client(account(name)), cluster.clock, adjust) as launcher:
+        async with platform(lambda name: cluster.client(account(name)), cluster.clock, adjust=adjust) as launcher:
             cluster.server.admission.resolve = launcher.resolve
             for kind in (Config, SchedulingShard):
                 await ready(held, kind)
@@ -197,11 +213,14 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
 
 @asynccontextmanager
 async def platform(
-    client_of: Callable[[str], Client], clock: Clock, adjust: Callable[[Process], Process] = lambda process: process
+    client_of: Callable[[str], Client],
+    clock: Clock,
+    settings: PlatformSettings | None = None,
+    adjust: Callable[[Process], Process] = lambda process: process,
 ) -> AsyncIterator[Launcher]:
     """The platform operator and whatever it starts, each with its own account and its own caches."""
     launcher = Launcher(load, client_of, Caches, clock, namespace=NAMESPACE, adjust=adjust)
-    components = [(in_process(load, launcher), None)]
+    components = [(in_process(load, launcher), settings)]
     host = Host(client_of("spinney-platform"), clock, components, namespace=NAMESPACE)
     life = asyncio.create_task(host.run())
     try:

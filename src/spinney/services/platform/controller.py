@@ -129,9 +129,10 @@ class Platform:
         if process.webhooks:
             place = ("Secret", namespace_of(config), secret_name(process))
             now = self._runtime.clock.now()
-            secret, trusted = plan_certificate(process, config, present.get(place), now)
+            url = self._settings.webhook_urls.get(process.name, "")
+            secret, trusted = plan_certificate(process, config, present.get(place), now, url)
             wanted.append(secret)
-            hooks = plan_webhooks(process, component, config, trusted)
+            hooks = plan_webhooks(process, component, config, trusted, url)
             # A webhook that nobody answers yet would stop everybody: it is registered once it has been served.
             served = not self._runner.waiting(process, namespace_of(config))
             wanted += [hook for hook in hooks if served or place_of(hook) in present]

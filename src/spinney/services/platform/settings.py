@@ -10,3 +10,5 @@ class PlatformSettings(Struct, frozen=True):
 
     # For every service that names none of its own.
     image: str = "spinney:latest"
+    # Where the API server finds a process's webhooks, by the process's name, where it cannot reach Services.
+    webhook_urls: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -21,10 +22,14 @@ from spinney.services.platform.processes import Process, namespace_of
 _log = structlog.get_logger("spinney.platform")
 
 
-def plan_certificate(process: Process, config: ConfigSpec, known: Json | None, now: datetime) -> tuple[Json, str]:
+def plan_certificate(
+    process: Process, config: ConfigSpec, known: Json | None, now: datetime, url: str = ""
+) -> tuple[Json, str]:
     """The Secret of a process's certificate, renewed where it is due, and what callers must trust."""
     namespace = namespace_of(config)
     names = [f"{process.name}.{namespace}.svc", f"{process.name}.{namespace}.svc.cluster.local"]
+    if host := urlsplit(url).hostname:
+        names.append(host)
     try:
         bundle = renewed(_bundle(known), names, now)
     except ValueError:
@@ -57,15 +62,20 @@ def _bundle(secret: Json | None) -> Bundle | None:
     )
 
 
-def plan_webhooks(process: Process, component: Component, config: ConfigSpec, trusted: str) -> list[Json]:
-    """The registrations of a process's webhooks."""
-    documents = webhook_configurations(component, namespace_of(config), "", trusted)
+def plan_webhooks(
+    process: Process, component: Component, config: ConfigSpec, trusted: str, url: str = ""
+) -> list[Json]:
+    """The registrations of a process's webhooks: at its Service, or at the URL given."""
+    documents = webhook_configurations(component, namespace_of(config), url, trusted)
     return [_registered(document, process, config) for document in documents]
 
 
 def _registered(document: Json, process: Process, config: ConfigSpec) -> Json:
     ours = named(document["apiVersion"], document["kind"], _name(document["kind"], process, config), app=process.name)
     ours["webhooks"] = [_narrowed(hook, process, config) for hook in document["webhooks"]]
+    if document["kind"] == "MutatingWebhookConfiguration":
+        for hook in ours["webhooks"]:
+            hook["reinvocationPolicy"] = "IfNeeded"
     return ours
 
 
@@ -92,8 +102,10 @@ def _name(kind: str, process: Process, config: ConfigSpec) -> str:
 
 def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
     """The hook at the process's Service; hooks on pods see only those of our scheduler."""
-    service = {**hook["clientConfig"]["service"], "name": process.name}
-    narrowed: Json = {**hook, "clientConfig": {**hook["clientConfig"], "service": service}}
+    client: Json = dict(hook["clientConfig"])
+    if "service" in client:
+        client["service"] = {**client["service"], "name": process.name}
+    narrowed: Json = {**hook, "clientConfig": client}
     if not any("pods" in rule["resources"] for rule in hook["rules"]):
         return narrowed
     common, said = config.global_ or Global(), config.admission or Admission()
@@ -110,13 +122,7 @@ def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
         narrowed["namespaceSelector"]["matchLabels"] = common.namespace_label_selector
     if common.pod_label_selector:
         narrowed["objectSelector"] = {"matchLabels": common.pod_label_selector}
-    if process.name == "admission" and "CREATE" in hook["rules"][0]["operations"] and _mutates(hook):
-        narrowed["reinvocationPolicy"] = "IfNeeded"
     return narrowed
-
-
-def _mutates(hook: Json) -> bool:
-    return str(hook["clientConfig"]["service"]["path"]).startswith("/mutate")
 
 
 def _quoted(text: str) -> str:
