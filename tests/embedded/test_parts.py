@@ -14,7 +14,7 @@ from spinney.embedded.cel import Rule
 from spinney.embedded.jsonpath import find
 from spinney.embedded.shapes import built_in_shape
 from spinney.embedded.store import Store, TooOld
-from spinney.embedded.structural import Checker, prune, set_defaults
+from spinney.embedded.structural import Checker, Defaults, prune
 
 POD = built_in_shape("", "v1", "Pod")
 
@@ -174,8 +174,10 @@ def test_structural_schemas() -> None:
     dropped: list[str] = []
     value = prune({"x": 1, "list": [{"y": 2}], "open": {"z": 3}}, SCHEMA, "", dropped)
     assert (value, dropped) == ({"list": [{}], "open": {"z": 3}}, ["x", "list[0].y"])
-    set_defaults(value, SCHEMA)
+    defaults = Defaults(SCHEMA)
+    value = defaults.fill(value)
     assert value == {"n": 1, "list": [{"on": True}], "open": {"z": 3}}
+    assert defaults.fill(value) is value
     checker = Checker()
     checker.check({"n": 0}, SCHEMA, "")
     assert [str(error) for error in checker.errors] == [

@@ -123,6 +123,10 @@ class Admission:
         """Whether there are mutating webhooks that a write of this kind could meet."""
         return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)
 
+    def checks(self, kind: Kind) -> bool:
+        """Whether there are validating webhooks that a write of this kind could meet."""
+        return bool(self._hooks[VALIDATING]) and kind.table not in (MUTATING, VALIDATING)
+
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
         """The object as the mutating webhooks leave it."""
         changed_by: list[Hook] = []
@@ -142,8 +146,6 @@ class Admission:
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
         """Ask the validating webhooks."""
-        if not self._hooks[VALIDATING] or call.kind.table in (MUTATING, VALIDATING):
-            return
         for hook in self._hooks[VALIDATING]:
             await self._ask(hook, call, operation, new, old)
 

@@ -308,9 +308,13 @@ class Rules:
         self._items = Rules(items) if isinstance(items, dict) and rules_below(items) else None
         self._values = Rules(extra) if isinstance(extra, dict) and rules_below(extra) else None
         self._renamed = {name: renamed for name in schema.get("properties") or {} if (renamed := escaped(name)) != name}
+        below = [*self._members.values(), *(rules for rules in (self._items, self._values) if rules is not None)]
+        self._transitions: bool = any(rule.transition for rule in self._rules) or any(r._transitions for r in below)
 
     def check(self, value: Any, old: Any, path: str = "") -> list[FieldError]:
         """What the rules have against a value and what is below it."""
+        if value is old and value is not None and not self._transitions:
+            return []
         found: list[FieldError] = []
         seen = self._view(value)
         before = self._view(old) if old is not None else None

@@ -37,6 +37,7 @@ _OBJECT: dict[str, Json] = {
     "events.k8s.io/events": {"deprecatedSource": {}},
 }
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "lastState": {}}
+_POD_CONDITION: Json = {"lastProbeTime": None}
 _TABLES = frozenset({*_STATUS, *_OBJECT, "/pods"})
 
 
@@ -68,6 +69,9 @@ def _pod(document: Json) -> Json:
         found = status.get(key)
         if found and any(not _CONTAINER_STATUS.keys() <= each.keys() for each in found):
             changes[key] = [_filled(each, _CONTAINER_STATUS) for each in found]
+    conditions = status.get("conditions") or ()
+    if any("lastProbeTime" not in each for each in conditions):
+        changes["conditions"] = [_filled(each, _POD_CONDITION) for each in conditions]
     return {**document, "status": {**status, **changes}} if changes else document
 
 

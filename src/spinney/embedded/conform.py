@@ -32,6 +32,8 @@ _ANYTHING = (
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
 )
+# Times that Go keeps as a value and not by a pointer: where there is none, it writes null.
+_NULL_IS_KEPT = frozenset(("lastProbeTime",))
 _NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
 _NORMAL_MICRO_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 _NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
@@ -80,6 +82,8 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
         members = {}
         for key, value in schema["properties"].items():
             member = _normal(value, "", into)
+            if key in _NULL_IS_KEPT:
+                member = {"anyOf": [member, {"type": "null"}]}
             if key not in needed and value.get("type") == "array":
                 member = {**member, "minItems": 1}
             if key not in needed and "additionalProperties" in value:
@@ -101,26 +105,38 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
 
 
-def conform(document: Json, group: str, version: str, kind: str) -> tuple[Json, list[str]]:
-    """The object in normal form, and the fields that its kind does not have."""
+def conform(document: Json, group: str, version: str, kind: str, known: Json | None = None) -> tuple[Json, list[str]]:
+    """The object in normal form, and the fields that its kind does not have.
+
+    Parts that are the very same as in `known`, the object before a change, are in normal form already.
+    """
     validator = _validator(group, version, kind)
-    if validator is None or validator.is_valid(document):
+    known = known or {}
+    changed = {key: _other_members(value, known.get(key)) for key, value in _other_members(document, known).items()}
+    if validator is None or validator.is_valid(changed):
         return document, []
     findings = Findings()
     walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
     shape = built_in_shape(group, version, kind)
-    return walker.value(document, shape, "", shape.name.rpartition(".")[2]), findings.unknown
+    return walker.value(document, shape, "", shape.name.rpartition(".")[2], known), findings.unknown
 
 
-def conform_metadata(metadata: Json, kind: str, version: str) -> tuple[Json, list[str]]:
+def conform_metadata(metadata: Json, kind: str, version: str, known: Json) -> tuple[Json, list[str]]:
     """The metadata of a custom resource in normal form, and the fields that metadata does not have."""
     validator = _metadata_validator()
-    if validator.is_valid(metadata):
+    if validator.is_valid(_other_members(metadata, known)):
         return metadata, []
     findings = Findings()
     walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
-    made: Json = walker.value(metadata, meta_shape(), "", "ObjectMeta")
+    made: Json = walker.value(metadata, meta_shape(), "", "ObjectMeta", known)
     return made, findings.unknown
+
+
+def _other_members(value: Any, known: Any) -> Any:
+    """A map without the members that it shares with a known one."""
+    if not known or not isinstance(value, dict) or not isinstance(known, dict):
+        return value
+    return {key: item for key, item in value.items() if item is not known.get(key)}
 
 
 @lru_cache(maxsize=1)
@@ -135,7 +151,9 @@ class _Walker:
         self._refusal = refusal
         self._findings = findings
 
-    def value(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+    def value(self, value: Any, shape: Shape, path: str, owner: str, known: Any = None) -> Any:
+        if value is known and known is not None:
+            return value
         if shape.name == _QUANTITY:
             return self._quantity(value)
         if shape.name == _TIME:
@@ -150,11 +168,9 @@ class _Walker:
             return value
         match shape.type:
             case "object":
-                return self._object(value, shape, path, owner)
+                return self._object(value, shape, path, owner, known)
             case "array":
-                if not isinstance(value, list):
-                    raise self._mismatch(value, path, owner, _go_list(shape))
-                return [self.value(item, shape.items, f"{path}[{at}]", owner) for at, item in enumerate(value)]
+                return self._list(value, shape, path, owner, known)
             case "string":
                 if not isinstance(value, str):
                     raise self._mismatch(value, path, owner, "string")
@@ -170,22 +186,34 @@ class _Walker:
                     raise self._mismatch(value, path, owner, "float64")
         return value
 
-    def _object(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
+    def _list(self, value: Any, shape: Shape, path: str, owner: str, known: Any) -> Any:
+        if not isinstance(value, list):
+            raise self._mismatch(value, path, owner, _go_list(shape))
+        before = {id(item) for item in known} if isinstance(known, list) else ()
+        return [
+            item if id(item) in before else self.value(item, shape.items, f"{path}[{at}]", owner)
+            for at, item in enumerate(value)
+        ]
+
+    def _object(self, value: Any, shape: Shape, path: str, owner: str, known: Any) -> Any:
         go_name = shape.name.rpartition(".")[2]
         if not isinstance(value, dict):
             raise self._mismatch(value, path, owner, f"v1.{go_name}" if go_name else "map[string]string")
         if not shape.properties:
             return {key: self.value(item, shape.values, path, owner) for key, item in value.items() if item is not None}
         needed = shape.schema.get("required") or ()
+        before = known if isinstance(known, dict) else {}
         result: Json = {}
         for key, item in value.items():
             if key not in shape.properties:
                 self._findings.unknown.append(f"{path}.{key}".lstrip("."))
                 continue
             if item is None:
+                if key in _NULL_IS_KEPT:
+                    result[key] = None
                 continue
             child = shape.child(key)
-            made = self.value(item, child, f"{path}.{key}", go_name)
+            made = self.value(item, child, f"{path}.{key}", go_name, before.get(key))
             if made in ([], {}) and key not in needed and _left_out(child):
                 continue
             result[key] = made

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
-
-from spinney.api.meta import Json, encode
+from spinney.api.meta import Json
 from spinney.embedded.cel import Rules, rules_below
 from spinney.embedded.conform import conform_metadata
 from spinney.embedded.errors import FieldError, invalid
 from spinney.embedded.kinds import Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
-from spinney.embedded.structural import Checker, compiled, has_defaults, prune, set_defaults
+from spinney.embedded.structural import Checker, Defaults, compiled, has_defaults, prune
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 # In the order in which the server for custom resources lists them.
@@ -34,7 +32,7 @@ class Version:
     columns: tuple[Json, ...]
     selectable: tuple[str, ...]
     normal: Any
-    defaults: bool
+    defaults: Defaults | None
     rules: Rules | None
     lists: bool
     warning: str
@@ -63,17 +61,17 @@ class Custom:
         """Whether the status has an endpoint of its own."""
         return self.versions[version].status
 
-    def conform(self, kind: Kind, document: Json) -> tuple[Json, list[str]]:
-        """The object pruned and defaulted, and the fields that were dropped."""
+    def conform(self, kind: Kind, document: Json, known: Json | None = None) -> tuple[Json, list[str]]:
+        """The object pruned and defaulted, and the fields that were dropped; `known` is the object before a change."""
         served = self.versions[kind.version]
         dropped: list[str] = []
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         if not served.normal.is_valid(body):
             body = prune(body, served.schema, "", dropped)
-        metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version)
-        if served.defaults:
-            body = msgspec.json.decode(encode(body))
-            set_defaults(body, served.schema)
+        before = (known or {}).get("metadata") or {}
+        metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version, before)
+        if served.defaults is not None:
+            body = served.defaults.fill(body)
         dropped += [f"metadata.{path}" for path in unknown]
         head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
         return head | body, sorted(dropped)
@@ -113,7 +111,7 @@ def _version(version: Json, group: str, kind: str) -> Version:
         tuple(version.get("additionalPrinterColumns") or ()),
         fields,
         compiled(body),
-        has_defaults(body),
+        Defaults(body) if has_defaults(body) else None,
         Rules(schema, root=True) if rules_below(schema) else None,
         _has_unique_lists(body),
         _warning(version, group, kind),

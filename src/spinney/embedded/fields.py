@@ -70,7 +70,7 @@ def values(kind: Kind, document: Json) -> Mapping[str, str]:
         node: Any = document
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None
-        found[name] = _text(node)
+        found[name] = node if isinstance(node, str) else _text(node)
     if "spec.unschedulable" in found or "spec.hostNetwork" in found:
         for name in ("spec.unschedulable", "spec.hostNetwork"):
             if name in found and not found[name]:

@@ -10,16 +10,20 @@ from spinney.embedded.fieldsets import FieldSet
 from spinney.embedded.kinds import Kind
 from spinney.embedded.shapes import Shape, built_in_shape
 
-_SERVER_META = (
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "generation",
-    "managedFields",
-    "resourceVersion",
+_TYPE = ("kind", "apiVersion")
+_SERVER_META = frozenset(
+    (
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    )
 )
+_NOTHING: Json = {}
 MAX_UPDATERS = 10
 _ALWAYS_THERE = ("f:containers", "f:podGroups")
 _PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
@@ -32,13 +36,16 @@ def shape_of(kind: Kind) -> Shape:
     return built_in_shape(kind.group, kind.version, kind.kind)
 
 
-def owned_part(document: Json) -> Json:
-    """The object without what only the server writes."""
-    metadata = {key: value for key, value in document["metadata"].items() if key not in _SERVER_META}
-    return {
-        **{key: value for key, value in document.items() if key not in ("kind", "apiVersion")},
-        "metadata": metadata,
+def owned_part(document: Json, other: Json = _NOTHING) -> Json:
+    """The object without what only the server writes, and without what it shares with another state of it."""
+    found = {key: value for key, value in document.items() if key not in _TYPE and value is not other.get(key)}
+    beside = other.get("metadata") or _NOTHING
+    found["metadata"] = {
+        key: value
+        for key, value in document["metadata"].items()
+        if key not in _SERVER_META and value is not beside.get(key)
     }
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +62,8 @@ def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> No
     # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
     given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
     entries: list[Json] = given or (old["metadata"].get("managedFields") or []) if old is not None else []
-    before: Json = owned_part(old) if old is not None else {"metadata": {}}
-    after = owned_part(new)
+    before: Json = owned_part(old, new) if old is not None else {"metadata": {}}
+    after = owned_part(new, old or _NOTHING)
     if old is None and "status" in kind.subresources:
         # Whatever the status of a new object is, its creator did not write it.
         after = {key: value for key, value in after.items() if key != "status"}

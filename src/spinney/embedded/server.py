@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import structlog
 
@@ -81,6 +82,9 @@ class ApiServer:
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
         self.tokens = Tokens(token_key or chance.uid().encode())
+        # The last second that was asked for, and how it is written.
+        self._second: datetime | None = None
+        self._second_text = ""
         self._addresses = 1
         self._node_ports = 0
         self.store.listeners.append(self._follow)
@@ -224,7 +228,10 @@ class ApiServer:
 
     def timestamp(self) -> str:
         """Now, as `metav1.Time` writes it."""
-        return self.clock.now().strftime(deletion.FORMAT)
+        now = self.clock.now().replace(microsecond=0)
+        if now != self._second:
+            self._second, self._second_text = now, now.strftime(deletion.FORMAT)
+        return self._second_text
 
     def check_namespace(self, call: Call, name: str) -> None:
         """Refuse what would be made in a namespace that is not there, or not for long."""

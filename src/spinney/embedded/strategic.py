@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
+from spinney.api.meta import Json
 from spinney.embedded.errors import plain
 from spinney.embedded.shapes import Shape
 
@@ -25,6 +28,30 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
     if directive not in (None, "merge"):
         raise plain(f"unknown patch type: {directive} in map: {_go_map(patch)}")
     target = dict(target) if isinstance(target, dict) else {}
+    directed = any(key[:1] == "$" for key in patch)
+    if directed:
+        target = _kept(target, patch)
+    for key, value in patch.items():
+        if key[:1] == "$":
+            continue
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            target[key] = merge(target.get(key), value, shape.child(key))
+        elif isinstance(value, list):
+            child = shape.child(key)
+            merges = "merge" in child.strategy
+            order = patch.get(_ORDER + key) if directed else None
+            target[key] = (
+                _merge_list(target.get(key) or [], value, child, order) if merges else [_strip(item) for item in value]
+            )
+        else:
+            target[key] = value
+    return _reordered(target, patch, shape) if directed else target
+
+
+def _kept(target: Json, patch: Json) -> Json:
+    """What the patch's directives leave of a map, before anything is merged into it."""
     retained = patch.get("$retainKeys")
     if retained is not None:
         target = {key: value for key, value in target.items() if key in retained}
@@ -32,19 +59,11 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         if key.startswith(_DELETE_FROM):
             field = key.removeprefix(_DELETE_FROM)
             target[field] = [item for item in target.get(field) or () if item not in value]
-    for key, value in patch.items():
-        if key.startswith("$"):
-            continue
-        if value is None:
-            target.pop(key, None)
-            continue
-        child = shape.child(key)
-        if isinstance(value, list) and "merge" in child.strategy:
-            target[key] = _merge_list(target.get(key) or [], value, child, patch.get(_ORDER + key))
-        elif isinstance(value, list):
-            target[key] = [_strip(item) for item in value]
-        else:
-            target[key] = merge(target.get(key), value, child)
+    return target
+
+
+def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
+    """The map with lists in the order that the patch gives, where it gives nothing but their order."""
     for key, order in patch.items():
         if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
             field = key.removeprefix(_ORDER)
@@ -88,6 +107,8 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
             result[at] = _strip(item)
         else:
             result[at] = merge(result[at], item, shape.items)
+    if order is None and not target:
+        return result
     return _ordered(result, order if order is not None else patch, key, target)
 
 
@@ -103,12 +124,12 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
 
     rank = {name_of(entry): position for position, entry in reversed(list(enumerate(order)))}
     place = {name_of(item): position for position, item in enumerate(original)}
-    named = sorted((item for item in items if name_of(item) in rank), key=lambda item: rank[name_of(item)])
-    others = [item for item in items if name_of(item) not in rank]
+    ranked = [(rank.get(name), place.get(name, -1), item) for item in items for name in (name_of(item),)]
+    named = sorted((entry for entry in ranked if entry[0] is not None), key=itemgetter(0))
+    others = deque((here, item) for at, here, item in ranked if at is None)
     result: list[Any] = []
-    for item in named:
-        here = place.get(name_of(item), -1)
-        while others and place.get(name_of(others[0]), -1) < here:
-            result.append(others.pop(0))
+    for _, here, item in named:
+        while others and others[0][0] < here:
+            result.append(others.popleft()[1])
         result.append(item)
-    return result + others
+    return result + [item for _, item in others]

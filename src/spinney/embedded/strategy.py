@@ -111,19 +111,19 @@ _ANSWERS_WITH_DELETED = frozenset(
         "/podtemplates",
     )
 )
-_made: dict[str, Strategy] = {}
+_made: dict[tuple[str, bool], Strategy] = {}
 
 
 def strategy(kind: Kind) -> Strategy:
     """The rules of a kind."""
-    found = _made.get(kind.table) if kind.custom is None else None
+    table, is_custom = kind.table, kind.custom is not None
+    found = _made.get((table, is_custom))
     if found is not None:
         return found
-    table = kind.table
     check_create, check, check_update = checks_for(table)
     made = Strategy(
-        counts_generations=kind.custom is not None or table in _GENERATIONS,
-        overwrites=kind.custom is None and table not in _NO_OVERWRITE,
+        counts_generations=is_custom or table in _GENERATIONS,
+        overwrites=not is_custom and table not in _NO_OVERWRITE,
         creates_on_update=table in _CREATES_ON_UPDATE,
         answers_with_deleted=table in _ANSWERS_WITH_DELETED,
         default=defaults.DEFAULTS.get(table, _nothing),
@@ -131,8 +131,7 @@ def strategy(kind: Kind) -> Strategy:
         check=check,
         check_update=check_update,
     )
-    if kind.custom is None:
-        _made[table] = made
+    _made[table, is_custom] = made
     return made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 import jsonschema_rs
@@ -108,24 +109,45 @@ def has_defaults(schema: Json) -> bool:
     return any(has_defaults(item) for item in below if isinstance(item, dict))
 
 
-def set_defaults(value: Any, schema: Json) -> None:
-    """Fill in what is absent, in place."""
-    if isinstance(value, dict):
-        for name, item in (schema.get("properties") or {}).items():
-            if name in value and value[name] is None and not item.get("nullable") and "default" in item:
-                del value[name]
-            if name not in value and "default" in item:
-                value[name] = msgspec.json.decode(msgspec.json.encode(item["default"]))
-            if name in value:
-                set_defaults(value[name], item)
-        extra = schema.get("additionalProperties")
-        if isinstance(extra, dict):
+class Defaults:
+    """The defaults of a schema, where there are any. Made once per version of a definition."""
+
+    def __init__(self, schema: Json) -> None:
+        self._nullable: bool = schema.get("nullable", False)
+        self._value: bytes | None = msgspec.json.encode(schema["default"]) if "default" in schema else None
+        self._members = {
+            name: Defaults(item) for name, item in (schema.get("properties") or {}).items() if has_defaults(item)
+        }
+        self._others = frozenset(schema.get("properties") or ()) - self._members.keys()
+        items, extra = schema.get("items"), schema.get("additionalProperties")
+        self._items = Defaults(items) if isinstance(items, dict) and has_defaults(items) else None
+        self._extra = Defaults(extra) if isinstance(extra, dict) and has_defaults(extra) else None
+
+    def fill(self, value: Any) -> Any:
+        """The value with what is absent filled in; where nothing is, the very same value."""
+        if isinstance(value, dict):
+            return self._fill_map(value)
+        if isinstance(value, list) and self._items is not None:
+            filled = [self._items.fill(item) for item in value]
+            return value if all(map(is_, filled, value)) else filled
+        return value
+
+    def _fill_map(self, value: Json) -> Json:
+        changes: Json = {}
+        for name, below in self._members.items():
+            found = value.get(name)
+            if below._value is not None and (name not in value or (found is None and not below._nullable)):
+                found = msgspec.json.decode(below._value)
+            filled = below.fill(found)
+            if filled is not value.get(name):
+                changes[name] = filled
+        if self._extra is not None:
             for name, item in value.items():
-                if name not in (schema.get("properties") or {}):
-                    set_defaults(item, extra)
-    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-        for item in value:
-            set_defaults(item, schema["items"])
+                if name not in self._members and name not in self._others:
+                    filled = self._extra.fill(item)
+                    if filled is not item:
+                        changes[name] = filled
+        return {**value, **changes} if changes else value
 
 
 def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:

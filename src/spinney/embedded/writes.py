@@ -100,7 +100,8 @@ async def create_from(
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(server, call, document)
-    await server.admission.validate(call, Operation.CREATE, document, None)
+    if server.admission.checks(kind):
+        await server.admission.validate(call, Operation.CREATE, document, None)
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
     return commit(server, call, complete(kind.table, document))
@@ -122,10 +123,15 @@ def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
     rules = strategy(call.kind)
     if old is None:
         return rules.check_create(document) + rules.check(document)
-    if all(document[key] is old.get(key) for key in document if key not in _HEAD):
+    if _same_body(document, old):
         # Only metadata changed, which is checked apart.
         return []
     return rules.check_update(document, old) + rules.check(document)
+
+
+def _same_body(new: Json, old: Json) -> bool:
+    """Whether everything but metadata is the very same."""
+    return all(value is old.get(key) for key, value in new.items() if key not in _HEAD)
 
 
 def _below_status(error: FieldError) -> FieldError:
@@ -147,8 +153,11 @@ def commit(server: ApiServer, call: Call, document: Json) -> Item:
     return server.store.put(kind.table, call.key, document, found)
 
 
-def checked(call: Call, document: Json) -> Json:
-    """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone."""
+def checked(call: Call, document: Json, known: Json | None = None) -> Json:
+    """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone.
+
+    What it shares with `known`, the object before a change, is as it should be.
+    """
     kind = call.kind
     _check_type(call, document)
     if not isinstance(document.get("metadata") or {}, dict):
@@ -161,9 +170,9 @@ def checked(call: Call, document: Json) -> Json:
     if kind.custom is not None:
         if kind.custom.versions[kind.version].warning:
             call.warnings.append(kind.custom.versions[kind.version].warning)
-        document, unknown = kind.custom.conform(kind, document)
+        document, unknown = kind.custom.conform(kind, document, known)
     else:
-        document, unknown = conform(document, kind.group, kind.version, kind.kind)
+        document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
         document["metadata"] = dict(document.get("metadata") or {})
     if unknown or call.duplicates:
         _unknown_fields(call, unknown)
@@ -327,7 +336,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     proposed = change(old)
     if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
         raise bad_request("the patched object has no metadata")
-    new = _patched(call, proposed) if call.verb == "patch" else checked(call, proposed)
+    new = _patched(call, proposed, old) if call.verb == "patch" else checked(call, proposed)
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     new = settle(server, call, new, old)
@@ -341,22 +350,22 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     if server.admission.concerns(kind):
         new = checked(call, await server.admission.mutate(call, Operation.UPDATE, new, old))
         rules.default(new)
-    errors = metadata_checks.check(kind, new["metadata"]) + metadata_checks.check_update(
-        new["metadata"], old["metadata"]
-    )
+    errors = metadata_checks.check(kind, new["metadata"], old["metadata"])
+    errors += metadata_checks.check_update(new["metadata"], old["metadata"])
     if not call.subresource or kind.custom is not None:
         errors += _check(call, new, old)
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(server, call, new)
-    await server.admission.validate(call, Operation.UPDATE, new, old)
+    if server.admission.checks(kind):
+        await server.admission.validate(call, Operation.UPDATE, new, old)
     return _finish(server, call, item, (old, new), given_version)
 
 
-def _patched(call: Call, proposed: Json) -> Json:
+def _patched(call: Call, proposed: Json, old: Json) -> Json:
     """The result of a patch as an object of the kind; where it is none, the patch is to blame."""
     try:
-        return checked(call, proposed)
+        return checked(call, proposed, old)
     except Refusal as refusal:
         kind = call.kind
         prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
@@ -398,7 +407,7 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     if not metadata.get("generateName") and before.get("generateName"):
         metadata["generateName"] = before["generateName"]
     rules = strategy(call.kind)
-    if not call.subresource:
+    if not call.subresource and not _same_body(new, old):
         rules.default(new)
     new = prepare_update(server, call, new, old)
     if rules.counts_generations and _spec_changed(call.kind, new, old):
@@ -409,7 +418,11 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
 def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
     if kind.custom is not None and not kind.custom.has_status(kind.version):
         return any(new.get(key) != old.get(key) for key in {**new, **old} if key != "metadata")
-    return any(new.get(key) != old.get(key) for key in {**new, **old} if key not in ("metadata", "status"))
+    return any(_differs(new.get(key), old.get(key)) for key in {**new, **old} if key not in ("metadata", "status"))
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return one is not other and bool(one != other)
 
 
 def _preconditions(call: Call, old: Json, new: Json) -> None:

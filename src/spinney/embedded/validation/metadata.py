@@ -22,8 +22,11 @@ _LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
 _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def check(kind: Kind, metadata: Json) -> list[FieldError]:
-    """The metadata of an object that is about to be kept."""
+_NEW: Json = {}
+
+
+def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
+    """The metadata of an object that is about to be kept; what it shares with `known` was checked before."""
     found: list[FieldError] = []
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
     if not name:
@@ -33,11 +36,11 @@ def check(kind: Kind, metadata: Json) -> list[FieldError]:
         if prefix and rule(prefix.rstrip("-.")) and not names.DNS_SUBDOMAIN.match(name):
             found += [invalid("metadata.generateName", prefix, problem) for problem in rule(prefix)]
         found += [invalid("metadata.name", name, problem) for problem in rule(name)]
-    if metadata.get("labels"):
+    if metadata.get("labels") and metadata["labels"] is not known.get("labels"):
         found += names.check_labels(metadata["labels"], "metadata.labels")
-    if metadata.get("annotations"):
+    if metadata.get("annotations") and metadata["annotations"] is not known.get("annotations"):
         found += names.check_annotations(metadata["annotations"], "metadata.annotations")
-    if metadata.get("ownerReferences"):
+    if metadata.get("ownerReferences") and metadata["ownerReferences"] is not known.get("ownerReferences"):
         found += _owners(metadata["ownerReferences"])
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
