@@ -112,3 +112,21 @@ def test_a_snapshot_survives_the_file(file: Path) -> None:
     result = run(snapshot, "run", str(file))
     assert result.exit_code != 0
     assert "not a snapshot" in result.output
+
+
+def test_a_gang_that_nodes_are_kept_for_is_told_so(file: Path) -> None:
+    """Which nodes, since when, and how many pods are still on them; the file holds nothing else of config maps."""
+    found = read(file.read_bytes())
+    kept = {"since": 0, "held": [{"job": "default/waits", "since": 4e9, "nodes": ["n1"]}]}
+    data = {"reservations": json.dumps(kept), "decisions": "secret"}
+    record = {"metadata": {"name": "kai-scheduler-record", "namespace": "kai"}, "data": data}
+    found.objects[KINDS["configMaps"].resource].append(record)
+    found.objects[KINDS["queues"].resource][1]["spec"]["resources"]["gpu"]["quota"] = 4
+    file.write_bytes(write(found))
+    (stored,) = read(file.read_bytes()).objects[KINDS["configMaps"].resource]
+    assert list(stored["data"]) == ["reservations"]
+    result = run(explain, "gang/waits", "--snapshot", str(file))
+    assert "1 nodes are kept for this gang since 2096-10-02T07:06:40Z" in result.output
+    assert "kept nodes: n1; 2 pods on them have to end, 0 leave when that is enough." in result.output
+    data = json.loads(run(explain, "gang/waits", "--snapshot", str(file), "-o", "json").output)[0]
+    assert data["reservation"] == {"nodes": ["n1"], "since": 4e9, "guests": 0}

@@ -38,9 +38,12 @@ def test_flags_reach_the_configuration() -> None:
             "max-consolidation-preemptees": "3",
             "default-staleness-grace-period": "2m",
             "allow-consolidating-reclaim": "false",
+            "reservation-delay": "90s",
+            "max-reservations": "2",
         }
     )
     assert (config.consolidation_victims, config.staleness_grace, config.consolidating_reclaim) == (3, 120.0, False)
+    assert (config.reserve_after, config.reservations) == (90.0, 2)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 from itertools import pairwise
 
 from spinney.api.core import ConfigMap, Pod
-from spinney.api.kai import BindRequest, PodGroup
+from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.schedulerfile import SchedulerFile
@@ -17,7 +17,7 @@ from spinney.kube.transport import Request, Response
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
-from tests.services.stage import broken, stage, virtual
+from tests.services.stage import Stage, broken, stage, virtual
 
 PARTS = ((SCHEDULER, SchedulerFile(stand_in=True)), (BINDER, None))
 KUBE_SCHEDULER_LEASE: Json = {
@@ -249,3 +249,61 @@ async def test_extras_that_do_not_fit_say_so_themselves() -> None:
             ("PodScheduled", "Unschedulable")
         ]
         assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
+
+
+async def _full(world: Stage) -> None:
+    """Two nodes full of pods that may not be evicted, and a gang that waits for one of them."""
+    await world.client.patch(Queue, "q", "", {"spec": {"resources": {"gpu": {"quota": 16}}}})
+    for name in ("n1", "n2"):
+        await world.node(name, gpus=2)
+    for number in range(4):
+        await world.gang(f"small{number}", members=1, gpus=1, preemptibility="non-preemptible")
+    await asyncio.sleep(5)
+    await world.gang("large", members=2, gpus=1)
+
+
+@virtual
+async def test_a_reservation_outlives_the_scheduler() -> None:
+    """A new scheduler goes on keeping the nodes: a pod that came later and may not be evicted does not get them."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await _full(world)
+        await asyncio.sleep(400)
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        (kept,) = json.loads(record.data["reservations"])["held"]
+        assert kept["job"] == "default/large"
+        group = await world.client.get(PodGroup, "large", "default")
+        assert "1 nodes are kept for this gang" in group.status.scheduling_conditions[0].message
+        await world.stop()
+        where = await world.placed("small")
+        (first, second) = [name for name, node in where.items() if node == kept["nodes"][0]]
+        await world.client.delete(Pod, first, "default", grace_seconds=0)
+        await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
+        await world.start()
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": ""}
+        await world.client.delete(Pod, second, "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert set((await world.placed("large")).values()) == set(kept["nodes"])
+
+
+@virtual
+async def test_a_deleted_gang_gives_its_nodes_free() -> None:
+    """Whoever was kept off them is placed at once, and the record forgets the gang."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await _full(world)
+        await asyncio.sleep(400)
+        await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        (kept,) = json.loads(record.data["reservations"])["held"]
+        where = await world.placed("small")
+        gone = next(name for name, node in where.items() if node == kept["nodes"][0])
+        await world.client.delete(Pod, gone, "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": ""}
+        for number in range(2):
+            await world.client.delete(Pod, f"large-{number}", "default", grace_seconds=0)
+        await world.client.delete(PodGroup, "large", "default")
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": kept["nodes"][0]}
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        assert json.loads(record.data["reservations"])["held"] == []

@@ -54,9 +54,24 @@ def broken(reason: str = "InternalError", code: int = 500) -> Response:
 class Stage:
     """What a test holds: a client of its own, and the transport of the components."""
 
-    def __init__(self, client: Client, transport: Faulty) -> None:
+    def __init__(self, client: Client, transport: Faulty, components: Sequence[tuple[Component, Any]] = ()) -> None:
         self.client = client
         self.transport = transport
+        self._components = components
+        self._host: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Run the components, from the beginning if they ran already."""
+        await self.stop()
+        host = Host(Client(self.transport, Chance(3)), clock(), self._components)
+        self._host = asyncio.create_task(host.run())
+        await host.ready.wait()
+
+    async def stop(self) -> None:
+        """Stop the components; what they remember is in the API."""
+        if self._host is not None:
+            self._host.cancel()
+            await asyncio.gather(self._host, return_exceptions=True)
 
     async def node(self, name: str, gpus: int = 8, **labels: str) -> None:
         """A node."""
@@ -107,18 +122,15 @@ async def stage(
     for crd in crds():
         await client.create(CRD, crd)
     transport = Faulty(InProcess(server, ADMIN))
-    held = Stage(client, transport)
+    held = Stage(client, transport, components)
     await held.queue("q")
     for resource, body, namespace in before:
         await client.create(resource, body, namespace)
-    host = Host(Client(transport, Chance(3)), clock(), components)
-    task = asyncio.create_task(host.run())
-    await host.ready.wait()
+    await held.start()
     try:
         yield held
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await held.stop()
 
 
 def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

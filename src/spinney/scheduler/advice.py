@@ -12,6 +12,8 @@ from spinney.scheduler.reasons import (
     OverLimit,
     OverQuota,
     Problem,
+    QueueKept,
+    Reserved,
     UnknownTopology,
 )
 from spinney.scheduler.tasks import Triple
@@ -42,6 +44,10 @@ def advice(problem: Problem) -> str:
             return f"{more} more pods must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")
         case HeldBack():
             return "wait until the preemption delay is over, or shorten it"
+        case Reserved():
+            return "wait: tasks on these nodes end, or leave as soon as that is enough; free them to start it at once"
+        case QueueKept():
+            return "wait until the other gang has started, or make the workload preemptible"
         case NotFound():
             return ""
 

@@ -29,6 +29,11 @@ def place_gang(cycle: Cycle, gang: Gang, rows: Rows, trial: bool) -> bool:
             if not trial:
                 cycle.problems.setdefault(gang.job.key, []).append(problem)
             return False
+    return place_chunk(cycle, gang, tasks, rows, trial)
+
+
+def place_chunk(cycle: Cycle, gang: Gang, tasks: list[Task], rows: Rows, trial: bool) -> bool:
+    """Place some tasks of a gang, whatever its queue says."""
     placing = _Placing(cycle, gang, trial)
     if gang.tree.simple and not gang.tree.constrained and not cycle.hooks.subsets:
         point = cycle.moves.checkpoint()
@@ -106,12 +111,12 @@ class _Placing:
     def _try_one(self, task: Task, rows: Rows) -> int:
         """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
         cycle, known = self.cycle, self.cycle.refused
-        mark = (cycle.moves.version, id(rows))
-        if known.get(task.cls.id) == mark:
+        key, mark = (task.cls.id, cycle.barred(task)), (cycle.moves.version, id(rows))
+        if known.get(key) == mark:
             return 0
         if place(cycle, task, rows, self.trial):
             return 1
-        known[task.cls.id] = mark
+        known[key] = mark
         return 0
 
     def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:

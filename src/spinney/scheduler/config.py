@@ -70,6 +70,9 @@ class Config:
     consolidating_reclaim: bool = True
     # Scenarios tried for one job before the search gives up; the reason then says so.
     search_steps: int = 2000
+    # How long a gang waits before nodes are kept for it, and for how many gangs at once that is done; 0 for none.
+    reserve_after: float = 300.0
+    reservations: int = 8
 
     def without(self, *names: str) -> Config:
         """The same configuration with some plugins off."""

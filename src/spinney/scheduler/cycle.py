@@ -21,8 +21,11 @@ from spinney.scheduler.topology import Domains
 
 if TYPE_CHECKING:
     from spinney.scheduler.fill import Ranking
+    from spinney.scheduler.reservations import Book
 
 Scores = NDArray[np.float64]
+# The reservations whose nodes a task may not use, by number.
+Barred = tuple[int, ...]
 
 
 class Scenario(Protocol):
@@ -97,6 +100,12 @@ class Hooks:
         self.preempt_filters: list[Callable[[Gang, Job], bool]] = []
         self.reclaim_checks: list[Callable[[Scenario], bool]] = []
         self.preempt_checks: list[Callable[[Scenario], bool]] = []
+        # Whether a queue may have an amount for a job at all, were it the only one; and whether one job goes before
+        # another that nodes are kept for.
+        self.entitled: list[Callable[[Job, Triple], bool]] = []
+        self.outranks: list[Callable[[Job, Job], bool]] = []
+        # How long a job is safe from a gang after it started.
+        self.min_runtimes: list[Callable[[Gang, Job], float]] = []
         self.search_started: list[Callable[[], None]] = []
         self.generators: list[tuple[str, Callable[..., Any]]] = []
         # Which of two queues goes first: below 0 the left one, above 0 the right one.
@@ -114,6 +123,10 @@ class Cycle:
         self.queues = state.queues
         self.moves = Moves(state)
         self.hooks = Hooks()
+        # Nodes kept for gangs that have waited long; None without any.
+        self.reserved: Book | None = None
+        # Tasks that count as present while a vacancy is sought; None is every task on a node.
+        self.staying: Callable[[Task], bool] | None = None
         self.all_rows: Rows = state.nodes.all_rows()
         self.decided: list[tuple[str, Move, Job | None]] = []
         # Why a job could not be placed, by job; plain data that texts are rendered from.
@@ -129,10 +142,10 @@ class Cycle:
         # Scores the devices of a node anew for a task that shares them; None leaves the GPU scores as they are.
         self.choose: Callable[[Task, int, list[tuple[float, int]]], list[tuple[float, int]]] | None = None
         # Nodes by class, best first; and whether all scores have roles that allow that.
-        self.rankings: dict[int, Ranking] = {}
+        self.rankings: dict[tuple[int, Barred], Ranking] = {}
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
-        self.refused: dict[int, tuple[int, int]] = {}
+        self.refused: dict[tuple[int, Barred], tuple[int, int]] = {}
         # The most of each resource that any node has.
         rows = self.all_rows
         self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
@@ -140,7 +153,7 @@ class Cycle:
         self.pools: Any = None
         # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
         self.spare: tuple[int, NDArray[np.float64]] | None = None
-        self.refusals: dict[tuple[int, int, int], tuple[tuple[str, int], ...]] = {}
+        self.refusals: dict[tuple[int, Barred, int, int], tuple[tuple[str, int], ...]] = {}
         self._masks: dict[int, Mask] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]
@@ -166,6 +179,10 @@ class Cycle:
         if isinstance(gang, Job):
             gang.want = (cpu, memory, gpus)
         return (cpu, memory, gpus)
+
+    def barred(self, task: Task) -> Barred:
+        """What sets a task apart from others of its class: reservations that keep it off nodes."""
+        return () if self.reserved is None else self.reserved.barred(task)
 
     def class_mask(self, cls: TaskClass) -> Mask:
         """Nodes that a class may run on, for all that does not change during the cycle."""

@@ -10,11 +10,21 @@ from spinney.scheduler.gangs import Job
 from spinney.scheduler.state import State
 
 
-def next_deadline(state: State, config: Config, now: float) -> float | None:
-    """The earliest moment after now at which a delay, a grace period or a minimal run time ends; None for never."""
+def next_deadline(state: State, config: Config, now: float, history: float | None = None) -> float | None:
+    """The earliest moment after now at which a delay, a grace period or a minimal run time ends; None for never.
+
+    With a history, which began at a moment, also when a gang has waited long enough for a reservation.
+    """
     waiting = any(job.pending for job in state.jobs.values())
     runtime = longest_runtime(state, config) if waiting else 0.0
     moments = [moment for job in state.jobs.values() for moment in _moments(job, config, runtime) if moment > now]
+    if history is not None and config.reservations:
+        waits = (
+            max(history, job.created, job.last_eviction or 0.0)
+            for job in state.jobs.values()
+            if job.pending and job.elastic_state() == 0
+        )
+        moments += [since + config.reserve_after for since in waits if since + config.reserve_after > now]
     return min(moments, default=None)
 
 

@@ -10,7 +10,11 @@ from spinney.scheduler import texts
 from spinney.scheduler.advice import advice
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.reasons import Problem
+from spinney.scheduler.reservations import Reservation
 from spinney.scheduler.state import State
+
+# Names of nodes told at most: a large gang has hundreds.
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,9 @@ class Explanation:
     pods: dict[str, int]
     decisions: tuple[Decision, ...]
     problems: tuple[Problem, ...]
+    # The nodes that are kept for it, with how many tasks are still on them, and how many of those are guests.
+    kept: Reservation | None = None
+    occupants: int = 0
 
     def sentences(self) -> list[str]:
         """The story in words."""
@@ -41,7 +48,16 @@ class Explanation:
             lines.append(f"  {_one_line(texts.message(problem))}")
             if fix := advice(problem):
                 lines.append(f"    → {fix}.")
+        if self.kept is not None and self.kept.nodes:
+            lines.append(f"  {self._kept_nodes(self.kept)}")
         return lines
+
+    def _kept_nodes(self, kept: Reservation) -> str:
+        some = ", ".join(kept.nodes[:_MOST_NAMES]) + (", …" if len(kept.nodes) > _MOST_NAMES else "")
+        return (
+            f"kept nodes: {some}; {self.occupants - len(kept.guests)} pods on them have to end, "
+            f"{len(kept.guests)} leave when that is enough."
+        )
 
     def data(self) -> dict[str, Any]:
         """The story as plain data."""
@@ -50,6 +66,9 @@ class Explanation:
             "queue": self.queue,
             "priority": self.priority,
             "pods": self.pods,
+            "reservation": None
+            if self.kept is None
+            else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
             "decisions": [asdict(decision) for decision in self.decisions],
             "problems": [
                 {
@@ -71,6 +90,8 @@ def explain_job(state: State, made: Plan, key: str) -> Explanation:
     for task in job.all_tasks():
         name = st.NAMES[task.status]
         pods[name] = pods.get(name, 0) + 1
+    held = made.reservations.held if made.reservations is not None else ()
+    kept = next((one for one in held if one.job == key), None)
     return Explanation(
         key,
         job.spec.queue,
@@ -78,7 +99,15 @@ def explain_job(state: State, made: Plan, key: str) -> Explanation:
         pods,
         tuple(decision for decision in made.decisions if decision.job == key),
         tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else (),
+        kept,
+        _occupants(state, kept) if kept is not None else 0,
     )
+
+
+def _occupants(state: State, kept: Reservation) -> int:
+    """Tasks of ours on kept nodes: those of other schedulers are counted out when nodes are chosen."""
+    rows = (state.nodes.rows[name] for name in kept.nodes if name in state.nodes.rows)
+    return sum(bool(task.spec.job) for row in rows for task in state.tasks_on(row))
 
 
 def _one_line(text: str) -> str:

@@ -185,9 +185,10 @@ class Ranking:
 
 def place_best(cycle: Cycle, task: Task) -> bool:
     """Place one task, for good, on the best of all nodes."""
-    ranking = cycle.rankings.get(task.cls.id)
+    key = (task.cls.id, cycle.barred(task))
+    ranking = cycle.rankings.get(key)
     if ranking is None or ranking.stale():
-        ranking = cycle.rankings[task.cls.id] = Ranking(cycle, task)
+        ranking = cycle.rankings[key] = Ranking(cycle, task)
     found = ranking.best()
     if found is None:
         return False

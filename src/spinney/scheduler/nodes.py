@@ -12,6 +12,7 @@ from spinney.scheduler.tasks import GPU, Columns, mig_slices
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+_MATRICES = ("allocatable", "idle", "releasing", "foreign", "has")
 
 
 class Nodes:
@@ -25,6 +26,8 @@ class Nodes:
         self.allocatable = np.zeros((0, width))
         self.idle = np.zeros((0, width))
         self.releasing = np.zeros((0, width))
+        # What tasks that are not ours hold: nothing we decide makes them leave.
+        self.foreign = np.zeros((0, width))
         # 1.0 where the node has the resource at all: what it lacks is not tracked on it.
         self.has = np.zeros((0, width))
         # Whether the node has every resource, so that nothing needs leaving out.
@@ -50,7 +53,7 @@ class Nodes:
         if missing <= 0:
             return
         pad = np.zeros((len(self.live), missing))
-        for name in ("allocatable", "idle", "releasing", "has"):
+        for name in _MATRICES:
             setattr(self, name, np.hstack([getattr(self, name), pad]))
         self.complete[:] = False
 
@@ -84,8 +87,8 @@ class Nodes:
         if spec is not None:
             del self.rows[spec.name]
         self.specs[row] = None
-        for array in (self.allocatable, self.idle, self.releasing, self.has):
-            array[row] = 0.0
+        for name in _MATRICES:
+            getattr(self, name)[row] = 0.0
         self.live[row] = False
         self._free.append(row)
         self.version += 1
@@ -95,7 +98,7 @@ class Nodes:
         self.specs.append(None)
         if row >= len(self.live):
             size = max(16, 2 * row)
-            for name in ("allocatable", "idle", "releasing", "has"):
+            for name in _MATRICES:
                 old = getattr(self, name)
                 new = np.zeros((size, old.shape[1]))
                 new[: len(old)] = old

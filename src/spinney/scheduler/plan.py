@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spinney.scheduler import status as st
-from spinney.scheduler.actions import allocate, evicting, stale
+from spinney.scheduler.actions import allocate, evicting, reserving, stale
 from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.reasons import Problem
+from spinney.scheduler.reservations import Reservations
 from spinney.scheduler.state import State
 
 RUN: dict[str, Callable[[Cycle], None]] = {
@@ -49,25 +50,33 @@ class Plan:
     staleness: dict[str, float | None] = field(default_factory=dict)
     last_start: dict[str, float] = field(default_factory=dict)
     fair_share: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    # What the next cycle is to hold; None where this one was handed nothing.
+    reservations: Reservations | None = None
 
 
-def plan(state: State, config: Config, now: float) -> Plan:
-    """Decide one cycle. The state is the same afterwards; equal input gives an equal plan."""
+def plan(state: State, config: Config, now: float, reservations: Reservations | None = None) -> Plan:
+    """Decide one cycle. The state is the same afterwards; equal input gives an equal plan.
+
+    Reservations are those of the plan before; a cycle without a past keeps nothing for anyone.
+    """
     cycle = Cycle(state, config, now)
     start = cycle.moves.checkpoint()
     try:
         registry.install(cycle, config)
+        if reservations is not None:
+            reserving.begin(cycle, reservations)
         for name in config.actions:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
             RUN[name](cycle)
+        kept = reserving.renewed(cycle) if reservations is not None else None
         add_blockers(cycle)
-        return _result(cycle)
+        return _result(cycle, kept)
     finally:
         cycle.moves.rollback(start)
 
 
-def _result(cycle: Cycle) -> Plan:
+def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
     nodes = cycle.nodes
     decisions = tuple(
         Decision(
@@ -89,4 +98,4 @@ def _result(cycle: Cycle) -> Plan:
         if task.job is not None and task.job.last_start == cycle.now and task.status == st.BINDING
     }
     shares = {name: (one[0], one[1], one[2]) for name, one in zip(cycle.queues.names, cycle.fair, strict=False)}
-    return Plan(decisions, outcome, cycle.problems, cycle.staleness, started, shares)
+    return Plan(decisions, outcome, cycle.problems, cycle.staleness, started, shares, kept)

@@ -63,6 +63,8 @@ def task_spec(
         leader=_leads(meta.labels),
         nominated_node=pod.status.nominated_node_name,
         guaranteed=pod.status.qos_class == "Guaranteed",
+        lifetime=None if spec.active_deadline_seconds is None else float(spec.active_deadline_seconds),
+        ends=_ends(pod, now) if node else None,
         reservation=reservation,
     )
 
@@ -83,6 +85,13 @@ def _status(pod: Pod, request: BindRequest | None, now: datetime) -> tuple[int, 
     if request is not None:
         return st.BINDING, request.spec.selected_node
     return (st.GATED if pod.spec.scheduling_gates else st.PENDING), ""
+
+
+def _ends(pod: Pod, now: datetime) -> float | None:
+    """When a pod that has a node will be stopped at the latest."""
+    if pod.spec.active_deadline_seconds is None:
+        return None
+    return timestamp(pod.status.start_time or now) + pod.spec.active_deadline_seconds
 
 
 def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:

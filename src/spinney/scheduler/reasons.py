@@ -113,4 +113,35 @@ class NotFound:
     complete: bool
 
 
-Problem = OverLimit | OverQuota | UnknownTopology | NoDomain | NoRoom | HeldBack | NoQueue | NotReady | NotFound
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """So many nodes are kept for the gang since a moment; it starts once they have room for all of it."""
+
+    nodes: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKept:
+    """What is left of a queue's limit or quota is kept for a gang that has waited longer."""
+
+    queue: str
+    resource: int
+    bound: float
+    held: float
+    wanted: Triple
+
+
+Problem = (
+    OverLimit
+    | OverQuota
+    | UnknownTopology
+    | NoDomain
+    | NoRoom
+    | HeldBack
+    | NoQueue
+    | NotReady
+    | NotFound
+    | Reserved
+    | QueueKept
+)

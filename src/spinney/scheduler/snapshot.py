@@ -15,6 +15,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiDriver, CsiStorageCapacity, StorageClass
+from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX
 
 _FILE = "snapshot.json"
 
@@ -54,14 +55,24 @@ class Snapshot:
 
 
 def write(snapshot: Snapshot) -> bytes:
-    """The zip file of a snapshot; what config maps hold stays out of it."""
+    """The zip file of a snapshot; what config maps hold stays out of it, but for what schedulers keep for gangs."""
     raw = {name: snapshot.objects.get(kind.resource, []) for name, kind in KINDS.items()}
-    raw["configMaps"] = [{"metadata": found["metadata"]} for found in raw["configMaps"]]
+    raw["configMaps"] = [_without_contents(found) for found in raw["configMaps"]]
     document = {"config": snapshot.config, "schedulerParams": snapshot.parameters, "rawObjects": raw}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_FILE, encode(document))
     return buffer.getvalue()
+
+
+def _without_contents(config_map: Json) -> Json:
+    data = config_map.get("data") or {}
+    kept = {RECORD_KEY: data[RECORD_KEY]} if _is_record(config_map) and RECORD_KEY in data else {}
+    return {"metadata": config_map["metadata"], **({"data": kept} if kept else {})}
+
+
+def _is_record(config_map: Json) -> bool:
+    return str(config_map["metadata"].get("name", "")).endswith(RECORD_SUFFIX)
 
 
 def read(content: bytes) -> Snapshot:

@@ -255,5 +255,8 @@ class TaskSpec:
     numa_zones: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     # What each container asks for, where NUMA alignment is by container; empty takes the pod as one.
     containers: tuple[tuple[tuple[str, float], ...], ...] = ()
+    # How long the task may run once it is started (`activeDeadlineSeconds`), and when that ends for one that runs.
+    lifetime: float | None = None
+    ends: float | None = None
     # A reservation pod holds a shared GPU for others and is not counted itself.
     reservation: bool = False

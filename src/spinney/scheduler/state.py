@@ -192,6 +192,11 @@ class State:
         if task is not None:
             self.set_task(replace(task.spec, status=status, node=node, gpu_groups=gpu_groups or task.spec.gpu_groups))
 
+    def tasks_on(self, row: int) -> list[Task]:
+        """The tasks that hold room on a node."""
+        found = self._by_node.get(self.nodes.name(row), {}).values()
+        return [task for task in found if task.node == row and task.status & st.USED]
+
     def _align(self) -> None:
         """Give every array a column for every resource known by now."""
         width = len(self.columns)
@@ -205,10 +210,12 @@ class State:
         self.track(task, row, task.status, 1)
         if not task.spec.job and not task.spec.reservation:
             self.foreign.setdefault(row, {})[task.key] = task.cls.triple
+            self.nodes.foreign[row] += task.cls.request
 
     def _take(self, task: Task) -> None:
         self.track(task, task.node, task.status, -1)
-        self.foreign.get(task.node, {}).pop(task.key, None)
+        if self.foreign.get(task.node, {}).pop(task.key, None) is not None:
+            self.nodes.foreign[task.node] -= task.cls.request
         task.node = -1
 
     def _claimed_already(self, task: Task, row: int, sign: int, log: Log | None) -> float:

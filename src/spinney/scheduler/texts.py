@@ -15,6 +15,8 @@ from spinney.scheduler.reasons import (
     OverLimit,
     OverQuota,
     Problem,
+    QueueKept,
+    Reserved,
     UnknownTopology,
 )
 
@@ -52,16 +54,19 @@ def message(problem: Problem) -> str:
         case UnknownTopology(topology, level):
             return f"Requested topology {topology} does not {f'contain level {level}' if level else 'exist'}"
         case HeldBack(delay, until):
-            moment = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             return (
                 f"Workload is within its preemption delay window ({delay:g}s) and may not trigger evictions "
-                f"before {moment}"
+                f"before {_moment(until)}"
             )
         case NoQueue(queue):
             return f"Queue {queue} does not exist"
         case NotReady(ready, required, gated):
             held = f", {gated} of them gated" if gated else ""
             return f"Waiting for {required - ready} more pods{held}"
+        case Reserved(nodes, since):
+            return f"{nodes} nodes are kept for this gang since {_moment(since)}; it starts when all of it fits on them"
+        case QueueKept():
+            return _queue_kept(problem)
         case NotFound(action, steps, complete):
             return f"{action}: {'no victims would be enough' if complete else f'not found in {steps} steps'}"
 
@@ -100,6 +105,19 @@ def refused_by_queue(problem: OverLimit | OverQuota) -> str:
     """The same as the reason of one node, where the amount depends on the node."""
     details = over_limit(problem) if isinstance(problem, OverLimit) else over_quota(problem)
     return f"node does not have enough capacity. Reason: {reason(problem)}, Details: {details}"
+
+
+def _queue_kept(problem: QueueKept) -> str:
+    name, unit, size = UNITS[problem.resource]
+    return (
+        f"What queue {problem.queue} has left of {name} is kept for a gang that has waited longer: "
+        f"{number(problem.held / size)} of {number(problem.bound / size)} {unit} are allocated and workload requested "
+        f"{number(problem.wanted[problem.resource] / size)} {unit}"
+    )
+
+
+def _moment(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _no_domain(problem: NoDomain) -> str:

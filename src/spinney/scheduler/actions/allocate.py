@@ -18,21 +18,26 @@ def run(cycle: Cycle) -> None:
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        point = cycle.moves.checkpoint()
-        started = any(task.status & st.CHARGED for task in job.all_tasks())
-        if not place_gang(cycle, job, cycle.all_rows, trial=False):
-            cycle.moves.rollback(point)
-            continue
-        waits = must_wait(job)
-        if waits:
-            cycle.moves.delay(job, point)
-        cycle.commit(NAME, point)
-        cycle.pools = None
-        if not waits and not started:
-            cycle.moves.log.append((setattr, job, "last_start", job.last_start))
-            job.last_start = cycle.now
-        if job.pending:
+        if place_next(cycle, job) and job.pending:
             order.push(job)
+
+
+def place_next(cycle: Cycle, job: Job) -> bool:
+    """Place a gang's next tasks for good, all of them or none."""
+    point = cycle.moves.checkpoint()
+    started = any(task.status & st.CHARGED for task in job.all_tasks())
+    if not place_gang(cycle, job, cycle.all_rows, trial=False):
+        cycle.moves.rollback(point)
+        return False
+    waits = must_wait(job)
+    if waits:
+        cycle.moves.delay(job, point)
+    cycle.commit(NAME, point)
+    cycle.pools = None
+    if not waits and not started:
+        cycle.moves.log.append((setattr, job, "last_start", job.last_start))
+        job.last_start = cycle.now
+    return True
 
 
 def must_wait(job: Job) -> bool:

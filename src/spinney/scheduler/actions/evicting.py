@@ -152,7 +152,7 @@ def _kind(cycle: Cycle, job: Job) -> object:
     """Equal for jobs that fare alike as long as nothing else is decided; jobs that run in part are one of a kind."""
     if any(job.active):
         return job.key
-    tasks = tuple((task.cls.id, task.podset) for task in cycle.chunk(job))
+    tasks = tuple((task.cls.id, task.podset, cycle.barred(task)) for task in cycle.chunk(job))
     return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
 
 

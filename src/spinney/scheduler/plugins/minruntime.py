@@ -19,6 +19,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
         return
     hooks.reclaim_filters.append(lambda gang, victim: victim.elastic() or not rule.reclaim_protected(gang, victim))
     hooks.preempt_filters.append(lambda gang, victim: victim.elastic() or not rule.preempt_protected(gang, victim))
+    hooks.min_runtimes.append(rule.runtime)
     hooks.reclaim_checks.append(lambda scenario: _keeps_cores(scenario, rule.reclaim_protected))
     hooks.preempt_checks.append(lambda scenario: _keeps_cores(scenario, rule.preempt_protected))
 
@@ -36,19 +37,26 @@ class _MinRuntime:
             spec.reclaim_min_runtime or spec.preempt_min_runtime for spec in self.queues.specs
         )
 
+    def runtime(self, gang: Gang, victim: Job) -> float:
+        """How long a victim is left alone by a gang, of its own queue or of another."""
+        if gang.job.queue == victim.queue:
+            return self._preempt_runtime(victim)
+        return self._reclaim_runtime(gang.job.queue, victim.queue)
+
     def reclaim_protected(self, gang: Gang, victim: Job) -> bool:
         if self.off:
             return False
         return self._young(victim, self._reclaim_runtime(gang.job.queue, victim.queue))
 
     def preempt_protected(self, _: Gang, victim: Job) -> bool:
-        if self.off:
-            return False
+        return not self.off and self._young(victim, self._preempt_runtime(victim))
+
+    def _preempt_runtime(self, victim: Job) -> float:
         for queue in self.queues.path[victim.queue]:
             runtime = self.queues.specs[queue].preempt_min_runtime
             if runtime is not None:
-                return self._young(victim, runtime)
-        return self._young(victim, self.preempt_default)
+                return runtime
+        return self.preempt_default
 
     def _young(self, victim: Job, runtime: float) -> bool:
         return victim.last_start is not None and self.cycle.now < victim.last_start + runtime

@@ -34,7 +34,7 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
         found = [other for other in others if _selected(term, rules.namespace, other)]
         result &= ~_near(cycle, term.topology_key, found, rows)
     for other in cycle.state.repelling.values():
-        if other is task or other.node < 0 or not other.status & st.ACTIVE:
+        if other is task or not is_present(cycle, other):
             continue
         theirs = other.cls.constraints
         for term in theirs.anti_affinity:
@@ -49,7 +49,13 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
 
 def present(cycle: Cycle) -> Iterable[Task]:
     """Tasks that are on a node and stay there."""
-    return (task for task in cycle.state.tasks.values() if task.node >= 0 and task.status & st.ACTIVE)
+    return (task for task in cycle.state.tasks.values() if is_present(cycle, task))
+
+
+def is_present(cycle: Cycle, task: Task) -> bool:
+    """Whether a task is on a node and stays there."""
+    here = task.node >= 0 and task.status & st.ACTIVE != 0
+    return here and (cycle.staying is None or cycle.staying(task))
 
 
 def _selected(term: PodTerm, namespace: str, other: Task) -> bool:

@@ -32,6 +32,8 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.reclaim_checks.append(proportion.reclaim_is_fair)
     hooks.reclaim_caps.append(proportion.most_to_take)
     hooks.search_started.append(proportion.remember)
+    hooks.entitled.append(proportion.entitled)
+    hooks.outranks.append(proportion.outranks)
     cycle.fair = proportion.fair
     cycle.total = proportion.total
     cycle.limits = proportion.refuses
@@ -147,6 +149,24 @@ class Proportion:
                 if quota != UNLIMITED and amount and quota < held + amount:
                     return OverQuota(self.queues.names[queue], resource, quota, held, wanted)
         return None
+
+    def entitled(self, job: Job, wanted: Triple) -> bool:
+        """Whether an amount is within the fair share of the job's queue, and of all above, whatever they hold now."""
+        queues, bounds = self.queues, [self.fair, self.queues.limit]
+        if not job.preemptible:
+            bounds.append(queues.quota)
+        return all(within(wanted, bound[queue]) for bound in bounds for queue in queues.path[job.queue])
+
+    def outranks(self, job: Job, holder: Job) -> bool:
+        """Whether a job need not care for nodes kept for another: what is guaranteed goes before what is borrowed."""
+        if job.queue == holder.queue:
+            return job.priority > holder.priority
+        queues, wanted = self.queues, self.cycle.wanted(job)
+        mine, theirs = queues.levelled(job.queue, holder.queue)
+        guaranteed = within(_plus(self.state.charged[mine], wanted), queues.quota[mine])
+        if guaranteed != within(self.cycle.wanted(holder), queues.quota[theirs]):
+            return guaranteed
+        return queues.priority[mine] > queues.priority[theirs]
 
     def can_reclaim(self, gang: Gang) -> bool:
         """Whether the queue stays within its fair share with the job; what may not be evicted also within quota."""

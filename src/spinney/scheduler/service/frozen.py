@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, cast
 
+from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Object, Resource, convert, without_nulls
 from spinney.kube.cache import Caches, Change, Key
 from spinney.kube.chance import Chance
@@ -17,6 +18,7 @@ from spinney.kube.transport import Request, Response
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.record import reservations_of
 from spinney.scheduler.state import State
 
 T = TypeVar("T", bound=Object)
@@ -95,4 +97,5 @@ class Picture:
         self.feed = Feed(runtime, self.state, shard, lambda: None)
         self.feed.apply()
         self.now = clock.now()
-        self.plan: Plan = plan(self.state, config, self.now.timestamp())
+        kept = reservations_of(shard, objects.get(ConfigMap.resource, []))
+        self.plan: Plan = plan(self.state, config, self.now.timestamp(), kept)

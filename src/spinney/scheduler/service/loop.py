@@ -21,6 +21,7 @@ from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.memory import Memory
 from spinney.scheduler.service.metrics import CycleMetrics
 from spinney.scheduler.service.prometheus import PrometheusUsage
+from spinney.scheduler.service.record import shard_name
 from spinney.scheduler.service.reports import Reports
 from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.service.writes import Eviction, Placement, Writes
@@ -75,8 +76,7 @@ class Scheduler:
         self._usage_refreshed = float("-inf")
         if usage is not None:
             self.feed.usage_of = usage.share
-        name = f"{shard.scheduler_name}-{shard.pool}" if shard.pool else shard.scheduler_name
-        self.memory = Memory(runtime, name, usage if isinstance(usage, UsageRecord) else None)
+        self.memory = Memory(runtime, shard_name(shard), usage if isinstance(usage, UsageRecord) else None)
         self._metrics = CycleMetrics(shard.pool, self.feed.views.queues)
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
@@ -105,7 +105,7 @@ class Scheduler:
 
     async def _something_changed(self) -> None:
         now = self._runtime.clock.now().timestamp()
-        deadline = next_deadline(self.state, self._config, now)
+        deadline = next_deadline(self.state, self._config, now, self.memory.reservations.since)
         if self._usage is not None:
             # Shares move with time alone where they depend on past use.
             deadline = min(deadline or math.inf, now + _USAGE_SECONDS)
@@ -126,7 +126,8 @@ class Scheduler:
         now = self._runtime.clock.now().timestamp()
         self._account(now)
         described = loop.time()
-        made = await self._think(lambda: plan(self.state, self._config, now))
+        kept = self.memory.reservations
+        made = await self._think(lambda: plan(self.state, self._config, now, kept))
         self.cycles += 1
         self._carry_out(made)
         self.memory.note(self.state, made, now)
@@ -160,7 +161,7 @@ class Scheduler:
             for decision in decisions:
                 self.feed.intentions.evictions.add(decision.task)
                 self.feed.mark("pod", self._pod(decision))
-            self._start(self._evict([self._eviction(decision) for decision in decisions]))
+            self._start(self._evict([self._eviction(decision) for decision in decisions], decisions[0].beneficiary))
             for job in dict.fromkeys(decision.job for decision in decisions):
                 self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self.state, self._config) > 0:
@@ -170,8 +171,9 @@ class Scheduler:
         for job, since in made.staleness.items():
             self._annotate(job, labels.STALE_SINCE, since)
 
-    async def _evict(self, evictions: list[Eviction]) -> None:
-        await self._writes.evict(evictions)
+    async def _evict(self, evictions: list[Eviction], beneficiary: str) -> None:
+        if not await self._writes.evict(evictions):
+            self.memory.let_go(beneficiary)
 
     def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
         namespace, _, name = job.partition("/")

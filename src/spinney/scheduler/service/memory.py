@@ -1,4 +1,4 @@
-"""What the scheduler remembers over restarts: recent use by queue, and who was evicted when and why.
+"""What the scheduler remembers over restarts: recent use by queue, nodes it keeps for gangs, who was evicted and why.
 
 One ConfigMap per shard, in the scheduler's own namespace. It is written when something new was decided, and for the use
 of queues from time to time; it never grows beyond a fixed number of decisions.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,8 @@ from spinney.api.meta import Json
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.plan import Plan
+from spinney.scheduler.reservations import RECORD_KEY, Reservations
+from spinney.scheduler.service.record import record_name, reservations_in
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.usage import UsageRecord
@@ -48,9 +51,10 @@ class Memory:
     def __init__(self, runtime: Runtime, shard_name: str, usage: UsageRecord | None) -> None:
         self._client = runtime.client
         self._namespace = runtime.namespace
-        self._name = f"{shard_name}-record"
+        self._name = record_name(shard_name)
         self.usage = usage
         self.decisions: deque[Remembered] = deque(maxlen=_MOST_DECISIONS)
+        self.reservations = Reservations(runtime.clock.now().timestamp())
         self._saving: asyncio.Task[None] | None = None
         self._usage_written = float("-inf")
 
@@ -59,6 +63,7 @@ class Memory:
         try:
             found = await self._client.get(ConfigMap, self._name, self._namespace)
             self.decisions.extend(msgspec.json.decode(found.data.get("decisions", "[]"), type=list[Remembered]))
+            self.reservations = reservations_in(found.data) or self.reservations
             if self.usage is not None and "usage" in found.data:
                 self._take_up(msgspec.json.decode(found.data["usage"]))
         except NotFound:
@@ -83,8 +88,14 @@ class Memory:
         for (action, job, beneficiary), pods in evicted.items():
             self.decisions.append(Remembered(moment, action, job, pods, beneficiary))
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
-        if evicted or usage_is_due:
+        keeps = made.reservations is not None and made.reservations.held != self.reservations.held
+        self.reservations = made.reservations or self.reservations
+        if evicted or usage_is_due or keeps:
             self._save_soon(now)
+
+    def let_go(self, job: str) -> None:
+        """Keep nothing for a gang any more: those that should make room for it may not be evicted."""
+        self.reservations = self.reservations.without(job)
 
     def _save_soon(self, now: float) -> None:
         if self._saving is None or self._saving.done():
@@ -93,7 +104,11 @@ class Memory:
 
     async def _save(self) -> None:
         await asyncio.sleep(_GATHER_SECONDS)
-        data = {"decisions": msgspec.json.encode(list(self.decisions)).decode()}
+        claims = self.reservations.claims[:_MOST_DECISIONS]
+        data = {
+            "decisions": msgspec.json.encode(list(self.decisions)).decode(),
+            RECORD_KEY: msgspec.json.encode(replace(self.reservations, claims=claims)).decode(),
+        }
         if self.usage is not None and self.usage.moment is not None:
             stored = {"moment": self.usage.moment, "capacity": self.usage.capacity, "used": self.usage.used}
             data["usage"] = msgspec.json.encode(stored).decode()

@@ -24,6 +24,12 @@ USED_MEMORY = Gauge("kai_queue_memory_usage", "Recent use of memory, as a part o
 USED_GPU = Gauge("kai_queue_gpu_usage", "Recent use of GPUs, as a part of the cluster's.", _QUEUE)
 
 
+# Ours: upstream keeps nothing from cycle to cycle.
+RESERVATIONS = Gauge("spinney_scheduler_reservations", "Gangs that nodes are kept for.", ("nodepool",))
+RESERVED_NODES = Gauge("spinney_scheduler_reserved_nodes", "Nodes that are kept for gangs.", ("nodepool",))
+GUESTS = Gauge("spinney_scheduler_guests", "Pods that use what is kept for a gang until it starts.", ("nodepool",))
+
+
 class CycleMetrics:
     """Counts cycles of one shard; series of queues that went are taken away."""
 
@@ -48,6 +54,10 @@ class CycleMetrics:
             ACTED_ON.labels(action).inc(len(jobs))
         for action, jobs in scheduled.items():
             SCHEDULED.labels(action).inc(len(jobs))
+        held = made.reservations.held if made.reservations is not None else ()
+        RESERVATIONS.labels(self._pool).set(len(held))
+        RESERVED_NODES.labels(self._pool).set(sum(len(one.nodes) for one in held))
+        GUESTS.labels(self._pool).set(sum(len(one.guests) for one in held))
         self._show_queues(state, made)
 
     def _show_queues(self, state: State, made: Plan) -> None:

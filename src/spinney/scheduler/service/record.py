@@ -1,0 +1,36 @@
+"""The record of a shard as others read it: a ConfigMap, known by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from spinney.api.meta import Json
+from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX, Reservations
+from spinney.scheduler.service.feed import Shard
+
+
+def shard_name(shard: Shard) -> str:
+    """What a shard is known by."""
+    return f"{shard.scheduler_name}-{shard.pool}" if shard.pool else shard.scheduler_name
+
+
+def record_name(shard: str) -> str:
+    """The name of a shard's ConfigMap."""
+    return f"{shard}{RECORD_SUFFIX}"
+
+
+def reservations_in(data: Mapping[str, str]) -> Reservations | None:
+    """What a record says about nodes that are kept; None where it says nothing."""
+    stored = data.get(RECORD_KEY)
+    return msgspec.json.decode(stored, type=Reservations) if stored else None
+
+
+def reservations_of(shard: Shard, config_maps: Iterable[Json]) -> Reservations | None:
+    """What is kept in a shard, from all config maps of a cluster; None where its record is not among them."""
+    name = record_name(shard_name(shard))
+    for found in config_maps:
+        if found["metadata"].get("name") == name and (known := reservations_in(found.get("data") or {})) is not None:
+            return known
+    return None
