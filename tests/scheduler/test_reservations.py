@@ -100,7 +100,7 @@ class Stream:
 
 
 @given(some.lists(some.integers(100, 900), min_size=2, max_size=7), some.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_a_large_gang_starts_beside_a_stream_of_small_jobs(lives: list[int], preemptible: bool) -> None:
     """Jobs that are older have their turn, then it gets its nodes, and waits for those who were there before it."""
     started = Stream(Reservations(0.0), lives, preemptible).gang_starts(4000)
@@ -311,7 +311,7 @@ def test_room_that_others_left_goes_to_whom_they_left_it_for() -> None:
 
 
 @given(clusters())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_keeping_nodes_leaves_the_state_as_it_was(cluster: Cluster) -> None:
     """Whatever is kept is only tried out; the same input gives the same reservations."""
     before = picture(cluster.state)
