@@ -34,6 +34,14 @@ class World:
                 return found
         return None
 
+    async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
+        return [
+            found
+            for found in self.objects
+            if (found["apiVersion"], found["kind"]) == (api_version, kind)
+            and labels.items() <= (found["metadata"].get("labels") or {}).items()
+        ]
+
     def priority_class_exists(self, name: str) -> bool:
         return name in CLASSES
 

@@ -137,6 +137,7 @@ def _pod_grouper(wanted: PodGrouper, common: Global) -> Process:
         queue_label=common.queue_label_key or labels.QUEUE,
         node_pool_label=common.node_pool_label_key or labels.NODE_POOL,
         knative_gangs=_or(said.gang_schedule_knative, True),
+        karta_fallback=_or(said.generic_karta_fallback, True),
         defaults_namespace=said.default_priorities_config_map_namespace,
         defaults_name=said.default_priorities_config_map_name,
         pod_labels=common.pod_label_selector,

@@ -15,6 +15,9 @@ class Lookup(Protocol):
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
         """One object as plain data, or None."""
 
+    async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
+        """All objects of a kind with these labels; none where the kind is not served."""
+
     def priority_class_exists(self, name: str) -> bool:
         """Whether a PriorityClass of that name is known."""
 
@@ -42,6 +45,8 @@ class Settings(Struct, frozen=True):
     queue_label: str = "kai.scheduler/queue"
     node_pool_label: str = "kai.scheduler/node-pool"
     knative_gangs: bool = True
+    # Kinds without a rule may bring a Karta that tells how they are grouped.
+    karta_fallback: bool = True
     # By "Kind.group" or by "Kind".
     kind_defaults: dict[str, KindDefaults] = {}
     # A ConfigMap with more of them, read while running; no name, no such map.

@@ -38,6 +38,10 @@ class _Lookup:
         """One object as plain data, or None."""
         return await self.owners.get(api_version, kind, namespace, name)
 
+    async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
+        """All objects of a kind with these labels; none where the kind is not served."""
+        return await self.owners.all(api_version, kind, labels)
+
     def priority_class_exists(self, name: str) -> bool:
         """Whether a PriorityClass of that name is known."""
         return self.priority_classes.get(name) is not None

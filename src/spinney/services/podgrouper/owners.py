@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,9 @@ from spinney.kube.discovery import Discovery
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.services.podgrouper.grouping import GroupingError
 
+# A kind that is not served is not looked for again so soon.
+_UNSERVED_SECONDS = 60.0
+
 
 class Owners:
     """Finds owners of any kind, and tells which pods to look at again when one of them changes."""
@@ -27,6 +31,7 @@ class Owners:
         self._look_again = look_again
         self._discovery = Discovery(client)
         self._followed: dict[Resource, Cache[Untyped]] = {}
+        self._unserved_until: dict[tuple[str, str], float] = {}
         # Owner's UID → pods below it, and back.
         self._below: dict[str, set[Key]] = defaultdict(set)
         self._above: dict[Key, set[str]] = defaultdict(set)
@@ -67,6 +72,33 @@ class Owners:
         self._follow(resource)
         return found
 
+    async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
+        """All objects of a kind with these labels; none where the kind is not served or not ours to see."""
+        now = asyncio.get_running_loop().time()
+        if now < self._unserved_until.get((api_version, kind), 0.0):
+            return []
+        resource = await self._discovery.resource(api_version, kind)
+        if resource is None:
+            self._unserved_until[api_version, kind] = now + _UNSERVED_SECONDS
+            return []
+        cache = self._followed.get(resource)
+        if cache is not None and cache.has_synced:
+            return [found.plain() for found in cache if labels.items() <= found.metadata.labels.items()]
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        try:
+            listed = await self._client.list(untyped(resource), labels=selector)
+        except Forbidden:
+            return []
+        self._follow(resource, self._everyone)
+        return [found.plain() for found in listed.items]
+
+    def _everyone(self, change: Change[Any]) -> None:
+        """What describes kinds changed: any pod may be grouped otherwise now."""
+        if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
+            return
+        for key in {key for pods in self._below.values() for key in pods}:
+            self._look_again(key)
+
     def forget(self, key: Key) -> None:
         """A pod went."""
         for uid in self._above.pop(key, ()):
@@ -87,12 +119,12 @@ class Owners:
             )
         return owner
 
-    def _follow(self, resource: Resource) -> None:
+    def _follow(self, resource: Resource, changed: Callable[[Change[Any]], None] | None = None) -> None:
         if resource in self._followed:
             return
         cache = self._caches.of(untyped(resource))
         self._followed[resource] = cache
-        cache.on_change(self._changed)
+        cache.on_change(changed or self._changed)
 
     def _changed(self, change: Change[Any]) -> None:
         old, new = change.old, change.new

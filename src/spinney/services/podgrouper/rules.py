@@ -8,7 +8,7 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.services.podgrouper import grove, kubeflow, kubernetes, ray, serving, sets
+from spinney.services.podgrouper import grove, karta, kubeflow, kubernetes, ray, serving, sets
 from spinney.services.podgrouper.context import Context, annotations_of, labels_of
 from spinney.services.podgrouper.defaults import default_grouping, kind_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
@@ -68,11 +68,14 @@ SKIPPED: frozenset[tuple[str, str]] = frozenset(
 
 
 async def group(context: Context) -> Grouping:
-    """The group that the pod should be in."""
+    """The group that the pod should be in: by our rule for its workload, else by a Karta, else by default."""
     if _is_skipped(context.top):
         context = await _below(context)
-    rule = RULES.get((context.top["apiVersion"], context.top["kind"]), default_grouping)
-    return await rule(context)
+    rule = RULES.get((context.top["apiVersion"], context.top["kind"]))
+    if rule is not None:
+        return await rule(context)
+    described = await karta.karta_of(context)
+    return await (karta.grouped_by(described, context) if described else default_grouping(context))
 
 
 def _is_skipped(owner: Json) -> bool:
