@@ -16,9 +16,10 @@ from spinney.api.conditions import find
 from spinney.api.core import ConfigMap, Service, ServiceAccount
 from spinney.api.kai import Config, SchedulingShard
 from spinney.api.kaiconfig import ConfigSpec
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cli.components import load
+from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes
 from spinney.services.platform.webhooks import plan_certificate
 from tests.services.stage import Stage, stage, virtual
@@ -192,6 +193,37 @@ async def test_missing_kinds_are_told() -> None:
         assert status == "False"
         assert "Prometheus of monitoring.coreos.com/v1 is not there" in message
         assert (await said(held, Config, "kai-config", "Deployed"))[0] == "True"
+
+
+def test_ports_are_upstreams_and_can_be_chosen() -> None:
+    """Monitors find ports by their names; Config moves them, and the webhook's registration follows."""
+    assert _ports({}) == {
+        "pod-grouper": [("http-metrics", 8080, 8080)],
+        "binder": [("http-metrics", 8080, 8080)],
+        "queue-controller": [("metrics", 8080, 8080), ("webhook", 443, 9443)],
+        "podgroup-controller": [("http-metrics", 8080, 8080), ("webhook", 443, 9443)],
+        "node-scale-adjuster": [("http-metrics", 8080, 8080)],
+        "admission": [("http-metrics", 8080, 8080), ("webhook", 443, 9443)],
+    }
+    moved = _ports(
+        {
+            "binder": {"metricsPort": 9000},
+            "admission": {"webhook": {"port": 444, "targetPort": 9444, "metricsPort": 9001}},
+            "queueController": {"controllerService": {"webhook": {"name": "reviews", "port": 445}}},
+        }
+    )
+    assert moved["binder"] == [("http-metrics", 9000, 9000)]
+    assert moved["admission"] == [("http-metrics", 9001, 9001), ("webhook", 444, 9444)]
+    assert moved["queue-controller"][1] == ("reviews", 445, 9443)
+
+
+def _ports(spec: Json) -> dict[str, list[tuple[str, int, int]]]:
+    config = convert(ConfigSpec, spec)
+    found = {}
+    for process in plan_processes(config, "image"):
+        service = next(each for each in plan_deployment(process, config, "image") if each["kind"] == "Service")
+        found[process.name] = [(port["name"], port["port"], port["targetPort"]) for port in service["spec"]["ports"]]
+    return found
 
 
 def test_certificates_are_renewed_and_both_authorities_trusted() -> None:

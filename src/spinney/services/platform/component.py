@@ -8,6 +8,7 @@ from spinney.api.apps import Deployment
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
+from spinney.services.platform.leaders import Leaders
 from spinney.services.platform.rights import role_name
 from spinney.services.platform.runners import Deployments
 from spinney.services.platform.settings import PlatformSettings
@@ -32,7 +33,8 @@ def component(load: Callable[[str], Component]) -> Component:
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
         runner = Deployments(runtime.caches.of(Deployment))
         platform = Platform(runtime, settings or PlatformSettings(), load, runner)
-        await run_controllers(runtime, platform.configs, platform.shards)
+        leaders = Leaders(runtime, load("scheduler"))
+        await run_controllers(runtime, *platform.controllers, leaders.controller)
 
     return Component(
         name="platform",
@@ -53,6 +55,10 @@ def _rules() -> tuple[Rule, ...]:
         Rule(("apps",), ("deployments",), (*_READ, *_WRITE)),
         Rule(("",), ("serviceaccounts", "services", "configmaps", "secrets"), ("get", "list", *_WRITE)),
         Rule(("",), ("namespaces",), ("get", "create")),
+        # Who leads among the replicas of a scheduler, and the way to it.
+        Rule(("coordination.k8s.io",), ("leases",), ("get",)),
+        Rule(("",), ("pods",), ("get",)),
+        Rule(("discovery.k8s.io",), ("endpointslices",), ("get", *_WRITE)),
         Rule(("policy",), ("poddisruptionbudgets",), ("get", "list", *_WRITE)),
         Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), ("get", "list", *_WRITE)),
         Rule(("monitoring.coreos.com",), ("prometheuses", "servicemonitors"), ("get", "list", *_WRITE)),

@@ -18,6 +18,7 @@ from spinney.services.platform.apply import Applier, Place, place_of
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.monitoring import plan_monitoring
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
+from spinney.services.platform.probe import Ping, PrometheusProbe, over_http
 from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
 from spinney.services.platform.rights import plan_rights
 from spinney.services.platform.runners import Runner
@@ -32,10 +33,15 @@ _LOOK_AGAIN_SECONDS = 300.0
 
 
 class Platform:
-    """Two controllers: one for the Config, one for the shards, which follow the Config too."""
+    """One controller for the Config, one for the shards, which follow the Config too, and a look at Prometheus."""
 
     def __init__(
-        self, runtime: Runtime, settings: PlatformSettings, load: Callable[[str], Component], runner: Runner
+        self,
+        runtime: Runtime,
+        settings: PlatformSettings,
+        load: Callable[[str], Component],
+        runner: Runner,
+        ping: Ping = over_http,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
@@ -52,6 +58,8 @@ class Platform:
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
         self.shards.watch(self._shards, when=_specified).watch(self._configs, self._all_shards, _specified)
         self.shards.watch(deployments, self._of_shard)
+        self.probe = PrometheusProbe(runtime, ping, lambda: self.configs.enqueue(*CONFIG))
+        self.controllers = (self.configs, self.shards, self.probe.controller)
 
     def look_again(self) -> None:
         """Something about the processes changed."""
@@ -78,14 +86,17 @@ class Platform:
             return None
         processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations)
         present = await self._present(config.spec)
-        wanted = plan_monitoring(config.spec)
+        wanted = plan_monitoring(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
         errors = await self._applier.keep(plan_namespaces(config.spec))
         outcome = await self._applier.apply(config, [*wanted, *self._shared(config.spec)], present)
         await self._runner.keep("config", processes)
         findings = Findings(
-            errors=[*errors, *outcome.errors], missing=outcome.missing, waiting=self._waiting(processes, config.spec)
+            errors=[*errors, *outcome.errors],
+            missing=outcome.missing,
+            waiting=self._waiting(processes, config.spec),
+            prometheus=self.probe.problem,
         )
         return await self._report(config, findings)
 

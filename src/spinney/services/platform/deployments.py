@@ -9,13 +9,12 @@ import msgspec
 import yaml
 
 from spinney.api import labels
-from spinney.api.kaiconfig import Admission, ConfigSpec, Global
+from spinney.api.kaiconfig import ConfigSpec, Global, Scheduler, SchedulerService
 from spinney.api.meta import Json
+from spinney.services.platform.ports import Port, ports_of
 from spinney.services.platform.processes import Process, image_name, namespace_of
 
 MANAGED = {labels.MANAGED_BY: labels.KAI_OPERATOR}
-METRICS_PORT = 8080
-WEBHOOK_PORT = 9443
 _SECURITY: Json = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
@@ -105,10 +104,11 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
 
 def _container(process: Process, config: ConfigSpec, image: str) -> Json:
     common = config.global_ or Global()
-    ports = [{"name": "metrics", "containerPort": METRICS_PORT}]
+    named_ports = ports_of(process.component, config)
+    ports = [{"name": "metrics", "containerPort": named_ports.metrics.target}]
     mounts = [{"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True}]
     if process.webhooks:
-        ports.append({"name": "webhooks", "containerPort": webhook_port(config)})
+        ports.append({"name": "webhooks", "containerPort": named_ports.webhooks.target})
         mounts.append({"name": "webhook", "mountPath": _CERTIFICATE_FOLDER, "readOnly": True})
     container: Json = {
         "name": process.name,
@@ -127,15 +127,10 @@ def _container(process: Process, config: ConfigSpec, image: str) -> Json:
     return container
 
 
-def webhook_port(config: ConfigSpec) -> int:
-    """Where processes answer reviews."""
-    ports = (config.admission or Admission()).webhook
-    return ports.target_port if ports is not None and ports.target_port else WEBHOOK_PORT
-
-
 def _arguments(process: Process, config: ConfigSpec) -> list[str]:
     found = ["run", process.component, "--config", f"{_CONFIG_FOLDER}/config.yaml", "--namespace", namespace_of(config)]
-    found += ["--health-listen", f"0.0.0.0:{METRICS_PORT}"]
+    ports = ports_of(process.component, config)
+    found += ["--health-listen", f"0.0.0.0:{ports.metrics.target}"]
     limits = process.service.k8s_client_config
     if limits is not None and limits.qps:
         found += ["--qps", str(limits.qps)]
@@ -145,7 +140,7 @@ def _arguments(process: Process, config: ConfigSpec) -> list[str]:
         found += ["--log-format", "json"]
     if process.webhooks:
         # No authority: the platform registers the webhooks itself.
-        found += ["--webhook-listen", f"0.0.0.0:{webhook_port(config)}"]
+        found += ["--webhook-listen", f"0.0.0.0:{ports.webhooks.target}"]
         found += ["--webhook-cert", f"{_CERTIFICATE_FOLDER}/tls.crt", "--webhook-key", f"{_CERTIFICATE_FOLDER}/tls.key"]
     return found
 
@@ -168,13 +163,27 @@ def _affinity(process: Process, common: Global) -> Json:
 
 
 def _service(process: Process, config: ConfigSpec) -> Json:
-    ports: list[Json] = [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP"}]
+    found = ports_of(process.component, config)
+    ports = [_service_port(found.metrics)]
     if process.webhooks:
-        ports.append({"name": "webhooks", "port": 443, "targetPort": "webhooks", "protocol": "TCP"})
+        ports.append(_service_port(found.webhooks))
     service = named("v1", "Service", process.name, namespace_of(config))
-    service["metadata"]["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
+    scrape = {"prometheus.io/scrape": "true", "prometheus.io/port": str(found.metrics.target)}
+    service["metadata"]["annotations"] = scrape
     service["spec"] = {"selector": {labels.APP: process.name}, "ports": ports}
+    if process.component == "scheduler":
+        said = (config.scheduler or Scheduler()).scheduler_service or SchedulerService()
+        service["spec"]["type"] = said.type or "ClusterIP"
+        if service["spec"]["type"] == "ClusterIP":
+            service["spec"]["clusterIP"] = "None"
+        if process.replicas > 1:
+            # Only the one that holds the lease has anything to tell: `leaders` keeps the endpoints.
+            del service["spec"]["selector"]
     return service
+
+
+def _service_port(port: Port) -> Json:
+    return {"name": port.name, "port": port.port, "targetPort": port.target, "protocol": "TCP"}
 
 
 def _budget(process: Process, config: ConfigSpec, most: int) -> Json:

@@ -18,7 +18,7 @@ def in_process(load: Callable[[str], Component], launcher: Launcher) -> Componen
         platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
         launcher.changed = platform.look_again
         try:
-            await run_controllers(runtime, platform.configs, platform.shards)
+            await run_controllers(runtime, *platform.controllers)
         finally:
             await launcher.close()
 

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
 from spinney.api import labels
+from spinney.api.duration import prometheus_seconds
 from spinney.api.kaiconfig import ConfigSpec, Prometheus, ServiceMonitorConfig
 from spinney.api.meta import Json
+from spinney.services.platform.apply import Place
 from spinney.services.platform.deployments import named
 from spinney.services.platform.processes import namespace_of
 
 GROUP_VERSION = "monitoring.coreos.com/v1"
+# When a Prometheus ceased to be wanted.
+DEPRECATED = "kai/deprecation-timestamp"
+_LONGEST_KEPT = "30d"
 
 
-def wants_monitoring(config: ConfigSpec) -> bool:
-    """Whether anything here needs the kinds of prometheus-operator."""
-    return config.prometheus is not None and bool(config.prometheus.enabled)
-
-
-def plan_monitoring(config: ConfigSpec) -> list[Json]:
+def plan_monitoring(config: ConfigSpec, present: Mapping[Place, Json], now: datetime) -> list[Json]:
     """The Prometheus of an installation (unless it has one elsewhere), its account and Service, and what it scrapes."""
-    wanted = config.prometheus
-    if wanted is None or not wanted.enabled:
-        return []
-    found = _monitors(config, wanted)
-    if wanted.external_prometheus_url:
-        return found
-    return [*_instance(config, wanted), *found]
+    wanted = config.prometheus or Prometheus()
+    found = _monitors(config, wanted) if wanted.enabled else []
+    if wanted.enabled and not wanted.external_prometheus_url:
+        return [*_instance(config, wanted), *found]
+    known = present.get(("Prometheus", namespace_of(config), _name(wanted)))
+    return [*(_fading(config, wanted, known, now) if known is not None else []), *found]
+
+
+def _fading(config: ConfigSpec, wanted: Prometheus, known: Json, now: datetime) -> list[Json]:
+    """One that is no longer wanted stays for as long as its data would: it may have been switched off by mistake."""
+    since = (known["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
+    try:
+        kept = timedelta(seconds=prometheus_seconds(known.get("spec", {}).get("retention") or _LONGEST_KEPT))
+        if now > datetime.fromisoformat(since) + kept:
+            return []
+    except ValueError:
+        # Nobody but us writes these: begin anew.
+        since = now.isoformat()
+    objects = _instance(config, wanted)
+    for document in objects:
+        if document["kind"] == "Prometheus":
+            document["metadata"]["annotations"] = {DEPRECATED: since}
+            document["spec"] = known["spec"]
+    return objects
+
+
+def _name(wanted: Prometheus) -> str:
+    return wanted.instance_name or "prometheus"
 
 
 def _instance(config: ConfigSpec, wanted: Prometheus) -> list[Json]:
     namespace = namespace_of(config)
-    name = wanted.instance_name or "prometheus"
+    name = _name(wanted)
     account = named("v1", "ServiceAccount", name, namespace)
     accounting = {wanted.accounting_label_key or labels.ACCOUNTING: wanted.accounting_label_value or "true"}
     prometheus = named(GROUP_VERSION, "Prometheus", name, namespace)

@@ -144,12 +144,15 @@ def _pod_grouper(wanted: PodGrouper, common: Global) -> Process:
         namespace_labels=common.namespace_label_selector,
         workers=wanted.max_concurrent_reconciles or 32,
     )
+    service = wanted.service or ServiceConfig()
+    if wanted.k8s_client_config is not None:
+        service = msgspec.structs.replace(service, k8s_client_config=wanted.k8s_client_config)
     return Process(
         name="pod-grouper",
         component="podgrouper",
         account="pod-grouper",
         settings=settings,
-        service=wanted.service or ServiceConfig(),
+        service=service,
         replicas=wanted.replicas or 0,
         vpa=wanted.vpa,
     )

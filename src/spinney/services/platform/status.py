@@ -11,6 +11,9 @@ from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Condition, Json
 
+# A condition of its own: upstream's probe and its reconciler overwrite each other's word on `Available`.
+PROMETHEUS = "PrometheusConnected"
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -24,12 +27,16 @@ class Findings:
     missing: Sequence[str] = ()
     # Processes that do not serve yet, each with the reason.
     waiting: Sequence[str] = ()
+    # What is wrong with a Prometheus elsewhere; None where there is none, or it has not been asked yet.
+    prometheus: str | None = None
 
 
 def plan_conditions(owner: Config | SchedulingShard, found: Findings, now: datetime) -> Json | None:
     """The status patch, or None where the object says so already."""
     wanted = _wanted(found, owner.metadata.generation)
     result = owner.status.conditions
+    if found.prometheus is None:
+        result = tuple(condition for condition in result if condition.type != PROMETHEUS)
     for condition in wanted:
         result = conditions.put(result, condition, now)
     if result == owner.status.conditions:
@@ -41,9 +48,10 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
     refused = [found.mistake] if found.mistake else list(found.errors)
     deployed = not refused
     fulfilled = not found.missing
-    available = deployed and not found.waiting
-    waiting = list(found.waiting) or refused
-    rows = (
+    waiting = [*found.waiting, *([found.prometheus] if found.prometheus else [])]
+    available = deployed and not waiting
+    waiting = waiting or refused
+    rows = [
         ("Reconciling", bool(refused), "reconciling" if refused else "reconciled", _text(refused, "reconciled")),
         ("Deployed", deployed, "deployed" if deployed else "not_deployed", _text(refused, "everything is deployed")),
         (
@@ -66,7 +74,10 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
             if available and fulfilled
             else _text([*waiting, *(f"{n} is not there" for n in found.missing)], ""),
         ),
-    )
+    ]
+    if found.prometheus is not None:
+        reason = "prometheus_connection_failed" if found.prometheus else "prometheus_connected"
+        rows.append((PROMETHEUS, not found.prometheus, reason, found.prometheus or "the external Prometheus answers"))
     return [
         Condition(
             type=kind,

@@ -17,6 +17,7 @@ from spinney.kube.certificates import Bundle, renewed
 from spinney.kube.manifests import webhook_configurations
 from spinney.kube.runtime import Component
 from spinney.services.platform.deployments import named, secret_name
+from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of
 
 _log = structlog.get_logger("spinney.platform")
@@ -104,7 +105,8 @@ def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
     """The hook at the process's Service; hooks on pods see only those of our scheduler."""
     client: Json = dict(hook["clientConfig"])
     if "service" in client:
-        client["service"] = {**client["service"], "name": process.name}
+        port = ports_of(process.component, config).webhooks.port
+        client["service"] = {**client["service"], "name": process.name, "port": port}
     narrowed: Json = {**hook, "clientConfig": client}
     if not any("pods" in rule["resources"] for rule in hook["rules"]):
         return narrowed

@@ -1,0 +1,75 @@
+"""Where each process listens and under which names its Service shows that: upstream's, which monitors refer to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api.kaiconfig import (
+    Admission,
+    Binder,
+    ConfigSpec,
+    PodGroupController,
+    PodGroupControllerService,
+    PortMapping,
+    QueueController,
+    QueueControllerService,
+    Scheduler,
+    SchedulerService,
+    WebhookPorts,
+)
+
+METRICS = 8080
+WEBHOOKS = 9443
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a Service and the one of the container behind it."""
+
+    name: str
+    port: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Metrics and health, and reviews."""
+
+    metrics: Port = Port("http-metrics", METRICS, METRICS)
+    webhooks: Port = Port("webhook", 443, WEBHOOKS)
+
+
+def ports_of(component: str, config: ConfigSpec) -> Ports:
+    """The ports of a component as Config has them."""
+    if component == "admission":
+        return _admission((config.admission or Admission()).webhook or WebhookPorts())
+    if component == "binder":
+        said = (config.binder or Binder()).metrics_port or METRICS
+        return Ports(metrics=Port("http-metrics", said, said))
+    if component == "scheduler":
+        return _scheduler((config.scheduler or Scheduler()).scheduler_service or SchedulerService())
+    if component == "queue-controller":
+        queues = (config.queue_controller or QueueController()).controller_service or QueueControllerService()
+        return Ports(_mapped(queues.metrics, Port("metrics", METRICS, METRICS)), _mapped(queues.webhook))
+    if component == "podgroup-controller":
+        groups = (config.pod_group_controller or PodGroupController()).controller_service
+        return Ports(webhooks=_mapped((groups or PodGroupControllerService()).webhook))
+    return Ports()
+
+
+def _admission(said: WebhookPorts) -> Ports:
+    metrics = said.metrics_port or METRICS
+    return Ports(
+        Port("http-metrics", metrics, metrics), Port("webhook", said.port or 443, said.target_port or WEBHOOKS)
+    )
+
+
+def _scheduler(said: SchedulerService) -> Ports:
+    port = said.port or METRICS
+    return Ports(metrics=Port("http-metrics", port, said.target_port or port))
+
+
+def _mapped(said: PortMapping | None, default: Port = Ports.webhooks) -> Port:
+    if said is None:
+        return default
+    return Port(said.name or default.name, said.port or default.port, said.target_port or default.target)
