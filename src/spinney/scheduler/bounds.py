@@ -48,7 +48,7 @@ class Freeable:
         """Count a job anew."""
         for row, gpus in self._parts.pop(job.key, ()):
             self.on[job.queue][row] -= gpus
-        if job.preemptible and job.spec.evictable:
+        if job.preemptible:
             self._add(job)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spinney.scheduler import status as st
 from spinney.scheduler.specs import DEFAULT_GROUP, Constraint, GroupSpec, JobSpec
-from spinney.scheduler.tasks import Task, Triple
+from spinney.scheduler.tasks import Task, Triple, affordable
 
 
 @dataclass(slots=True)
@@ -290,9 +290,16 @@ def _task_order(task: Task) -> tuple[int, int, int, float, str]:
 
 
 def eviction_step(gang: Gang) -> tuple[list[Task], bool]:
-    """The tasks to evict first: one to spare, else a subgroup to spare, else all; and whether more would remain."""
-    tasks = _spare(gang, 0) or _all_active(gang, 0)
-    return tasks, len(tasks) < sum(gang.active)
+    """The tasks to evict first: one to spare, else a subgroup to spare, else all; and whether more would remain.
+
+    Nothing where disruption budgets allow none of that.
+    """
+    tasks = _spare(gang, 0) or _allowed(_all_active(gang, 0))
+    return tasks, 0 < len(tasks) < sum(gang.active)
+
+
+def _allowed(tasks: list[Task]) -> list[Task]:
+    return tasks if affordable(tasks) else []
 
 
 def _spare(gang: Gang, index: int) -> list[Task]:
@@ -307,7 +314,7 @@ def _spare(gang: Gang, index: int) -> list[Task]:
                 return found
     if gang.needed(index) < satisfied:
         for is_set, child in members:
-            found = _all_active(gang, child) if is_set else _active_tasks(gang, child)
+            found = _allowed(_all_active(gang, child) if is_set else _active_tasks(gang, child))
             if found:
                 return found
     return []
@@ -325,7 +332,7 @@ def _has_surplus(gang: Gang, index: int) -> bool:
 def _spare_task(gang: Gang, leaf: int) -> list[Task]:
     if gang.active[leaf] <= gang.minimums[leaf]:
         return []
-    return _active_tasks(gang, leaf)[:1]
+    return [task for task in _active_tasks(gang, leaf) if task.budget is None or task.budget.left > 0][:1]
 
 
 def _active_tasks(gang: Gang, leaf: int) -> list[Task]:

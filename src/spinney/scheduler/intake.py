@@ -9,10 +9,8 @@ from spinney.api import duration, labels
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
-from spinney.api.policy import PodDisruptionBudget
 from spinney.api.quantity import milli
 from spinney.api.scheduling import PriorityClass
-from spinney.api.selector import matches
 from spinney.scheduler.specs import (
     DEFAULT_GPU_MEMORY,
     DEFAULT_GROUP,
@@ -122,9 +120,8 @@ def job_spec(
     group: PodGroup,
     classes: Iterable[PriorityClass],
     topologies: Mapping[str, TopologySpec],
-    evictable: bool = True,
 ) -> JobSpec:
-    """A PodGroup as a gang; one that a disruption budget protects now is not evictable."""
+    """A PodGroup as a gang."""
     priority = _priority(group, classes)
     spec, annotations = group.spec, group.metadata.annotations
     preemptible = spec.preemptibility == "preemptible" if spec.preemptibility else priority < _NON_PREEMPTIBLE_FROM
@@ -143,7 +140,6 @@ def job_spec(
         stale_since=_moment(annotations.get(labels.STALE_SINCE)),
         staleness_grace=_seconds(spec.staleness_grace_period),
         preemption_delay=_seconds(spec.preemption_delay) or 0.0,
-        evictable=evictable,
     )
 
 
@@ -216,16 +212,6 @@ def _seconds(text: str) -> float | None:
         return duration.seconds(text) if text else None
     except ValueError:
         return None
-
-
-def is_protected(pods: Iterable[Pod], budgets: Iterable[PodDisruptionBudget]) -> bool:
-    """Whether a disruption budget allows none of the pods that hold a node to be evicted."""
-    exhausted = [budget for budget in budgets if budget.status.disruptions_allowed <= 0]
-    return any(
-        pod.spec.node_name and matches(budget.spec.selector, pod.metadata.labels)
-        for budget in exhausted
-        for pod in pods
-    )
 
 
 def first_start(pods: Iterable[Pod]) -> float | None:

@@ -99,6 +99,7 @@ class Moves:
             return
         self.log.append((self._forget, task, self.evicted.get(task.key), None))
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
+        self._spend(task, 1)
         row = task.node
         self.state.shift(task, row, task.status, st.RELEASING, self.log)
         self._set_status(task, st.RELEASING, True)
@@ -142,6 +143,7 @@ class Moves:
 
     def _keep(self, task: Task, before: Before) -> None:
         status, row, groups = before.status, before.node, before.groups
+        self._spend(task, -1)
         self.log.append((setattr, task, "zones", task.zones))
         task.zones = before.zones
         self.log.append((setattr, task, "groups", task.groups))
@@ -150,6 +152,11 @@ class Moves:
         self._set_status(task, status, False)
         self._charge(task, row, 1)
         self.done.append(Move("keep", task, row, groups))
+
+    def _spend(self, task: Task, count: int) -> None:
+        if task.budget is not None:
+            self.log.append((setattr, task.budget, "spent", task.budget.spent))
+            task.budget.spent += count
 
     def _place(self, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
         self.log.append((_restore_place, task, task.node, task.groups))

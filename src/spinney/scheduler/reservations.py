@@ -123,7 +123,7 @@ class Book:
     def may_visit(self, task: Task, kept: Kept) -> bool:
         """Whether a task can be told to leave at any moment: nothing protects it."""
         job = task.job
-        if job is None or not job.preemptible or not job.spec.evictable or len(kept.guests) >= MOST_GUESTS:
+        if job is None or not job.preemptible or task.spec.budgets or len(kept.guests) >= MOST_GUESTS:
             return False
         return not any(rule(kept.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
 

@@ -11,7 +11,7 @@ from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, fre
 from spinney.scheduler.gangs import Gang, Job, eviction_step
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
-from spinney.scheduler.tasks import Task, Vector
+from spinney.scheduler.tasks import Task, Vector, affordable
 
 # Tasks of one job that go together.
 Batch = list[Task]
@@ -222,7 +222,19 @@ class Accumulator:
             for task in step:
                 self._on_row.setdefault(task.node, {})[job] = None
         self._indexed = len(self.potential)
-        return [list(self._by_job[job]) for job in self._on_row.get(row, ())]
+        return self.within_budgets([list(self._by_job[job]) for job in self._on_row.get(row, ())])
+
+    def within_budgets(self, batches: list[Batch]) -> list[Batch]:
+        """The batches, in order, that disruption budgets let go together with those settled for."""
+        if not self.search.cycle.state.budgets:
+            return batches
+        going = [task for batch in self.search.recorded for task in batch]
+        found: list[Batch] = []
+        for batch in batches:
+            if affordable([*going, *batch]):
+                going += batch
+                found.append(batch)
+        return found
 
     def trial(self, potential: list[Batch]) -> Trial:
         """A scenario with some of the victims so far."""
@@ -289,7 +301,7 @@ def _prefixes(search: Search, victims: Accumulator) -> Iterator[Trial]:
     step = 1
     while count <= len(rows):
         picked = sorted({number for row in rows[:count] for number in touching[row]})
-        yield victims.trial([batches[number] for number in picked])
+        yield victims.trial(victims.within_budgets([batches[number] for number in picked]))
         if count == len(rows):
             return
         count = min(len(rows), count + step)

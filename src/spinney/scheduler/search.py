@@ -118,7 +118,7 @@ class Solver:
         rows = with_rows(cycle, feasible, victims)
         for task in victims:
             cycle.moves.evict(task)
-        if not self._place_again(trial, rows) or not self.check(trial):
+        if not self._place_again(trial, rows) or overspent(victims) or not self.check(trial):
             cycle.moves.rollback(point)
             return None
         gone = (st.RELEASING, st.PIPELINED)
@@ -135,6 +135,11 @@ class Solver:
             if gang is preemptor and not done:
                 return False
         return True
+
+
+def overspent(victims: list[Task]) -> bool:
+    """Whether more of them are evicted than disruption budgets allow."""
+    return any(task.budget is not None and task.budget.left < 0 for task in victims)
 
 
 def feasible_rows(cycle: Cycle, job: Job) -> Rows:

@@ -225,8 +225,6 @@ class JobSpec:
     stale_since: float | None = None
     staleness_grace: float | None = None
     preemption_delay: float = 0.0
-    # Victims allowed by disruption budgets are worked out by the intake; False protects the whole gang.
-    evictable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +253,8 @@ class TaskSpec:
     numa_zones: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     # What each container asks for, where NUMA alignment is by container; empty takes the pod as one.
     containers: tuple[tuple[tuple[str, float], ...], ...] = ()
+    # Disruption budgets that its eviction counts against; Kubernetes evicts no pod that is under several.
+    budgets: tuple[str, ...] = ()
     # How long the task may run once it is started (`activeDeadlineSeconds`), and when that ends for one that runs.
     lifetime: float | None = None
     ends: float | None = None

@@ -19,7 +19,7 @@ from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, zeros
 from spinney.scheduler.specs import GroupSpec, JobSpec, NodeSpec, QueueSpec, TaskSpec, TopologySpec
-from spinney.scheduler.tasks import GPU, Classes, Columns, Task, Triple, Vector
+from spinney.scheduler.tasks import GPU, Budget, Classes, Columns, Task, Triple, Vector
 
 
 class State:
@@ -52,6 +52,8 @@ class State:
         # Tasks that share a claim, by claim; and how many of them are counted on a node row.
         self.holders: dict[str, dict[str, Task]] = {}
         self.claim_counts: dict[tuple[int, str], int] = {}
+        # Disruption budgets by name.
+        self.budgets: dict[str, Budget] = {}
         self._by_job: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._trees: dict[GroupSpec, Tree] = {}
@@ -93,6 +95,14 @@ class State:
         """Take a topology away; gangs that need it wait."""
         if self.topologies.pop(name, None) is not None:
             self.nodes.version += 1
+
+    def set_budget(self, name: str, allowed: int) -> None:
+        """Say how many tasks under a disruption budget may be evicted now."""
+        self.budgets.setdefault(name, Budget(0)).allowed = allowed
+
+    def drop_budget(self, name: str) -> None:
+        """Take a budget away; tasks that name it are to be described anew."""
+        self.budgets.pop(name, None)
 
     def set_node(self, spec: NodeSpec) -> None:
         """Add a node, or change it; tasks on it stay counted."""
@@ -148,6 +158,9 @@ class State:
                 return
             self.drop_task(spec.uid)
         task = Task(spec, self.classes.of(spec))
+        if spec.budgets:
+            several = len(spec.budgets) > 1
+            task.budget = Budget(0) if several else self.budgets.setdefault(spec.budgets[0], Budget(0))
         self._align()
         self.tasks[spec.uid] = task
         if spec.constraints.anti_affinity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,10 +133,38 @@ class TaskClass:
         return (self.triple[0], self.triple[1], self.devices * (self.memory / gpu_memory))
 
 
+class Budget:
+    """How many more of the tasks under a disruption budget may be evicted; trials spend of it and give it back."""
+
+    __slots__ = ("allowed", "spent")
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.spent = 0
+
+    @property
+    def left(self) -> int:
+        """What may still be evicted; below 0 when a trial goes too far."""
+        return self.allowed - self.spent
+
+
 class Task:
     """One pod inside the state."""
 
-    __slots__ = ("cls", "groups", "job", "key", "node", "order", "podset", "spec", "status", "virtual", "zones")
+    __slots__ = (
+        "budget",
+        "cls",
+        "groups",
+        "job",
+        "key",
+        "node",
+        "order",
+        "podset",
+        "spec",
+        "status",
+        "virtual",
+        "zones",
+    )
 
     def __init__(self, spec: TaskSpec, cls: TaskClass) -> None:
         self.key = spec.uid
@@ -148,6 +177,7 @@ class Task:
         self.virtual = False
         self.job: Job | None = None
         self.podset = 0
+        self.budget: Budget | None = None
         self.order: tuple[int, int, int, float, str] = (
             0 if spec.leader else 1,
             0 if spec.order is not None else 1,
@@ -160,6 +190,17 @@ class Task:
 
     def __repr__(self) -> str:
         return f"Task({self.key})"
+
+
+def affordable(tasks: Iterable[Task]) -> bool:
+    """Whether disruption budgets let all of these be evicted."""
+    wanted: dict[int, int] = {}
+    for task in tasks:
+        if task.budget is not None:
+            count = wanted[id(task.budget)] = wanted.get(id(task.budget), 0) + 1
+            if count > task.budget.left:
+                return False
+    return True
 
 
 class Classes:

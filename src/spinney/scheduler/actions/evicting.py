@@ -187,7 +187,7 @@ def _held_back(cycle: Cycle, job: Job) -> bool:
 
 
 def _evictable(job: Job) -> bool:
-    return job.preemptible and job.spec.evictable and any(job.active)
+    return job.preemptible and any(job.active)
 
 
 def _gpus_left(cycle: Cycle, job: Job, rows: Rows) -> bool:

@@ -17,6 +17,7 @@ from spinney.scheduler.pools import job_key
 from spinney.scheduler.reasons import Reserved
 from spinney.scheduler.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
 from spinney.scheduler.scenarios import Trial
+from spinney.scheduler.search import overspent
 from spinney.scheduler.tasks import Task
 from spinney.scheduler.vacancy import find_vacancy
 
@@ -71,7 +72,7 @@ def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
     if place_gang(cycle, kept.job, cycle.all_rows, trial=True):
         for job in sorted(victims, key=lambda one: job_key(cycle, one)):
             _stay(cycle, job, victims[job])
-        if all(check(trial) for check in cycle.hooks.preempt_checks):
+        if not overspent(trial.tasks()) and all(check(trial) for check in cycle.hooks.preempt_checks):
             cycle.commit(NAME, point, kept.job)
             cycle.pools = None
             return

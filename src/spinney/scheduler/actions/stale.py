@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.scheduler import status as st
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.gangs import Job
+from spinney.scheduler.tasks import affordable
 
 NAME = "stalegangeviction"
 
@@ -22,10 +23,12 @@ def run(cycle: Cycle) -> None:
         assert job.stale_since is not None
         if grace < 0 or cycle.now - job.stale_since < grace:
             continue
+        tasks = [task for task in job.all_tasks() if task.status & st.ACTIVE]
+        if not affordable(tasks):
+            continue
         point = cycle.moves.checkpoint()
-        for task in job.all_tasks():
-            if task.status & st.ACTIVE:
-                cycle.moves.evict(task)
+        for task in tasks:
+            cycle.moves.evict(task)
         cycle.commit(NAME, point)
 
 

@@ -13,21 +13,24 @@ from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Object
 from spinney.api.policy import PodDisruptionBudget
+from spinney.api.selector import matches
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler import intake, podintake
 from spinney.scheduler import status as st
+from spinney.scheduler.budgets import allowed_by, budget_key, budgets_over
 from spinney.scheduler.service.claims import DeviceClaims
 from spinney.scheduler.service.failures import Failures
 from spinney.scheduler.service.standin import StandIn
 from spinney.scheduler.service.views import Views
-from spinney.scheduler.specs import DeviceRequest
+from spinney.scheduler.specs import DeviceRequest, TaskSpec
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.volumes import Reach, needs_storage, reach_of
 
 _BY_GROUP = "scheduler/group"
+_BY_NAMESPACE = "scheduler/namespace"
 
 
 def _group_key(pod: Pod) -> Iterable[str]:
@@ -89,6 +92,7 @@ class Feed:
         # Pods whose place depends on storage: they are looked at again when any of it changes.
         self._storing: set[Key] = set()
         self.pods.index(_BY_GROUP, _group_key)
+        self.views.budgets.index(_BY_NAMESPACE, lambda budget: (budget.namespace,))
         # Before anything watches: caches that are full already tell of their objects at once.
         self._dirty: dict[str, dict[Key, None]] = defaultdict(dict)
         self.stand_in = StandIn(runtime, state, lambda key: self.mark("pod", key)) if stand_in else None
@@ -126,12 +130,16 @@ class Feed:
             self.mark("pod", key)
 
     def _budget_changed(self, change: Change[PodDisruptionBudget]) -> None:
+        self.mark("budget", (change.object.namespace, change.object.name))
         old, new = change.old, change.new
-        if old is not None and new is not None and _says_the_same(old, new):
+        if old is not None and new is not None and _covers_the_same(old, new):
             return
-        for group in self.groups:
-            if group.namespace == change.object.namespace:
-                self.mark("group", (group.namespace, group.name))
+        selectors = [found.spec.selector for found in (old, new) if found is not None]
+        for pod in self.pods:
+            if pod.namespace == change.object.namespace and any(
+                matches(selector, pod.metadata.labels) for selector in selectors
+            ):
+                self.mark("pod", (pod.namespace, pod.name))
 
     def refresh_usage(self) -> None:
         """Describe queues anew, whose recent use has changed."""
@@ -159,6 +167,8 @@ class Feed:
             self._group(key)
         for key in self._take("pod"):
             self._pod(key)
+        for key in self._take("budget"):
+            self._budget(key)
 
     def _take(self, kind: str) -> list[Key]:
         found = list(self._dirty[kind])
@@ -191,12 +201,20 @@ class Feed:
         if group is None or not self.shard.holds(group):
             self.state.drop_job(intake.job_key(*key))
         else:
-            budgets = [budget for budget in self.views.budgets if budget.namespace == group.namespace]
-            protected = bool(budgets) and intake.is_protected(self.pods.by(_BY_GROUP, intake.job_key(*key)), budgets)
-            spec = intake.job_spec(group, self.views.classes, self.state.topologies, not protected)
+            spec = intake.job_spec(group, self.views.classes, self.state.topologies)
             if spec.last_start is None:
                 spec = replace(spec, last_start=intake.first_start(self.pods.by(_BY_GROUP, spec.key)))
             self.state.set_job(spec)
+
+    def _budget(self, key: Key) -> None:
+        budget = self.views.budgets.get(key[1], key[0])
+        if budget is None:
+            self.state.drop_budget(f"{key[0]}/{key[1]}")
+            return
+        # Evictions on their way have not been counted yet by whoever writes the budget's status.
+        name, tasks = budget_key(budget), self.state.tasks
+        under_way = sum(uid in tasks and name in tasks[uid].spec.budgets for uid in self.intentions.evictions)
+        self.state.set_budget(name, allowed_by(budget) - under_way)
 
     def _pod(self, key: Key) -> None:
         pod = self.pods.get(key[1], key[0])
@@ -217,6 +235,9 @@ class Feed:
         spec = podintake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, reach)
         if requests:
             spec = replace(spec, claims=requests)
+        if budgets := budgets_over(pod, self.views.budgets.by(_BY_NAMESPACE, pod.namespace)):
+            spec = replace(spec, budgets=budgets)
+        self._recount_budgets(spec)
         if self.failures.rests(pod.uid):
             spec = podintake.resting(spec)
         elif failed_on := self.failures.nodes(pod.uid):
@@ -227,6 +248,13 @@ class Feed:
             self.state.drop_task(pod.uid)
             return
         self.state.set_task(spec)
+
+    def _recount_budgets(self, spec: TaskSpec) -> None:
+        """What a budget allows depends on evictions that are under way: look again when a pod under it changed."""
+        known = self.state.tasks.get(spec.uid)
+        for name in {*spec.budgets, *(known.spec.budgets if known is not None else ())}:
+            namespace, _, budget = name.partition("/")
+            self._dirty["budget"][namespace, budget] = None
 
     def _reach(self, key: Key, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach | None]:
         """What a pod's claims ask for, and where they and its storage let it run; with a node that is answered."""
@@ -270,6 +298,7 @@ class Feed:
         self.failures.forget(uid)
 
 
-def _says_the_same(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:
-    """Whether a budget protects what it protected before."""
-    return old.spec == new.spec and (old.status.disruptions_allowed > 0) == (new.status.disruptions_allowed > 0)
+def _covers_the_same(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:
+    """Whether a budget counts the same pods as before; how many may go is another matter."""
+    health = [found.status.current_healthy >= found.status.desired_healthy for found in (old, new)]
+    return old.spec == new.spec and health[0] == health[1]

@@ -1,0 +1,45 @@
+"""Disruption budgets as the eviction API applies them: which one an eviction counts against, and what it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.policy import PodDisruptionBudget
+from spinney.api.selector import matches
+
+_ALWAYS = "AlwaysAllow"
+
+
+def budget_key(budget: PodDisruptionBudget) -> str:
+    """What a budget is known by."""
+    return f"{budget.namespace}/{budget.name}"
+
+
+def allowed_by(budget: PodDisruptionBudget) -> int:
+    """How many pods may be evicted now; none before the budget's latest version has been looked at."""
+    if budget.status.observed_generation < budget.metadata.generation:
+        return 0
+    return max(0, budget.status.disruptions_allowed)
+
+
+def budgets_over(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> tuple[str, ...]:
+    """The budgets, of the pod's namespace, that its eviction counts against; a pod that does not run yet has none."""
+    if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
+        return ()
+    covering = [budget for budget in budgets if matches(budget.spec.selector, pod.metadata.labels)]
+    if len(covering) == 1 and not _is_ready(pod) and _lets_unready_go(covering[0]):
+        return ()
+    return tuple(sorted(budget_key(budget) for budget in covering))
+
+
+def _is_ready(pod: Pod) -> bool:
+    ready = find(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def _lets_unready_go(budget: PodDisruptionBudget) -> bool:
+    if budget.spec.unhealthy_pod_eviction_policy == _ALWAYS:
+        return True
+    return 0 < budget.status.desired_healthy <= budget.status.current_healthy
