@@ -74,7 +74,7 @@ class World:
         builder = make.gang(name).group("w", pods)
         builder.object["metadata"]["creationTimestamp"] = NOW.isoformat()
         if attempts:
-            builder.annotate("grove.io/release-attempts", str(attempts))
+            builder.annotate("grove.io/release-attempts", " ".join(map(str, range(attempts))))
         if told:
             status, reason = told.split("/")
             condition = {"type": "BackendReady", "status": status, "reason": reason, "message": "said before"}

@@ -22,7 +22,7 @@ def waiting(name: str, gpus: int, pods: int = 2, age: int = 0, priority: int = 0
     builder = make.gang(name).group("w", pods)
     builder.object["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
     if attempts:
-        builder.annotate("grove.io/release-attempts", str(attempts))
+        builder.annotate("grove.io/release-attempts", " ".join(map(str, range(attempts))))
         tell(builder, "False", "Recreated", NOW)
     members = [member(f"{name}-w-{index}", f"{name}-w", gpus, index, priority=priority) for index in range(pods)]
     return Candidate(convert(PodGang, builder.build()), tuple(members))

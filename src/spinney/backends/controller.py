@@ -20,6 +20,7 @@ from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of,
 from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
+from spinney.backends.release import given_up
 from spinney.backends.served import Served, discover, follow
 from spinney.backends.silence import Silence
 from spinney.backends.status import plan_status, turned
@@ -109,18 +110,22 @@ class BackendController:
             self._silence.forget(key)
             return None
         if isinstance(self.backend, Retrying):
-            await self._retry(gang, self.backend)
+            gang = await self._retried(gang, self.backend)
         started = perf_counter()
         outcome = await self._sync(gang)
         self._latency.observe(perf_counter() - started)
         verdict = Verdict(outcome.readiness, outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
+        if verdict.recreate:
+            # Ahead of the condition, which forgets when the gang was let go.
+            gang = await self._annotate(gang, RELEASE_ATTEMPTS, given_up(gang))
+        elif is_true(gang.status.conditions, reasons.SCHEDULED):
+            gang = await self._annotate(gang, RELEASE_ATTEMPTS, None)
         await self._tell(gang, verdict.readiness, outcome.losses)
         if verdict.recreate:
-            await self._recreate(gang, verdict.readiness)
-        elif RELEASE_ATTEMPTS in gang.metadata.annotations and is_true(gang.status.conditions, reasons.SCHEDULED):
-            await self._count_attempts(gang, None)
+            # The operator makes them again, gated.
+            await self._delete(loose(pods_of(self._pods, gang)))
         return After(verdict.again) if verdict.again is not None else None
 
     async def _admitted(self, gang: PodGang, readiness: Readiness) -> Verdict:
@@ -136,32 +141,28 @@ class BackendController:
         waits = [seconds for seconds in (again, later) if seconds is not None]
         return Verdict(heard, min(waits, default=None))
 
-    async def _recreate(self, gang: PodGang, readiness: Readiness) -> None:
-        """Delete all pods of a gang that could not be bound; the operator makes them again, gated."""
-        pods = loose(pods_of(self._pods, gang))
-        if turned(gang, readiness):
-            await self._count_attempts(gang, int(gang.metadata.annotations.get(RELEASE_ATTEMPTS, "0")) + 1)
-        await self._delete(pods)
-
-    async def _retry(self, gang: PodGang, backend: Retrying) -> None:
+    async def _retried(self, gang: PodGang, backend: Retrying) -> PodGang:
         """Begin a new attempt where the scheduler has given up, and clear away pods of earlier ones."""
         pods = all_pods_of(self._pods, gang)
         if backend.spent(gang, pods):
             attempt = int(gang.metadata.annotations.get(ATTEMPT, "1")) + 1
-            patch = {"metadata": {"annotations": {ATTEMPT: str(attempt)}}}
-            gang = await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
+            gang = await self._annotate(gang, ATTEMPT, str(attempt))
             message = f"backend {self.backend.name} gave up on the gang; attempt {attempt} begins with new pods"
             self._recorder.event(gang, "Warning", reasons.RECREATED, message)
         await self._delete(backend.outdated(gang, pods))
+        return gang
+
+    async def _annotate(self, gang: PodGang, key: str, value: str | None) -> PodGang:
+        """The gang with an annotation, or without it; written only where that is news."""
+        if gang.metadata.annotations.get(key) == value:
+            return gang
+        patch = {"metadata": {"annotations": {key: value}}}
+        return await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
 
     async def _delete(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             with suppress(NotFound):
                 await self._runtime.client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
-
-    async def _count_attempts(self, gang: PodGang, attempts: int | None) -> None:
-        patch = {"metadata": {"annotations": {RELEASE_ATTEMPTS: None if attempts is None else str(attempts)}}}
-        await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
 
     async def _sync(self, gang: PodGang) -> Outcome:
         backend, allowed = self.backend, allows_downgrade(gang.metadata.annotations)

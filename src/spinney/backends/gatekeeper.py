@@ -17,6 +17,7 @@ from spinney.backends.release import (
     PATIENCE,
     TURN,
     Candidate,
+    given_up,
     overdue,
     placed,
     plan_release,
@@ -95,7 +96,8 @@ class Gatekeeper:
             return Verdict(Readiness(False, told.reason, told.message), recreate=True)
         if overdue(candidate, now):
             self._settled(key)
-            message = f"not bound within {PATIENCE} (attempt {candidate.attempts + 1}); its pods are made anew"
+            attempt = len(given_up(candidate.gang).split())
+            message = f"not bound within {PATIENCE} (attempt {attempt}); its pods are made anew"
             return Verdict(Readiness(False, reasons.RECREATED, message), recreate=True)
         self._released.add(key)
         since = released_since(candidate.gang)

@@ -1,7 +1,8 @@
 """Lets gangs go one after the other, where half-placed gangs would block each other for good (kube-scheduler 1.35).
 
 The state lives in the gang's own BackendReady condition: False while it waits, True with reason Released until it is
-bound for the first time, then True with reason Synced. Tries in vain are counted in an annotation.
+bound for the first time, then True with reason Synced. An annotation lists the times it was let go in vain: each is
+there once, however often a backend is stopped while it gives up on the gang.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Candidate:
     @property
     def attempts(self) -> int:
         """How often it was let go in vain."""
-        return int(self.gang.metadata.annotations.get(RELEASE_ATTEMPTS, "0"))
+        return len(_in_vain(self.gang))
 
     @property
     def rank(self) -> tuple[int, datetime | None, tuple[str, str]]:
@@ -86,6 +87,17 @@ def released_since(gang: PodGang) -> datetime | None:
     if found is None or found.status != "True" or found.reason != reasons.RELEASED:
         return None
     return found.last_transition_time
+
+
+def given_up(gang: PodGang) -> str:
+    """The times a gang was let go in vain as its annotation lists them, with the one that is over now."""
+    known, since = _in_vain(gang), released_since(gang)
+    over = f"{since:%Y-%m-%dT%H:%M:%SZ}" if since else ""
+    return " ".join(known if not over or over in known else (*known, over))
+
+
+def _in_vain(gang: PodGang) -> tuple[str, ...]:
+    return tuple(gang.metadata.annotations.get(RELEASE_ATTEMPTS, "").split())
 
 
 def overdue(candidate: Candidate, now: datetime) -> bool:

@@ -83,10 +83,12 @@ class Targets:
         return await self._client.create(wanted.resource, step.body, wanted.namespace)
 
     async def _prune(self, owner: Object, objects: Sequence[Wanted]) -> None:
-        kept = {(wanted.resource, wanted.name) for wanted in objects}
+        # By kind and not by version: a server may show one object under several versions.
+        kept = {(wanted.resource.group, wanted.resource.kind, wanted.name) for wanted in objects}
         for resource, cache in self.watched.items():
             for extra in cache.by(_OWNER, owner.uid):
-                if (resource, extra.name) not in kept and extra.metadata.deletion_timestamp is None:
+                known = (resource.group, resource.kind, extra.name)
+                if known not in kept and extra.metadata.deletion_timestamp is None:
                     await self.remove(resource, extra)
 
     async def remove(self, resource: Resource, extra: Stored) -> None:
