@@ -122,6 +122,8 @@ class Cycle:
         self.nodes = state.nodes
         self.queues = state.queues
         self.moves = Moves(state)
+        # Rows that an earlier cycle changed and changed back are nobody's concern.
+        self.nodes.touched.clear()
         self.hooks = Hooks()
         # Nodes kept for gangs that have waited long; None without any.
         self.reserved: Book | None = None
