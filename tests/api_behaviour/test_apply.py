@@ -204,3 +204,14 @@ async def test_last_applied_annotation(api: Api, namespace: str) -> None:
     first["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(wanted(k="v"))}
     await api.post(f"/api/v1/namespaces/{namespace}/configmaps", first, fieldManager="kubectl-client-side-apply")
     assert (await api.apply(path(namespace), wanted(k="w"), "kubectl")).code == 200
+
+
+async def test_untracked(api: Api, namespace: str) -> None:
+    """An object whose fields nobody owns is not tracked until somebody applies it."""
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    assert "managedFields" not in (await api.post(accounts, {"metadata": {"name": "a"}})).ok()["metadata"]
+    labelled = (await api.merge(f"{accounts}/a", {"metadata": {"labels": {"x": "y"}}}, fieldManager="ed")).ok()
+    assert "managedFields" not in labelled["metadata"]
+    applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "labels": {"z": "1"}}}
+    body = (await api.apply(f"{accounts}/a", applied, "one")).ok()
+    assert set(managers(body)) == {("before-first-apply", "Update"), ("one", "Apply")}

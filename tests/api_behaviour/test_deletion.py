@@ -286,3 +286,37 @@ async def test_service_account_of_a_namespace(api: Api, namespace: str) -> None:
     await api.until(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", lambda answer: answer.code == 200)
     found = await api.until(f"{maps(namespace)}/kube-root-ca.crt", lambda answer: answer.code == 200)
     assert found.ok()["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+
+
+async def test_answer_is_unmarked(api: Api, namespace: str) -> None:
+    """What goes at once was never being deleted: neither the answer nor the event has a mark."""
+    path = f"/api/v1/namespaces/{namespace}/services"
+    (await api.post(path, {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}})).ok()
+    start = (await api.get(path)).ok()["metadata"]["resourceVersion"]
+    async with api.watch(path, resourceVersion=start) as watch:
+        body = (await api.delete(f"{path}/a")).ok()
+        event = await watch.next()
+    assert event["type"] == "DELETED"
+    for found in (body, event["object"]):
+        assert (found["kind"], found["metadata"]["name"]) == ("Service", "a")
+        assert "deletionTimestamp" not in found["metadata"]
+
+
+async def test_tried_deletion_shows_the_mark(api: Api, namespace: str) -> None:
+    """A tried deletion answers with the object as it would be marked."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(path, make.pod("a", namespace).on("n").build())
+    tried = (await api.delete(f"{path}/a", dryRun="All")).ok()["metadata"]
+    assert (tried["deletionGracePeriodSeconds"], tried["generation"]) == (30, 2)
+    assert "deletionTimestamp" not in (await api.get(f"{path}/a")).ok()["metadata"]
+
+
+@pytest.mark.parametrize("query", [{}, {"propagationPolicy": "Background"}])
+async def test_job_warning(api: Api, namespace: str, query: dict[str, str]) -> None:
+    """Whoever deletes a job and says nothing about its pods is warned that they stay."""
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "x"}]}}
+    (await api.post(path, {"metadata": {"name": "a"}, "spec": {"suspend": True, "template": template}})).ok()
+    answer = await api.delete(f"{path}/a", dryRun="All", **query)
+    assert bool(answer.warnings) is not bool(query)
+    assert not answer.warnings or answer.warnings.startswith('299 - "child pods are preserved by default when jobs are')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests import make
 from tests.api_behaviour.wire import Api
 
@@ -204,3 +206,11 @@ async def test_head_of_secrets(api: Api, namespace: str) -> None:
     body = (await api.post(path, {"metadata": {"name": "a"}, "stringData": {"k": "v"}})).ok()
     assert (body["data"], body["type"]) == ({"k": "dg=="}, "Opaque")
     assert "stringData" not in body
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/a"), ("PUT", ""), ("PATCH", "")])
+async def test_method_not_allowed(api: Api, namespace: str, method: str, path: str) -> None:
+    """A verb that a path does not have is 405, without a word on the kind."""
+    answer = await api.call(method, maps(namespace) + path, {}, "application/merge-patch+json")
+    body = answer.refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    assert body["details"] == {}

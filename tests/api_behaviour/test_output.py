@@ -235,3 +235,29 @@ async def test_compression(api: Api, namespace: str) -> None:
         await api.post(f"/api/v1/namespaces/{namespace}/configmaps", make.config_map(f"m{number}", big="x" * 8000))
     body = (await api.with_headers(accept_encoding="gzip").get(f"/api/v1/namespaces/{namespace}/configmaps")).ok()
     assert len(body["items"]) >= 30
+
+
+FLAGS = {
+    "/apis/scheduling.k8s.io/v1/priorityclasses": ("Global-Default", {"value": 1}),
+    "/apis/storage.k8s.io/v1/storageclasses": ("AllowVolumeExpansion", {"provisioner": "example.com/none"}),
+    "/apis/storage.k8s.io/v1/csidrivers": ("PodInfoOnMount", {"spec": {}}),
+}
+
+
+@pytest.mark.parametrize("path", FLAGS)
+async def test_flags(api: Api, namespace: str, path: str) -> None:
+    """A yes or no is a boolean, not its name."""
+    column, body = FLAGS[path]
+    (await api.post(path, {"metadata": {"name": f"flag-{namespace}"}, **body})).ok()
+    table = (await api.with_headers(accept=TABLE).get(f"{path}/flag-{namespace}")).ok()
+    at = [each["name"] for each in table["columnDefinitions"]].index(column)
+    assert table["rows"][0]["cells"][at] is False
+    (await api.delete(f"{path}/flag-{namespace}")).ok()
+
+
+async def test_meaning_of_a_column(api: Api, namespace: str) -> None:
+    """A column says what it means."""
+    body = (await api.with_headers(accept=TABLE).get(f"/api/v1/namespaces/{namespace}/pods")).ok()
+    found = {each["name"]: each["description"] for each in body["columnDefinitions"]}
+    assert found["Ready"] == "The aggregate readiness state of this pod for accepting traffic."
+    assert found["Node"].startswith("NodeName indicates in which node this pod is scheduled.")

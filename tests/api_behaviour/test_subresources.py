@@ -300,3 +300,11 @@ async def test_finalize_namespace(api: Api, cluster: Cluster) -> None:
     made = (await api.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok()
     made["spec"] = {"finalizers": []}
     assert (await api.put(f"/api/v1/namespaces/{name}", made)).ok()["spec"] == {"finalizers": ["kubernetes"]}
+
+
+async def test_metadata_through_status(api: Api, namespace: str) -> None:
+    """A write to a deployment's status may annotate it, but not label it, and is no new generation."""
+    await api.post(deployments(namespace), deployment(paused=True))
+    patch = {"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}}
+    meta = (await api.merge(f"{deployments(namespace)}/a/status", patch, dryRun="All")).ok()["metadata"]
+    assert (meta.get("labels"), meta["annotations"]["x"], meta["generation"]) == (None, "y", 1)

@@ -464,3 +464,79 @@ async def test_log_of_waiting_pod(api: Api, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(pods, make.pod("a", namespace).build())
     assert (await api.get(f"{pods}/a/log")).code == 204
+
+
+async def test_times_that_were_never(api: Api, namespace: str) -> None:
+    """Times of conditions and states that nobody set are null."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    await api.post(pods, make.pod("a", namespace).build())
+    state = {"terminated": {"exitCode": 1}}
+    given = {
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [{"name": "main", "state": state, "lastState": {"running": {}}}],
+    }
+    status = (await api.merge(f"{pods}/a/status", {"status": given})).ok()["status"]
+    (condition,) = [each for each in status["conditions"] if each["type"] == "Ready"]
+    assert (condition["lastProbeTime"], condition["lastTransitionTime"]) == (None, None)
+    (found,) = status["containerStatuses"]
+    assert found["state"] == {"terminated": {"exitCode": 1, "startedAt": None, "finishedAt": None}}
+    assert found["lastState"] == {"running": {"startedAt": None}}
+
+
+DEFAULTED: dict[str, tuple[str, Json, Json]] = {
+    "limits": (
+        "/api/v1/namespaces/{ns}/limitranges",
+        {"spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1", "memory": "1Mi"}}]}},
+        {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2", "memory": "1Mi"}},
+    ),
+    "endpoints": (
+        "/api/v1/namespaces/{ns}/endpoints",
+        {"subsets": [{"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 80}]}]},
+        {"protocol": "TCP"},
+    ),
+    "driver": (
+        "/apis/storage.k8s.io/v1/csidrivers",
+        {"spec": {}},
+        {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"]},
+    ),
+    "controller": (
+        "/api/v1/namespaces/{ns}/replicationcontrollers",
+        {"spec": {"template": TEMPLATE}},
+        {"replicas": 1, "selector": {"a": "b"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEFAULTED)
+async def test_defaults_of_other_kinds(api: Api, namespace: str, case: str) -> None:
+    """Kinds that few people write by hand have defaults as well."""
+    path, body, expected = DEFAULTED[case]
+    wanted = {"metadata": {"name": "a"}, **body}
+    made = (await api.post(path.replace("{ns}", namespace), wanted, dryRun="All")).ok()
+    found = made["subsets"][0]["ports"][0] if case == "endpoints" else made["spec"]
+    found = found["limits"][0] if case == "limits" else found
+    assert {key: found[key] for key in expected} == expected
+
+
+async def test_phase_of_a_volume(api: Api, namespace: str) -> None:
+    """A volume says when it came into its phase."""
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    wanted = {"metadata": {"name": f"pv-{namespace}"}, "spec": spec}
+    status = (await api.post("/api/v1/persistentvolumes", wanted, dryRun="All")).ok()["status"]
+    assert status["phase"] == "Pending"
+    assert status["lastPhaseTransitionTime"].endswith("Z")
+
+
+async def test_annotations_count(api: Api, namespace: str) -> None:
+    """Annotations of a deployment count as a new generation, labels do not."""
+    await api.post(deployments(namespace), deployment(paused=True))
+    path = f"{deployments(namespace)}/a"
+    labelled = (await api.merge(path, {"metadata": {"labels": {"x": "y"}}}, dryRun="All")).ok()
+    annotated = (await api.merge(path, {"metadata": {"annotations": {"x": "y"}}}, dryRun="All")).ok()
+    assert (labelled["metadata"]["generation"], annotated["metadata"]["generation"]) == (1, 2)
+
+
+async def test_deprecated_kind(api: Api, namespace: str) -> None:
+    """A kind that is deprecated warns whoever uses it."""
+    answer = await api.get(f"/api/v1/namespaces/{namespace}/endpoints")
+    assert answer.warnings == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
+import msgspec
+
 from spinney.api.meta import Json
-from spinney.embedded import printers
+from spinney.embedded import cells, printers
 from spinney.embedded.ages import age
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
 from spinney.embedded.shapes import meta_shape
 
+_MARKS = {"#": "integer", "?": "boolean", "@": "date"}
 Cells = Callable[[Json, datetime], list[Any]]
 
 
@@ -26,12 +31,19 @@ class Columns:
     cells: Cells
 
 
+@lru_cache(maxsize=1)
+def _descriptions() -> dict[str, dict[str, str]]:
+    """What the columns of each table mean; `scripts/column_data.py` makes the file."""
+    packed = files("spinney.embedded").joinpath("data/columns.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, str]])
+
+
 def header(name: str, kind: str = "string", priority: int = 0, form: str = "", description: str = "") -> Json:
     """One column's definition."""
     known = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}.get(name)
     if known and not description:
         description = meta_shape().child(known).schema.get("description", "")
-    return {"name": name, "type": kind, "format": form, "description": description or name, "priority": priority}
+    return {"name": name, "type": kind, "format": form, "description": description, "priority": priority}
 
 
 def _plain(document: Json, now: datetime) -> list[Any]:
@@ -51,8 +63,8 @@ def _built_in(table: str) -> Columns:
     found = printers.PRINTERS.get(table)
     if found is None:
         return Columns((header("Name", form="name"), header("Created At", "date")), _created)
-    names, cells = found
-    return Columns(tuple(_parse(name) for name in names.split(",")), cells)
+    names, printer = found
+    return Columns(tuple(_parse(name, _descriptions().get(table, {})) for name in names.split(",")), printer)
 
 
 def _created(document: Json, now: datetime) -> list[Any]:
@@ -60,13 +72,13 @@ def _created(document: Json, now: datetime) -> list[Any]:
     return [metadata["name"], metadata.get("creationTimestamp")]
 
 
-def _parse(text: str) -> Json:
-    """`Name`, `+Node` for wide output only, `#Restarts` for a number."""
+def _parse(text: str, descriptions: dict[str, str]) -> Json:
+    """`Name`, `+Node` for wide output only, `#Count` for a number, `?Flag` for a boolean, `@When` for a date."""
     priority = 1 if text.startswith("+") else 0
     text = text.removeprefix("+")
-    kind = "integer" if text.startswith("#") else "string"
-    name = text.removeprefix("#")
-    return header(name, kind, priority, "name" if name == "Name" else "")
+    kind = _MARKS.get(text[0], "string")
+    name = text[1:] if text[0] in _MARKS else text
+    return header(name, kind, priority, "name" if name in ("Name", "Attacher") else "", descriptions.get(name, ""))
 
 
 def _custom(columns: tuple[Json, ...]) -> Columns:
@@ -84,10 +96,10 @@ def _custom(columns: tuple[Json, ...]) -> Columns:
             )
         )
 
-    def cells(document: Json, now: datetime) -> list[Any]:
+    def shown(document: Json, now: datetime) -> list[Any]:
         return [document["metadata"]["name"], *(_cell(column, document, now) for column in columns)]
 
-    return Columns(tuple(headers), cells)
+    return Columns(tuple(headers), shown)
 
 
 def _cell(column: Json, document: Json, now: datetime) -> Any:
@@ -106,5 +118,5 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
-        return printers.compact(value)
+        return cells.compact(value)
     return "" if value is None else str(value)

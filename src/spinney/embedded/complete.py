@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded.otherversions import CONVERSIONS
 
 _NODE_INFO = (
     "machineID",
@@ -28,22 +29,48 @@ _STATUS: dict[str, Json] = {
     "policy/poddisruptionbudgets": dict.fromkeys(
         ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
     ),
-    "autoscaling/horizontalpodautoscalers": {"desiredReplicas": 0},
+    "autoscaling/horizontalpodautoscalers": {"desiredReplicas": 0, "currentMetrics": None},
+    "/replicationcontrollers": {"replicas": 0},
+    "networking.k8s.io/ingresses": {"loadBalancer": {}},
+    "storage.k8s.io/volumeattachments": {"attached": False},
     "/nodes": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")},
 }
 # Members of the object itself that are always there.
 _OBJECT: dict[str, Json] = {
-    "/events": {"source": {}, "reportingComponent": "", "reportingInstance": ""},
-    "events.k8s.io/events": {"deprecatedSource": {}},
+    "/events": {
+        "source": {},
+        "reportingComponent": "",
+        "reportingInstance": "",
+        **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime")),
+    },
+    "rbac.authorization.k8s.io/roles": {"rules": None},
+    "rbac.authorization.k8s.io/clusterroles": {"rules": None},
+}
+# Times of a condition, which Go writes as null where they were never set.
+_TIMES: dict[str, tuple[str, ...]] = {
+    "/pods": ("lastProbeTime", "lastTransitionTime"),
+    "/nodes": ("lastHeartbeatTime", "lastTransitionTime"),
+    "/persistentvolumeclaims": ("lastProbeTime", "lastTransitionTime"),
+    "/replicationcontrollers": ("lastTransitionTime",),
+    "apps/deployments": ("lastUpdateTime", "lastTransitionTime"),
+    "apps/replicasets": ("lastTransitionTime",),
+    "apps/statefulsets": ("lastTransitionTime",),
+    "apps/daemonsets": ("lastTransitionTime",),
+    "batch/jobs": ("lastProbeTime", "lastTransitionTime"),
+    "policy/poddisruptionbudgets": ("lastTransitionTime",),
+    "autoscaling/horizontalpodautoscalers": ("lastTransitionTime",),
 }
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "lastState": {}}
-_POD_CONDITION: Json = {"lastProbeTime": None}
-_TABLES = frozenset({*_STATUS, *_OBJECT, "/pods"})
+_STATES: dict[str, Json] = {
+    "running": {"startedAt": None},
+    "terminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},
+}
+_TABLES = frozenset({*_STATUS, *_OBJECT, *_TIMES})
 
 
 def complete(table: str, document: Json) -> Json:
     """The object with these members; what is nested is shared with the one given and never changed."""
-    if table not in _TABLES:
+    if table not in _TABLES or document.get("apiVersion") in CONVERSIONS:
         return document
     if table == "/pods":
         return _pod(document)
@@ -52,10 +79,20 @@ def complete(table: str, document: Json) -> Json:
     status = document.get("status") or {}
     if table == "/nodes":
         document, status = _node(document, status)
-    missing = {key: value for key, value in _STATUS[table].items() if key not in status}
+    if status.get("conditions"):
+        status = _timed(status, _TIMES.get(table, ()))
+    missing = {key: value for key, value in _STATUS.get(table, {}).items() if key not in status}
     return (
         {**document, "status": {**missing, **status}} if missing or status is not document.get("status") else document
     )
+
+
+def _timed(status: Json, times: tuple[str, ...]) -> Json:
+    """The status with every time of its conditions."""
+    conditions = status["conditions"]
+    if all(time in each for each in conditions for time in times):
+        return status
+    return {**status, "conditions": [_filled(each, dict.fromkeys(times)) for each in conditions]}
 
 
 def _pod(document: Json) -> Json:
@@ -63,16 +100,31 @@ def _pod(document: Json) -> Json:
     if not status:
         return document
     changes: Json = {}
+    if status.get("conditions"):
+        timed = _timed(status, _TIMES["/pods"])
+        if timed is not status:
+            changes["conditions"] = timed["conditions"]
     if status.get("podIP") and not status.get("podIPs"):
         changes["podIPs"] = [{"ip": status["podIP"]}]
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         found = status.get(key)
-        if found and any(not _CONTAINER_STATUS.keys() <= each.keys() for each in found):
-            changes[key] = [_filled(each, _CONTAINER_STATUS) for each in found]
-    conditions = status.get("conditions") or ()
-    if any("lastProbeTime" not in each for each in conditions):
-        changes["conditions"] = [_filled(each, _POD_CONDITION) for each in conditions]
+        if found:
+            filled = [_container(each) for each in found]
+            if any(new is not old for new, old in zip(filled, found, strict=True)):
+                changes[key] = filled
     return {**document, "status": {**status, **changes}} if changes else document
+
+
+def _container(status: Json) -> Json:
+    """A container's status with its required members, and those of its states."""
+    if not _CONTAINER_STATUS.keys() <= status.keys():
+        status = _filled(status, _CONTAINER_STATUS)
+    for key in ("state", "lastState"):
+        for name, members in _STATES.items():
+            found = (status.get(key) or {}).get(name)
+            if found is not None and not members.keys() <= found.keys():
+                status = {**status, key: {name: _filled(found, members)}}
+    return status
 
 
 def _node(document: Json, status: Json) -> tuple[Json, Json]:

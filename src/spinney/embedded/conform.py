@@ -18,7 +18,7 @@ import jsonschema_rs
 from spinney.api.meta import Json
 from spinney.embedded import quantities
 from spinney.embedded.errors import bad_request
-from spinney.embedded.shapes import META, Shape, built_in_shape, definitions, meta_shape
+from spinney.embedded.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
@@ -26,7 +26,7 @@ _MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 _INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 _ANYTHING = (
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
-    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    RAW,
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
@@ -198,7 +198,7 @@ class _Walker:
     def _object(self, value: Any, shape: Shape, path: str, owner: str, known: Any) -> Any:
         go_name = shape.name.rpartition(".")[2]
         if not isinstance(value, dict):
-            raise self._mismatch(value, path, owner, f"v1.{go_name}" if go_name else "map[string]string")
+            raise self._mismatch(value, path, owner, _go_type(shape) if go_name else "map[string]string")
         if not shape.properties:
             return {key: self.value(item, shape.values, path, owner) for key, item in value.items() if item is not None}
         needed = shape.schema.get("required") or ()
@@ -265,9 +265,13 @@ def _left_out(shape: Shape) -> bool:
     return shape.type == "array" or (shape.type == "object" and not shape.properties)
 
 
+def _go_type(shape: Shape) -> str:
+    """The name of a Go type, with its package: `v1.PodSpec`."""
+    return ".".join(shape.name.split(".")[-2:])
+
+
 def _go_list(shape: Shape) -> str:
-    name = shape.items.name.rpartition(".")[2]
-    return f"[]v1.{name}" if name else f"[]{shape.items.type}"
+    return f"[]{_go_type(shape.items)}" if shape.items.name else f"[]{shape.items.type}"
 
 
 def _json_type(value: Any) -> str:

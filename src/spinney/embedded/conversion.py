@@ -6,6 +6,7 @@ import msgspec
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.kinds import Kind
+from spinney.embedded.otherversions import CONVERSIONS
 from spinney.embedded.store import Item
 
 
@@ -40,7 +41,7 @@ def shown(kind: Kind, document: Json) -> Json:
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.api_version
-    return document
+    return CONVERSIONS[kind.api_version][0](document) if kind.api_version in CONVERSIONS else document
 
 
 def kept(kind: Kind, document: Json) -> Json:
@@ -48,4 +49,4 @@ def kept(kind: Kind, document: Json) -> Json:
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.stored
-    return document
+    return CONVERSIONS[kind.api_version][1](document) if kind.api_version in CONVERSIONS else document

@@ -9,6 +9,8 @@ from typing import Any
 from spinney.api.meta import Json
 
 Default = Callable[[Json], None]
+# Kept for clients of the time when a DaemonSet counted its templates itself.
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _fill(target: Json, **values: Any) -> None:
@@ -136,6 +138,8 @@ def _stateful_set(document: Json) -> None:
 
 def _daemon_set(document: Json) -> None:
     spec = document.setdefault("spec", {})
+    metadata = document["metadata"]
+    metadata["annotations"] = {_TEMPLATE_GENERATION: "1", **(metadata.get("annotations") or {})}
     _template(spec)
     _fill(spec, revisionHistoryLimit=10)
     strategy = spec.setdefault("updateStrategy", {})
@@ -194,7 +198,7 @@ def _namespace(document: Json) -> None:
     metadata = document["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
-    document.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    document.setdefault("spec", {})
     document.setdefault("status", {}).setdefault("phase", "Active")
 
 
@@ -311,9 +315,59 @@ def _endpoint_slice(document: Json) -> None:
         _fill(port, name="", protocol="TCP")
 
 
+def _pod_template(document: Json) -> None:
+    _template(document)
+
+
+def _replication_controller(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    if "template" not in spec:
+        return
+    labels = _template(spec)["metadata"].get("labels")
+    if labels:
+        _fill(spec, selector=dict(labels))
+        _fill(document["metadata"], labels=dict(labels))
+
+
+def _endpoints(document: Json) -> None:
+    for subset in document.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+
+
+def _limit_range(document: Json) -> None:
+    for limit in document.setdefault("spec", {}).get("limits") or ():
+        if limit.get("type") != "Container":
+            continue
+        limits = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+        requests = {**(limit.get("min") or {}), **limits, **(limit.get("defaultRequest") or {})}
+        if limits:
+            limit["default"] = limits
+        if requests:
+            limit["defaultRequest"] = requests
+
+
+def _csi_driver(document: Json) -> None:
+    _fill(
+        document.setdefault("spec", {}),
+        attachRequired=True,
+        podInfoOnMount=False,
+        volumeLifecycleModes=["Persistent"],
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
+
+
 DEFAULTS: dict[str, Default] = {
     "/pods": _pod,
-    "/podtemplates": lambda document: None if not document.get("template") else pod_spec(document["template"]["spec"]),
+    "/podtemplates": _pod_template,
+    "/replicationcontrollers": _replication_controller,
+    "/endpoints": _endpoints,
+    "/limitranges": _limit_range,
+    "storage.k8s.io/csidrivers": _csi_driver,
     "/services": _service,
     "/secrets": _secret,
     "/namespaces": _namespace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 # Kinds whose dependents the API itself leaves alone unless asked; kubectl asks for Background.
 _ORPHAN_BY_DEFAULT = frozenset(("batch/jobs", "/replicationcontrollers"))
+_JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 _IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -75,6 +80,8 @@ def _check_options(options: Json) -> None:
 async def delete(server: ApiServer, call: Call) -> Response:
     """Delete one object by name."""
     options = options_of(call)
+    if call.kind.table == "batch/jobs" and not options.get("propagationPolicy") and "orphanDependents" not in options:
+        call.warnings.append(_JOB_WARNING)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
@@ -104,23 +111,18 @@ def delete_item(
     if kind.table == "/namespaces" and item.name in _IMMORTAL:
         raise forbidden(kind, item.name, "this namespace may not be deleted")
     finalizers = _finalizers(kind, metadata, options)
-    grace = _grace(kind, document, options)
-    pending = metadata.get("deletionGracePeriodSeconds")
-    if metadata.get("deletionTimestamp"):
-        if pending and grace is not None and grace < pending:
-            _shorten(server, metadata, pending, grace)
-        elif pending:
-            grace = pending
-        else:
-            grace = 0
-    else:
-        _mark(server, metadata, grace or 0)
+    waits = bool(finalizers) or _namespace_waits(kind, document)
+    if kind.table == "/pods":
+        _stop_pod(server, document, options)
+        waits = waits or bool(metadata.get("deletionGracePeriodSeconds"))
+    elif waits and not metadata.get("deletionTimestamp"):
+        _mark(server, metadata, 0)
     _set_finalizers(metadata, finalizers)
-    waits = bool(finalizers) or bool(metadata.get("deletionGracePeriodSeconds")) or _namespace_waits(kind, document)
     if kind.table == "/namespaces":
+        metadata.pop("deletionGracePeriodSeconds", None)
         document["status"] = {**(document.get("status") or {}), "phase": "Terminating"}
     if dry_run:
-        return not waits, item
+        return not waits, replace(item, body=encode(document))
     if not waits:
         return True, remove(server, kind, item, document)
     if document == load(item):
@@ -184,10 +186,20 @@ def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
         metadata.pop("finalizers", None)
 
 
-def _grace(kind: Kind, document: Json, options: Json) -> int | None:
-    """How long a pod may take to stop; everything else goes at once."""
-    if kind.table != "/pods":
-        return 0
+def _stop_pod(server: ApiServer, document: Json, options: Json) -> None:
+    """Say until when a pod has to have stopped; where that was said before, it can only become sooner."""
+    metadata = document["metadata"]
+    grace = _grace(document, options)
+    if not metadata.get("deletionTimestamp"):
+        _mark(server, metadata, grace or 0)
+        return
+    pending = metadata.get("deletionGracePeriodSeconds")
+    if pending and grace is not None and grace < pending:
+        _shorten(server, metadata, pending, grace)
+
+
+def _grace(document: Json, options: Json) -> int | None:
+    """How long a pod may take to stop."""
     spec, status = document.get("spec") or {}, document.get("status") or {}
     given = options.get("gracePeriodSeconds")
     if document["metadata"].get("deletionTimestamp"):

@@ -145,10 +145,12 @@ def forbidden(kind: Kind, name: str, why: str) -> Refusal:
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the object breaks rules of its kind."""
     told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
-    details: Json = {"name": name, "group": kind.group, "kind": kind.kind}
+    # Of a kind that two groups serve, the one that keeps it speaks.
+    group = kind.table.rpartition("/")[0]
+    details: Json = {"name": name, "group": group, "kind": kind.kind}
     details = {key: value for key, value in details.items() if value}
     details["causes"] = [error.cause() for error in errors]
-    shown_kind = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    shown_kind = f"{kind.kind}.{group}" if group else kind.kind
     return Refusal(422, "Invalid", f'{shown_kind} "{name}" is invalid: {told}', details)
 
 
@@ -174,11 +176,9 @@ def bad_request(message: str) -> Refusal:
     return Refusal(400, "BadRequest", message)
 
 
-def method_not_allowed(kind: Kind) -> Refusal:
+def method_not_allowed() -> Refusal:
     """405: the resource has no such verb."""
-    return Refusal(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", _details(kind, "")
-    )
+    return Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def unsupported_media_type(allowed: Sequence[str]) -> Refusal:

@@ -39,12 +39,23 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "source",
         "type",
     ),
-    "apps/replicasets": ("status.replicas",),
     "batch/jobs": ("status.successful",),
     "resource.k8s.io/resourceslices": ("spec.nodeName", "spec.driver"),
     "certificates.k8s.io/certificatesigningrequests": ("spec.signerName",),
 }
 _ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
+# What another version of a kind calls the fields that its objects are kept with.
+_OTHER_NAMES: dict[str, dict[str, str]] = {
+    "events.k8s.io/v1": {
+        "reportingController": "reportingComponent",
+        **{f"regarding.{name.partition('.')[2]}": name for name in _FIELDS["/events"] if "." in name},
+        **{name: name for name in ("reason", "source", "type")},
+    }
+}
+_WORDS = {
+    "batch/jobs": 'field label "{0}" not supported for Job',
+    "resource.k8s.io/resourceslices": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {0}",
+}
 
 
 @lru_cache(maxsize=4096)
@@ -57,10 +68,22 @@ def _extra(kind: Kind) -> tuple[str, ...]:
     return kind.custom.selectable if kind.custom is not None else ()
 
 
-def selectable(kind: Kind) -> frozenset[str]:
-    """The fields that a field selector may name."""
-    names = {name for name, _ in _paths(kind.table, _extra(kind))} | {"metadata.name"}
-    return frozenset(names | {"metadata.namespace"} if kind.namespaced else names)
+@lru_cache(maxsize=1024)
+def _selectable(table: str, version: str, extra: tuple[str, ...]) -> Mapping[str, str]:
+    names = _OTHER_NAMES.get(version) or {name: name for name, _ in _paths(table, extra)}
+    return {**names, "metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
+
+
+def kept_name(kind: Kind, name: str) -> str:
+    """The name that a field of a selector is kept under; empty where the kind cannot be selected by it."""
+    return _selectable(kind.table, kind.api_version, _extra(kind)).get(name, "")
+
+
+def not_selectable(kind: Kind, name: str) -> str:
+    """What Kubernetes says to a selector by such a field."""
+    if kind.custom is None and kind.table not in _FIELDS:
+        return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    return _WORDS.get(kind.table, "field label not supported: {0}").format(name)
 
 
 def values(kind: Kind, document: Json) -> Mapping[str, str]:

@@ -167,6 +167,11 @@ metrics.k8s.io/v1beta1
   PodMetrics pods n - - -
 """
 
+# Versions of a kind whose objects are kept as another version's.
+_KEPT_AS: dict[tuple[str, str, str], dict[str, str]] = {
+    ("events.k8s.io", "v1", "events"): {"table": "/events", "stored": "v1"},
+    ("autoscaling", "v1", "horizontalpodautoscalers"): {"stored": "autoscaling/v2"},
+}
 _STATUS_VERBS = ("get", "patch", "update")
 _CONNECT = ("create", "get")
 # Subresources whose body is not the object itself.
@@ -202,6 +207,7 @@ def built_in() -> Iterator[Kind]:
             group, _, version = line.rpartition("/")
             continue
         kind, plural, scope, short, categories, subs, *verbs = line.split()
+        kept_as = _KEPT_AS.get((group, version, plural), {})
         yield Kind.of(
             group,
             version,
@@ -212,6 +218,7 @@ def built_in() -> Iterator[Kind]:
             categories=_names(categories),
             subresources={name: subresource(name, group, version, kind) for name in _names(subs)},
             verbs={"r": ("get", "list"), "+": CREATE}[verbs[0]] if verbs else _usual(plural),
+            **kept_as,
         )
 
 

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 # Built-in kinds with a status subresource whose status may be given at creation.
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+# What a write to the status of a built-in kind leaves alone in its metadata; None for all of it.
+_KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
+    "/pods": ("ownerReferences",),
+    "apps/deployments": ("labels",),
+    "apiextensions.k8s.io/customresourcedefinitions": None,
+}
 _STATUS_AT_CREATION = frozenset(("/nodes",))
 
 
@@ -36,7 +42,7 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     """Put back what the endpoint may not change."""
     kind, sub = call.kind, call.subresource
     if sub == "status":
-        return _status_update(call, new, old)
+        return _status_update(server, call, new, old)
     if sub == "finalize":
         return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
     if sub == "ephemeralcontainers":
@@ -59,25 +65,34 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     return new
 
 
-def _status_update(call: Call, new: Json, old: Json) -> Json:
+def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     result = dict(old)
-    if call.kind.table in ("/pods", "/nodes"):
-        result["metadata"] = {**new["metadata"]}
-        if "ownerReferences" in old["metadata"]:
-            result["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
-        else:
-            result["metadata"].pop("ownerReferences", None)
-    else:
+    kept = _KEPT_BY_STATUS.get(call.kind.table, ())
+    if call.kind.custom is not None or kept is None:
         result["metadata"] = dict(old["metadata"])
         if "resourceVersion" in new["metadata"]:
             result["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
+    else:
+        result["metadata"] = {key: value for key, value in new["metadata"].items() if key not in kept}
+        result["metadata"].update({key: old["metadata"][key] for key in kept if key in old["metadata"]})
     if "status" in new:
         result["status"] = new["status"]
     else:
         result.pop("status", None)
+    if call.kind.table == "/persistentvolumes":
+        _note_phase(server, result, old)
     if call.kind.table == "/pods":
         result["status"] = podrules.kept_status(result.get("status") or {}, old.get("status") or {})
     return result
+
+
+def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
+    """A volume says since when it is in its phase."""
+    status, before = volume.get("status") or {}, old.get("status") or {}
+    if status.get("phase") != before.get("phase"):
+        volume["status"] = {**status, "lastPhaseTransitionTime": server.timestamp()}
+    elif "lastPhaseTransitionTime" in before:
+        volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
 
 
 def _keep_address(new: Json, old: Json) -> None:
@@ -105,6 +120,11 @@ def _namespace(server: ApiServer, call: Call, document: Json) -> None:
         spec["finalizers"] = [*(spec.get("finalizers") or ()), "kubernetes"]
 
 
+def _limit_range(server: ApiServer, call: Call, document: Json) -> None:
+    # The one kind that needs no name at all.
+    call.name = document["metadata"].setdefault("name", server.chance.uid())
+
+
 def _claim(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = {"phase": "Pending"}
     spec = document["spec"]
@@ -118,7 +138,7 @@ def _claim(server: ApiServer, call: Call, document: Json) -> None:
 
 
 def _volume(server: ApiServer, call: Call, document: Json) -> None:
-    document["status"] = {"phase": "Pending"}
+    document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": server.timestamp()}
     finalizers = document["metadata"].get("finalizers") or []
     if "kubernetes.io/pv-protection" not in finalizers:
         document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pv-protection"]
@@ -185,6 +205,7 @@ def _node(server: ApiServer, call: Call, document: Json) -> None:
 _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/pods": _pod,
     "/namespaces": _namespace,
+    "/limitranges": _limit_range,
     "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume,

@@ -62,6 +62,10 @@ def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> No
     # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
     given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
     entries: list[Json] = given or (old["metadata"].get("managedFields") or []) if old is not None else []
+    if old is not None and not entries:
+        # What nobody has been tracked for stays so until somebody applies it.
+        new["metadata"].pop("managedFields", None)
+        return
     before: Json = owned_part(old, new) if old is not None else {"metadata": {}}
     after = owned_part(new, old or _NOTHING)
     if old is None and "status" in kind.subresources:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from spinney.embedded import gojson, selectors, table
+from spinney.embedded import fields, gojson, selectors, table
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import present
 from spinney.embedded.errors import (
@@ -20,7 +20,6 @@ from spinney.embedded.errors import (
     not_found,
     plain,
 )
-from spinney.embedded.fields import selectable
 from spinney.embedded.forms import representation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.store import Item, TooOld
@@ -86,15 +85,13 @@ def _named(item: Item) -> Mapping[str, str]:
 
 def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
     """The conditions of a field selector, on fields that the kind can be selected by."""
-    tests = selectors.parse_fields(text)
-    allowed = selectable(kind)
-    for name, _, _ in tests:
-        if name not in allowed:
-            if kind.custom is None and len(allowed) <= 2:
-                only = 'only "metadata.name", "metadata.namespace"'
-                raise bad_request(f'"{name}" is not a known field selector: {only}')
-            raise bad_request(f"field label not supported: {name}")
-    return tests
+    tests = []
+    for name, equal, value in selectors.parse_fields(text):
+        known = fields.kept_name(kind, name)
+        if not known:
+            raise bad_request(fields.not_selectable(kind, name))
+        tests.append((known, equal, value))
+    return tuple(tests)
 
 
 def list_(server: ApiServer, call: Call) -> Response:

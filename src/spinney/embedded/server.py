@@ -45,6 +45,10 @@ from spinney.kube.transport import Request, Response, User
 _log = structlog.get_logger("spinney.embedded")
 MAX_BODY = 3 * 1024 * 1024
 SYSTEM = User("system:apiserver", ("system:masters",))
+_DEPRECATED = {
+    "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
 NOT_FOUND = Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
 
 
@@ -164,6 +168,8 @@ class ApiServer:
             raise too_large(MAX_BODY)
         if kind.custom is not None and kind.custom.versions[version].warning and request.method == "GET":
             warnings.append(kind.custom.versions[version].warning)
+        elif kind.table in _DEPRECATED:
+            warnings.append(_DEPRECATED[kind.table])
         return await self._dispatch(Call(verb, kind, namespace, name, sub, request, query, user, warnings))
 
     def _authorize(self, user: User, verb: str, parts: tuple[str, ...], query: dict[str, str]) -> None:
@@ -180,9 +186,9 @@ class ApiServer:
         if call.subresource:
             return await self._subresource(call)
         if verb not in kind.verbs or (kind.namespaced and not call.namespace and verb not in ("list", "watch")):
-            raise method_not_allowed(kind)
+            raise method_not_allowed()
         if (verb == "create") is bool(call.name) and verb in ("create", "update", "patch"):
-            raise method_not_allowed(kind)
+            raise method_not_allowed()
         if verb in ("create", "update", "patch"):
             call.check_options()
         if reviews.is_review(kind):
@@ -203,7 +209,7 @@ class ApiServer:
     async def _subresource(self, call: Call) -> Response:
         sub = call.kind.subresources[call.subresource]
         if call.verb not in sub.verbs:
-            raise method_not_allowed(call.kind)
+            raise method_not_allowed()
         if call.subresource in _ACTIONS:
             return await _ACTIONS[call.subresource](self, call)
         if call.verb == "get":

@@ -12,6 +12,7 @@ import msgspec
 from spinney.api.meta import Json
 
 Definitions = dict[str, Json]
+RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
 @lru_cache(maxsize=1)
@@ -58,7 +59,7 @@ class Shape:
         self.present = schema.get("default") == {} and self.type == "object"
         listed = schema.get("x-kubernetes-list-type", "atomic")
         mapped = schema.get("x-kubernetes-map-type", "granular")
-        self.atomic = listed == "atomic" if self.type == "array" else mapped == "atomic"
+        self.atomic = listed == "atomic" if self.type == "array" else mapped == "atomic" or self.name == RAW
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "")
         self.strategy: tuple[str, ...] = tuple(str(schema.get("x-kubernetes-patch-strategy", "")).split(","))

@@ -51,6 +51,8 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 _HEAD = ("metadata", "kind", "apiVersion")
 _RETRIES = 5
+# Metadata that counts as a part of the spec.
+_COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 _NAME_DRAWS = 8
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
@@ -122,7 +124,7 @@ def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
         return [_below_status(error) for error in found] if call.subresource == "status" else found
     rules = strategy(call.kind)
     if old is None:
-        return rules.check_create(document) + rules.check(document)
+        return rules.check(document) + rules.check_create(document)
     if _same_body(document, old):
         # Only metadata changed, which is checked apart.
         return []
@@ -144,7 +146,8 @@ def commit(server: ApiServer, call: Call, document: Json) -> Item:
     """Keep an object, or for a dry run only say how it would be kept."""
     kind = call.kind
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
-    document = kept(kind, document)
+    if kind.stored != kind.api_version:
+        document = complete(kind.table, kept(kind, document))
     found = fields.values(kind, document)
     if call.dry_run:
         metadata = document["metadata"]
@@ -265,6 +268,8 @@ async def update(server: ApiServer, call: Call) -> Response:
     rules = strategy(call.kind)
     if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
         return answer(call, [await create_from(server, call, document)], server, 201)
+    if server.store.get(call.kind.table, call.key) is None:
+        raise not_found(call.kind, call.name)
     if not metadata.get("resourceVersion") and not rules.overwrites:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_object(replace(call.kind, kind=call.kind.plural), call.name, [error])
@@ -410,12 +415,15 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     if not call.subresource and not _same_body(new, old):
         rules.default(new)
     new = prepare_update(server, call, new, old)
-    if rules.counts_generations and _spec_changed(call.kind, new, old):
+    if rules.counts_generations and call.subresource != "status" and _spec_changed(call.kind, new, old):
         new["metadata"]["generation"] = before.get("generation", 0) + 1
     return new
 
 
 def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
+    counted = _COUNTED.get(kind.table)
+    if counted and new["metadata"].get(counted) != old["metadata"].get(counted):
+        return True
     if kind.custom is not None and not kind.custom.has_status(kind.version):
         return any(new.get(key) != old.get(key) for key in {**new, **old} if key != "metadata")
     return any(_differs(new.get(key), old.get(key)) for key in {**new, **old} if key not in ("metadata", "status"))

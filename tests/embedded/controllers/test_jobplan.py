@@ -156,7 +156,8 @@ def test_a_finished_job_goes_after_its_time() -> None:
 
 def test_a_settled_job_needs_nothing() -> None:
     """With its pod running and its status right, there is nothing to write."""
-    plan = plan_job(job({"active": 1}), [pod("a")], NOW)
+    counts = {"active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
+    plan = plan_job(job(counts), [pod("a")], NOW)
     assert (plan.create, plan.delete, plan.release, plan.status) == ([], [], [], {})
 
 

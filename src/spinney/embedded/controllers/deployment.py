@@ -53,11 +53,12 @@ class Deployments:
         await asyncio.gather(*(self._scale(deployment, each, size, plan) for each, size in plan.scale))
         for each in plan.delete:
             await self._client.delete(ReplicaSet, each.name, each.namespace, uid=each.uid, propagation="Background")
+        metadata: Json = {"uid": deployment.uid}
         if deployment.metadata.annotations.get(REVISION) != str(plan.revision):
-            annotation = {"metadata": {"annotations": {REVISION: str(plan.revision)}}}
-            await self._client.patch(Deployment, *_name(deployment), annotation)
-        if plan.status:
-            patch = {"metadata": {"uid": deployment.uid}, "status": plan.status}
+            # Through the status, so that it does not count as a generation of its own.
+            metadata["annotations"] = {REVISION: str(plan.revision)}
+        if plan.status or "annotations" in metadata:
+            patch = {"metadata": metadata, "status": plan.status}
             await self._client.patch(Deployment, *_name(deployment), patch, kind=Patch.STRATEGIC, subresource="status")
 
     async def _create(self, deployment: Deployment, body: Json) -> None:

@@ -195,6 +195,10 @@ def _status(
         "updatedReplicas": (deployment.status.updated_replicas, new.status.replicas if new else 0),
         "readyReplicas": (deployment.status.ready_replicas, sum(each.status.ready_replicas for each in sets)),
         "availableReplicas": (deployment.status.available_replicas, available),
+        "terminatingReplicas": (
+            deployment.status.terminating_replicas,
+            sum(each.status.terminating_replicas or 0 for each in sets),
+        ),
         "unavailableReplicas": (
             deployment.status.unavailable_replicas,
             max(0, sum(each.spec.replicas for each in sets) - available),

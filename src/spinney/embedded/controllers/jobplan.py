@@ -109,7 +109,7 @@ def _count(job: Job, pods: list[Pod], plan: JobPlan) -> _Tally:
     succeeded = job.status.succeeded + len(set(noted.succeeded) - held.keys())
     failed = job.status.failed + len(set(noted.failed) - held.keys())
     keep_won, keep_lost = sorted(won), sorted(lost)
-    if (tuple(keep_won), tuple(keep_lost)) != (noted.succeeded, noted.failed):
+    if job.status.ready is None or (tuple(keep_won), tuple(keep_lost)) != (noted.succeeded, noted.failed):
         plan.status["uncountedTerminatedPods"] = {"succeeded": keep_won or None, "failed": keep_lost or None}
     plan.release = ended
     completed = indexes.parse(job.status.completed_indexes)

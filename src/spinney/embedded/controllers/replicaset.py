@@ -17,6 +17,7 @@ from spinney.embedded.controllers.pods import (
     from_template,
     is_active,
     is_ready,
+    is_terminal,
     least_wanted_first,
 )
 from spinney.embedded.controllers.views import ReplicaSet
@@ -48,7 +49,8 @@ def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now:
         missing = owner.spec.replicas - len(active)
         plan.create = [_pod(owner) for _ in range(missing)]
         plan.delete = least_wanted_first(active)[: max(0, -missing)]
-    plan.status = _status(owner, active, now, plan)
+    terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
+    plan.status = _status(owner, active, now, plan) | _terminating(owner, terminating)
     return plan
 
 
@@ -71,6 +73,10 @@ def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSe
         "observed_generation": owner.metadata.generation,
     }
     return {_camel(name): value for name, value in wanted.items() if getattr(owner.status, name) != value}
+
+
+def _terminating(owner: ReplicaSet, count: int) -> Json:
+    return {} if owner.status.terminating_replicas == count else {"terminatingReplicas": count}
 
 
 def _camel(name: str) -> str:

@@ -227,5 +227,6 @@ def _status(look: _Look, plan: StatefulPlan) -> None:
         "updatedReplicas": (owner.status.updated_replicas, updated),
         "currentRevision": (owner.status.current_revision, current),
         "updateRevision": (owner.status.update_revision, update),
+        "collisionCount": (owner.status.collision_count, owner.status.collision_count or 0),
     }
     plan.status = {name: value for name, (old, value) in wanted.items() if old != value}

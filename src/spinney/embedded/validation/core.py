@@ -7,7 +7,6 @@ import binascii
 from collections.abc import Sequence
 
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import (
     FieldError,
     duplicate,
@@ -170,51 +169,6 @@ def check_service_update(new: Json, old: Json) -> list[FieldError]:
     return []
 
 
-def check_claim(document: Json) -> list[FieldError]:
-    """A PersistentVolumeClaim."""
-    spec = document.get("spec") or {}
-    found: list[FieldError] = []
-    if not spec.get("accessModes"):
-        found.append(required("spec.accessModes", "at least 1 access mode is required"))
-    modes = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-    found += [
-        unsupported("spec.accessModes", mode, modes) for mode in spec.get("accessModes") or () if mode not in modes
-    ]
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if storage is None:
-        found.append(required("spec.resources[storage]"))
-    elif quantities.value(storage) <= 0:
-        found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
-    return found
-
-
-def check_claim_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a PersistentVolumeClaim."""
-    mine, was = dict(new.get("spec") or {}), dict(old.get("spec") or {})
-    for key in ("resources", "volumeAttributesClassName"):
-        mine.pop(key, None)
-        was.pop(key, None)
-    if not was.get("volumeName"):
-        mine.pop("volumeName", None)
-        was.pop("volumeName", None)
-    # A claim that names no class may get the default one later; the empty class is a choice.
-    if was.get("storageClassName") is None:
-        mine.pop("storageClassName", None)
-    if mine == was:
-        return []
-    detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-    return [forbidden_field("spec", detail)]
-
-
-def check_quota(document: Json) -> list[FieldError]:
-    """A ResourceQuota."""
-    found: list[FieldError] = []
-    for name, amount in ((document.get("spec") or {}).get("hard") or {}).items():
-        if quantities.value(amount) < 0:
-            found.append(invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0"))
-    return found
-
-
 def check_priority_class(document: Json) -> list[FieldError]:
     """A PriorityClass."""
     name, value = document["metadata"].get("name", ""), document.get("value", 0)
@@ -306,66 +260,6 @@ def _internal_group(group: Json) -> Json:
     return {"Name": group.get("name", ""), "Policy": {"Basic": policy.get("basic"), "Gang": gang}}
 
 
-def check_event(document: Json) -> list[FieldError]:
-    """An Event."""
-    about = document.get("involvedObject") or {}
-    namespace = about.get("namespace", "")
-    if namespace and namespace != document["metadata"].get("namespace"):
-        return [invalid("involvedObject.namespace", namespace, "does not match event.namespace")]
-    return []
-
-
-def check_role(document: Json) -> list[FieldError]:
-    """A Role or ClusterRole."""
-    found: list[FieldError] = []
-    for at, rule in enumerate(document.get("rules") or ()):
-        where = f"rules[{at}]"
-        if not rule.get("verbs"):
-            found.append(required(f"{where}.verbs", "verbs must contain at least one value"))
-        if rule.get("nonResourceURLs"):
-            if document.get("kind") == "Role":
-                detail = "namespaced rules cannot apply to non-resource URLs"
-                found.append(invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail))
-            continue
-        if not rule.get("apiGroups"):
-            found.append(required(f"{where}.apiGroups", "resource rules must supply at least one api group"))
-        if not rule.get("resources"):
-            found.append(required(f"{where}.resources", "resource rules must supply at least one resource"))
-    return found
-
-
-def check_role_binding(document: Json) -> list[FieldError]:
-    """A RoleBinding or ClusterRoleBinding."""
-    found: list[FieldError] = []
-    reference = document.get("roleRef") or {}
-    group = "rbac.authorization.k8s.io"
-    if reference.get("apiGroup") != group:
-        found.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
-    allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("Role", "ClusterRole")
-    if reference.get("kind") not in allowed:
-        found.append(unsupported("roleRef.kind", reference.get("kind", ""), allowed))
-    if not reference.get("name"):
-        found.append(required("roleRef.name"))
-    for at, subject in enumerate(document.get("subjects") or ()):
-        where = f"subjects[{at}]"
-        if not subject.get("name"):
-            found.append(required(f"{where}.name"))
-        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
-            found.append(required(f"{where}.namespace"))
-        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
-            found.append(unsupported(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
-    return found
-
-
-def check_role_binding_update(new: Json, old: Json) -> list[FieldError]:
-    """A binding keeps its role."""
-    if new.get("roleRef") == old.get("roleRef"):
-        return []
-    role = new.get("roleRef") or {}
-    shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
-    return [invalid("roleRef", shown, "cannot change roleRef")]
-
-
 def check_lease(document: Json) -> list[FieldError]:
     """A Lease."""
     spec = document.get("spec") or {}
@@ -379,24 +273,7 @@ def check_lease(document: Json) -> list[FieldError]:
     return found
 
 
-def check_storage_class(document: Json) -> list[FieldError]:
-    """A StorageClass."""
-    found: list[FieldError] = []
-    if not document.get("provisioner"):
-        found.append(required("provisioner", ""))
-    mode = document.get("volumeBindingMode", "Immediate")
-    if mode not in ("Immediate", "WaitForFirstConsumer"):
-        found.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
-    return found
-
-
-def check_storage_class_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a StorageClass."""
-    found: list[FieldError] = []
-    if new.get("parameters") != old.get("parameters"):
-        found.append(forbidden_field("parameters", "updates to parameters are forbidden."))
-    if new.get("provisioner") != old.get("provisioner"):
-        found.append(forbidden_field("provisioner", "updates to provisioner are forbidden."))
-    if new.get("reclaimPolicy") != old.get("reclaimPolicy"):
-        found.append(forbidden_field("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
-    return found
+def check_runtime_class(document: Json) -> list[FieldError]:
+    """A RuntimeClass."""
+    handler = document.get("handler", "")
+    return [invalid("handler", handler, problem) for problem in names.label_problems(handler)]

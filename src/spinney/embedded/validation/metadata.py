@@ -12,6 +12,9 @@ from spinney.embedded.validation import names
 _NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "/services": names.dns_1035_problems,
     "/namespaces": names.label_problems,
+    "/events": names.path_problems,
+    "apps/statefulsets": names.label_problems,
+    "policy/poddisruptionbudgets": names.path_problems,
     "rbac.authorization.k8s.io/roles": names.path_problems,
     "rbac.authorization.k8s.io/clusterroles": names.path_problems,
     "rbac.authorization.k8s.io/rolebindings": names.path_problems,

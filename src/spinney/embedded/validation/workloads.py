@@ -66,6 +66,39 @@ def check_replica_set(document: Json) -> list[FieldError]:
     return _count(spec, "replicas") + _count(spec, "minReadySeconds") + _selector_and_template(spec)
 
 
+def check_replication_controller(document: Json) -> list[FieldError]:
+    """A ReplicationController, whose selector is a plain map."""
+    spec = document.get("spec") or {}
+    selector, template = spec.get("selector") or {}, spec.get("template")
+    found = _count(spec, "replicas") + _count(spec, "minReadySeconds")
+    if not selector:
+        found.append(required("spec.selector"))
+    if not template:
+        return [*found, required("spec.template")]
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector and not selector.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        found.append(invalid("spec.template.metadata.labels", labels or None, detail))
+    return found + pods.check_template(template, "spec.template")
+
+
+def check_pod_template(document: Json) -> list[FieldError]:
+    """A PodTemplate."""
+    return pods.check_template(document.get("template") or {}, "template")
+
+
+def check_revision(document: Json) -> list[FieldError]:
+    """A ControllerRevision."""
+    if not document.get("data"):
+        return [required("data", "data is mandatory")]
+    return _count(document, "revision", "")
+
+
+def check_revision_update(new: Json, old: Json) -> list[FieldError]:
+    """A ControllerRevision keeps its data."""
+    return [] if new.get("data") == old.get("data") else [_immutable("data", new.get("data"))]
+
+
 def check_daemon_set(document: Json) -> list[FieldError]:
     """A DaemonSet."""
     return _selector_and_template(document.get("spec") or {})

@@ -1,0 +1,104 @@
+"""Where a pod may go: tolerations, affinity and spread."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded.errors import (
+    FieldError,
+    forbidden_field,
+    invalid,
+    required,
+    unsupported,
+)
+from spinney.embedded.validation import names
+
+
+def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
+    """The taints that a pod puts up with."""
+    found: list[FieldError] = []
+    for at, toleration in enumerate(tolerations):
+        where = f"{path}[{at}]"
+        key, operator = toleration.get("key", ""), toleration.get("operator", "Equal")
+        if key:
+            found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
+        elif operator != "Exists":
+            found.append(
+                invalid(
+                    f"{where}.operator",
+                    operator,
+                    'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+                )
+            )
+        if operator not in ("Equal", "Exists"):
+            found.append(unsupported(f"{where}.operator", operator, ("Equal", "Exists")))
+        if operator == "Exists" and toleration.get("value"):
+            found.append(
+                invalid(f"{where}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
+            )
+        effect = toleration.get("effect", "")
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            found.append(
+                invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+            )
+        if effect and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+            found.append(unsupported(f"{where}.effect", effect, ("NoExecute", "NoSchedule", "PreferNoSchedule")))
+    return found
+
+
+def check_affinity(affinity: Json, path: str) -> list[FieldError]:
+    """What a pod wants to be near to or far from."""
+    found: list[FieldError] = []
+    node = affinity.get("nodeAffinity") or {}
+    needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    where = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    if needed is not None:
+        terms = needed.get("nodeSelectorTerms") or ()
+        if not terms:
+            found.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
+        for at, term in enumerate(terms):
+            found += _node_term(term, f"{where}.nodeSelectorTerms[{at}]")
+    for side in ("podAffinity", "podAntiAffinity"):
+        terms = (affinity.get(side) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for at, term in enumerate(terms):
+            at_path = f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}]"
+            if not term.get("topologyKey"):
+                found.append(required(f"{at_path}.topologyKey", "can not be empty"))
+    return found
+
+
+def _node_term(term: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for at, expression in enumerate(term.get("matchExpressions") or ()):
+        where = f"{path}.matchExpressions[{at}]"
+        operator, values = expression.get("operator", ""), expression.get("values") or ()
+        if operator in ("In", "NotIn"):
+            if not values:
+                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden_field(f"{where}.values", detail))
+        elif operator in ("Gt", "Lt"):
+            if len(values) != 1:
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                found.append(required(f"{where}.values", detail))
+        else:
+            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+        key = expression.get("key", "")
+        found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
+    return found
+
+
+def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
+    """How evenly pods are to be spread."""
+    found: list[FieldError] = []
+    for at, constraint in enumerate(constraints):
+        where = f"{path}[{at}]"
+        if constraint.get("maxSkew", 0) <= 0:
+            found.append(invalid(f"{where}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero"))
+        if not constraint.get("topologyKey"):
+            found.append(required(f"{where}.topologyKey", "can not be empty"))
+        when = constraint.get("whenUnsatisfiable", "")
+        if when not in ("DoNotSchedule", "ScheduleAnyway"):
+            found.append(unsupported(f"{where}.whenUnsatisfiable", when, ("DoNotSchedule", "ScheduleAnyway")))
+    return found

@@ -1,0 +1,107 @@
+"""Volumes, claims and storage classes."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded import quantities
+from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_POLICIES = ("Delete", "Recycle", "Retain")
+# Members of a volume's spec that are no source.
+_PLAIN = frozenset(
+    (
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    )
+)
+
+
+def check_volume(document: Json) -> list[FieldError]:
+    """A PersistentVolume."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    if not spec.get("accessModes"):
+        found.append(required("spec.accessModes"))
+    found += [
+        unsupported("spec.accessModes", mode, _MODES) for mode in spec.get("accessModes") or () if mode not in _MODES
+    ]
+    capacity = spec.get("capacity")
+    if not capacity:
+        found.append(required("spec.capacity"))
+    if list(capacity or ()) != ["storage"]:
+        found.append(unsupported("spec.capacity", capacity, ("storage",)))
+    for name, amount in (capacity or {}).items():
+        if quantities.value(amount) <= 0:
+            found.append(invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy and policy not in _POLICIES:
+        found.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
+    if not spec.keys() - _PLAIN:
+        found.append(required("spec", "must specify a volume type"))
+    return found
+
+
+def check_claim(document: Json) -> list[FieldError]:
+    """A PersistentVolumeClaim."""
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    if not spec.get("accessModes"):
+        found.append(required("spec.accessModes", "at least 1 access mode is required"))
+    found += [
+        unsupported("spec.accessModes", mode, _MODES) for mode in spec.get("accessModes") or () if mode not in _MODES
+    ]
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is None:
+        found.append(required("spec.resources[storage]"))
+    elif quantities.value(storage) <= 0:
+        found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
+    return found
+
+
+def check_claim_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a PersistentVolumeClaim."""
+    mine, was = dict(new.get("spec") or {}), dict(old.get("spec") or {})
+    for key in ("resources", "volumeAttributesClassName"):
+        mine.pop(key, None)
+        was.pop(key, None)
+    if not was.get("volumeName"):
+        mine.pop("volumeName", None)
+        was.pop("volumeName", None)
+    # A claim that names no class may get the default one later; the empty class is a choice.
+    if was.get("storageClassName") is None:
+        mine.pop("storageClassName", None)
+    if mine == was:
+        return []
+    detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+    return [forbidden_field("spec", detail)]
+
+
+def check_storage_class(document: Json) -> list[FieldError]:
+    """A StorageClass."""
+    found: list[FieldError] = []
+    if not document.get("provisioner"):
+        found.append(required("provisioner", ""))
+    mode = document.get("volumeBindingMode", "Immediate")
+    if mode not in ("Immediate", "WaitForFirstConsumer"):
+        found.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+    return found
+
+
+def check_storage_class_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a StorageClass."""
+    found: list[FieldError] = []
+    if new.get("parameters") != old.get("parameters"):
+        found.append(forbidden_field("parameters", "updates to parameters are forbidden."))
+    if new.get("provisioner") != old.get("provisioner"):
+        found.append(forbidden_field("provisioner", "updates to provisioner are forbidden."))
+    if new.get("reclaimPolicy") != old.get("reclaimPolicy"):
+        found.append(forbidden_field("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
+    return found
