@@ -32,6 +32,7 @@ from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import from_kubeconfig
+from spinney.kube.garbage import collect_rarely
 from spinney.kube.https import Https
 from spinney.kube.transport import InProcess, Request, Transport
 
@@ -216,6 +217,7 @@ async def main() -> None:
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--worlds", default="in-process,https,real")
     options = parser.parse_args()
+    collect_rarely()
     rows = []
     for name in options.worlds.split(","):
         async with WORLDS[name]() as world:

@@ -4,7 +4,8 @@
 
 Measured from the set's creation until all pods exist, until no gate is left, until all are ready (embedded only: the
 real control plane has no nodes here), and from scaling to zero until no pod is left. Beside it stands the creation of
-as many bare pods in the same run: compare with that, not with the clock. Operator and backends run in this process.
+as many bare pods in the same run: compare with that, not with the clock. Operator and backends run in this process;
+`cpu` is the time that it worked for each step, whatever else the machine did (embedded: API server and nodes too).
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -36,6 +38,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
+from spinney.kube.garbage import collect_rarely
 from spinney.kube.host import Host
 from spinney.kube.https import connect
 from spinney.kube.logs import configure
@@ -51,6 +54,22 @@ PEERS = {
 }
 
 
+class Moment(NamedTuple):
+    """A time by the clock, and by the work of this process."""
+
+    wall: float
+    cpu: float
+
+    @staticmethod
+    def now() -> Moment:
+        """This moment."""
+        return Moment(time.perf_counter(), time.process_time())
+
+    def since(self, begin: Moment) -> Moment:
+        """How long it has been."""
+        return Moment(self.wall - begin.wall, self.cpu - begin.cpu)
+
+
 class Pods:
     """Counts pods by state from a watch, and tells when a count is reached."""
 
@@ -58,7 +77,7 @@ class Pods:
         self.exist: set[str] = set()
         self.free: set[str] = set()
         self.ready: set[str] = set()
-        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[Moment]]] = []
         cache.on_change(self._changed)
 
     def _changed(self, change: Change[Pod]) -> None:
@@ -75,9 +94,9 @@ class Pods:
             (kept.add if holds else kept.discard)(name)
         for condition, future in self._waiting:
             if not future.done() and condition():
-                future.set_result(time.perf_counter())
+                future.set_result(Moment.now())
 
-    def when(self, condition: Callable[[], bool]) -> asyncio.Future[float]:
+    def when(self, condition: Callable[[], bool]) -> asyncio.Future[Moment]:
         """The moment at which something holds."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((condition, future))
@@ -125,30 +144,35 @@ def workload(replicas: int) -> Json:
 async def measure(client: Client, operator: Host, pods: Pods, replicas: int, runs: bool) -> Json:
     """One life of the set: zero to all, some less, some more, to zero."""
     count = 2 * replicas
-    result: Json = {}
+    took: dict[str, Moment] = {}
     writes = operator.runtimes["grove"].client.writes
     writes.clear()
-    begin = time.perf_counter()
+    begin = Moment.now()
     created = pods.when(lambda: len(pods.exist) >= count)
     ungated = pods.when(lambda: len(pods.free) >= count)
     ready = pods.when(lambda: len(pods.ready) >= count)
     await client.create(PodCliqueSet, workload(replicas), "default")
-    result["created"] = await created - begin
-    result["ungated"] = await ungated - begin
+    took["created"] = (await created).since(begin)
+    took["ungated"] = (await ungated).since(begin)
     if runs:
-        result["ready"] = await ready - begin
+        took["ready"] = (await ready).since(begin)
         await available(client, replicas)
-        result["available"] = time.perf_counter() - begin
+        took["available"] = Moment.now().since(begin)
     await asyncio.sleep(2)
-    result["writesPerReplica"] = round(writes.total() / replicas, 2)
+    per_replica = round(writes.total() / replicas, 2)
     for name, to in (("minus50", replicas - 25), ("plus50", replicas), ("zero", 0)):
         reached = pods.when(lambda to=to: len(pods.exist) == len(pods.free) == 2 * to)
-        begin = time.perf_counter()
+        begin = Moment.now()
         await client.patch(PodCliqueSet, "scale", "default", {"spec": {"replicas": to}})
-        result[name] = await reached - begin
+        took[name] = (await reached).since(begin)
         await asyncio.sleep(1)
     await client.delete(PodCliqueSet, "scale", "default")
-    return result
+    seconds = {name: round(each.wall, 3) for name, each in took.items()}
+    return {
+        **seconds,
+        "writesPerReplica": per_replica,
+        "cpu": {name: round(each.cpu, 3) for name, each in took.items()},
+    }
 
 
 async def available(client: Client, replicas: int) -> None:
@@ -163,7 +187,7 @@ async def available(client: Client, replicas: int) -> None:
 
 async def bare(client: Client, pods: Pods, count: int) -> float:
     """As many pods without any operator."""
-    begin = time.perf_counter()
+    begin = Moment.now()
     done = pods.when(lambda: len(pods.exist) >= count)
     slots = asyncio.Semaphore(64)
 
@@ -173,7 +197,7 @@ async def bare(client: Client, pods: Pods, count: int) -> float:
             await client.create(Pod, {"metadata": {"name": f"bare-{index}"}, "spec": gated}, "default")
 
     await asyncio.gather(*(one(index) for index in range(count)))
-    took = await done - begin
+    took = round((await done).since(begin).wall, 3)
 
     async def remove(index: int) -> None:
         async with slots:
@@ -185,23 +209,37 @@ async def bare(client: Client, pods: Pods, count: int) -> float:
     return took
 
 
-async def bench(client: Client, operator_client: Client, replicas: int, nodes: list[str]) -> Json:
+@dataclass
+class World:
+    """A cluster, who looks on, and what the operator sees it by; with nodes its pods run."""
+
+    client: Client
+    caches: Caches
+    operator: Client
+    operator_caches: Caches
+    nodes: list[str]
+
+
+async def bench(world: World, replicas: int) -> Json:
     """Everything on one cluster."""
+    client, caches = world.client, world.caches
     for definition in crds(GROUPS):
         await client.create(CustomResourceDefinition.resource, definition)
     await asyncio.sleep(1)
-    caches = Caches(client)
     cache = caches.of(Pod, namespace="default")
     pods = Pods(cache)
-    if nodes:
-        Binder(client, cache, nodes)
-    host = Host(operator_client, SystemClock(), [(component(), None), (BACKENDS, None)])
-    tasks = [asyncio.create_task(caches.run()), asyncio.create_task(host.run())]
+    if world.nodes:
+        Binder(client, cache, world.nodes)
+    parts = [(component(), None), (BACKENDS, None)]
+    host = Host(world.operator, SystemClock(), parts, caches=world.operator_caches)
+    tasks = [asyncio.create_task(host.run())]
+    if not caches.running:
+        tasks.append(asyncio.create_task(caches.run()))
     try:
         await caches.synced()
         await host.ready.wait()
         result: Json = {"bare": await bare(client, pods, 2 * replicas)}
-        result |= await measure(client, host, pods, replicas, bool(nodes))
+        result |= await measure(client, host, pods, replicas, bool(world.nodes))
     finally:
         for task in tasks:
             task.cancel()
@@ -210,15 +248,15 @@ async def bench(client: Client, operator_client: Client, replicas: int, nodes: l
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[tuple[Client, Client, list[str]]]:
-    """The cluster in this process, with simulated nodes."""
+async def embedded() -> AsyncIterator[World]:
+    """The cluster in this process, with simulated nodes; everyone reads from its caches, as with `spinney up`."""
     async with Cluster(nodes=Profile(count=100), chance=Chance(1)) as cluster:
         nodes = [node.name for node in (await cluster.client().list(Node)).items]
-        yield cluster.client(), cluster.client(), nodes
+        yield World(cluster.client(), cluster.caches, cluster.client(), cluster.caches, nodes)
 
 
 @asynccontextmanager
-async def real() -> AsyncIterator[tuple[Client, Client, list[str]]]:
+async def real() -> AsyncIterator[World]:
     """etcd, kube-apiserver and kube-controller-manager on this machine, without nodes."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
         plane.start_controllers()
@@ -226,7 +264,7 @@ async def real() -> AsyncIterator[tuple[Client, Client, list[str]]]:
         client, operator = (connect(server, per_second=5000, burst=5000) for _ in range(2))
         await asyncio.sleep(3)
         try:
-            yield client, operator, []
+            yield World(client, Caches(client), operator, Caches(operator), [])
         finally:
             await client.close()
             await operator.close()
@@ -236,9 +274,8 @@ async def main(worlds: list[str], replicas: int) -> Json:
     """The report."""
     report: Json = {"replicas": replicas, "machine": platform.processor() or platform.machine(), "peers": PEERS}
     for name in worlds:
-        async with {"embedded": embedded, "real": real}[name]() as (client, operator, nodes):
-            seconds = await bench(client, operator, replicas, nodes)
-        report[name] = {key: round(value, 3) for key, value in seconds.items()}
+        async with {"embedded": embedded, "real": real}[name]() as world:
+            seconds = report[name] = await bench(world, replicas)
         report[name]["timesBare"] = {
             key: round(seconds[key] / seconds["bare"], 1) for key in ("created", "ungated", "zero") if key in seconds
         }
@@ -251,5 +288,6 @@ if __name__ == "__main__":
     parser.add_argument("--replicas", type=int, default=500)
     options = parser.parse_args()
     configure("text", "warning")
+    collect_rarely()
     json.dump(uvloop.run(main(options.world or ["embedded"], options.replicas)), sys.stdout, indent=2)
     print()

@@ -160,7 +160,8 @@ async def _listening(cluster: Cluster, authority: Authority, options: Options) -
 @asynccontextmanager
 async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple[list[str], asyncio.Task[None]]]:
     """The operator and its backends, and whatever Config and SchedulingShards ask for."""
-    caches = Caches(cluster.client())
+    # The cluster's own controllers watch the same kinds: one copy of them serves all.
+    caches = cluster.caches
     launcher = Launcher(
         load,
         lambda account: cluster.client(_account(account)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -23,6 +22,7 @@ from spinney.kube import logs
 from spinney.kube.chance import Chance
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
+from spinney.kube.garbage import collect_rarely, keep_what_is_here
 from spinney.kube.host import Host
 from spinney.kube.https import connect
 from spinney.kube.leader import Timing
@@ -137,10 +137,9 @@ def run(  # one name per option
 
 
 async def _freeze(host: Host) -> None:
-    """Once the caches are full, take them out of the garbage collector's sight: they hold no cycles."""
+    """Once the caches are full, leave them alone."""
     await host.ready.wait()
-    gc.collect()
-    gc.freeze()
+    keep_what_is_here()
 
 
 def _https(url: str) -> str:
@@ -165,6 +164,7 @@ def _supplied(*files: str) -> Supplied | None:
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine on the fastest loop there is; SIGTERM and Ctrl-C end it in good order."""
+    collect_rarely()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         loop = runner.get_loop()
         task = loop.create_task(main)

@@ -72,7 +72,8 @@ class Host:
     async def run(self) -> None:
         """Run until cancelled, or until a component fails."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.caches.run(), name="caches")
+            if not self.caches.running:
+                tasks.create_task(self.caches.run(), name="caches")
             for component, config in self._components:
                 tasks.create_task(self._life(component, config), name=component.name)
 
