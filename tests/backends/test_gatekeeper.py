@@ -15,6 +15,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends.gangpods import gang_names
 from spinney.backends.gatekeeper import Gatekeeper, Verdict
 from spinney.backends.interface import Readiness
+from spinney.backends.reach import Reach
 from spinney.kube.cache import Cache, Change
 from tests import make
 
@@ -50,6 +51,13 @@ class Shelf:
             handler(Change(old, new))
 
 
+class Unclaimed:
+    """No pod has a claim."""
+
+    def reach(self, pod: Pod) -> Reach:
+        return Reach()
+
+
 class World:
     """Gangs, pods and nodes around a gatekeeper; `asked` are the gangs it wants looked at again."""
 
@@ -60,6 +68,7 @@ class World:
             cast(Cache[PodGang], self.gangs),
             cast(Cache[Pod], self.pods),
             cast(Cache[Node], self.nodes),
+            Unclaimed(),
             lambda _, name: self.asked.append(name),
         )
 

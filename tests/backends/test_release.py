@@ -9,7 +9,7 @@ from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.backends.fit import Room, rooms
+from spinney.backends.fit import Ground, rooms
 from spinney.backends.release import Candidate, minimum, overdue, placed, plan_release, untouched, whole
 from tests import make
 
@@ -54,10 +54,8 @@ def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> d
     """The reason that each gang is given, on one node of so many GPUs."""
     nodes = [convert(Node, make.node("n", gpus).build())]
 
-    def rooms_for(above: int | None) -> Sequence[Room]:
-        return rooms(nodes, [], above)
-
-    verdicts = plan_release(candidates, rooms_for, now)
+    ground = Ground(lambda above: rooms(nodes, [], above))
+    verdicts = plan_release(candidates, ground, now)
     return {name: verdict.reason for (_, name), verdict in verdicts.items()}
 
 

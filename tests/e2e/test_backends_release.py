@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from spinney.api.core import PersistentVolumeClaim
 from spinney.api.crd import crds
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.resource import ResourceClaim
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.embedded.cluster import Cluster
@@ -23,6 +25,8 @@ from spinney.kube.host import Host
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 from tests.backends import live
+
+ODD = {"deviceClassName": "odd.example.com", "allocationMode": "ExactCount", "count": 1}
 
 
 @asynccontextmanager
@@ -61,11 +65,11 @@ async def refuse(client: Client, gang: str) -> None:
         await client.patch(Pod, pod.name, "default", patch, kind=Patch.STRATEGIC, subresource="status")
 
 
-def training(name: str) -> dict[str, object]:
+def training(name: str, **spec: object) -> dict[str, object]:
     """Two pods with all GPUs of a node each."""
     resources = {"limits": {"nvidia.com/gpu": "8"}, "requests": {"nvidia.com/gpu": "8"}}
     container = {"name": "main", "image": "busybox", "resources": resources}
-    return make.pcs(name).clique("workers", 2, 2, containers=[container]).build()
+    return make.pcs(name).clique("workers", 2, 2, containers=[container], **spec).build()
 
 
 def test_a_gang_that_is_never_bound_is_made_anew_three_times_and_then_waits() -> None:
@@ -109,6 +113,45 @@ def test_who_waits_gets_the_turn_that_another_gave_up() -> None:
             await asyncio.sleep(310)
             assert (await told(client, "second-0")).reason == "Released"
             assert (await told(client, "first-0")).reason in ("Recreated", "WaitsForOtherGang")
+
+    run_virtual(main(), limit=86400)
+
+
+def test_what_the_fit_check_cannot_see_costs_five_minutes_and_no_more() -> None:
+    """A gang is let go whose devices nobody has: it is taken back whole, and the next gang is not held up for good."""
+
+    async def main() -> None:
+        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+            claim = {"metadata": {"name": "odd"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": ODD}]}}}
+            await client.create(ResourceClaim, claim, "default")
+            devices = [{"name": "odd", "resourceClaimName": "odd"}]
+            await client.create(PodCliqueSet, training("blind", resourceClaims=devices), "default")
+            await asyncio.sleep(10)
+            assert (await told(client, "blind-0")).reason == "Released"
+            await refuse(client, "blind-0")
+            await client.create(PodCliqueSet, training("next"), "default")
+            await asyncio.sleep(310)
+            assert all(pod.spec.scheduling_gates for pod in await pods(client, "blind-0"))
+            assert (await told(client, "next-0")).reason == "Released"
+
+    run_virtual(main(), limit=86400)
+
+
+def test_a_claim_that_is_missing_keeps_a_gang_at_its_gate_until_it_is_there() -> None:
+    """kube-scheduler would refuse the pods: the gang says which claim it waits for, and goes when it comes."""
+
+    async def main() -> None:
+        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+            volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+            await client.create(PodCliqueSet, training("stored", volumes=[volume]), "default")
+            await asyncio.sleep(10)
+            condition = await told(client, "stored-0")
+            assert condition.reason == "DoesNotFitYet"
+            assert condition.message.endswith("of stored-0-workers, PersistentVolumeClaim data does not exist")
+            spec = {"volumeName": "disk", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1"}}}
+            await client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": spec}, "default")
+            await asyncio.sleep(10)
+            assert (await told(client, "stored-0")).reason == "Released"
 
     run_virtual(main(), limit=86400)
 

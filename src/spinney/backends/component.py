@@ -47,7 +47,10 @@ COMPONENT = Component(
         # An owner reference that blocks deletion needs the right to the owner's finalizers.
         Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
         Rule(("grove.io",), ("clustertopologybindings/finalizers",), ("update",)),
-        Rule(("",), ("nodes",), _READ),
+        # What the fit check for kube-scheduler 1.35 looks at.
+        Rule(("",), ("nodes", "persistentvolumeclaims", "persistentvolumes"), _READ),
+        Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+        Rule(("resource.k8s.io",), ("resourceclaims",), _READ),
         Rule(("",), ("pods",), (*_READ, "delete")),
         Rule(("",), ("events",), ("list", "create", "patch")),
         Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),

@@ -7,19 +7,23 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from spinney.api import reasons
-from spinney.api.core import Node
+from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.labels import ALLOW_DOWNGRADE, ATTEMPT, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.resource import ResourceClaim
+from spinney.api.storage import StorageClass
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
 from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of, sign
 from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
+from spinney.backends.reach import Storage
 from spinney.backends.release import given_up
 from spinney.backends.served import Served, discover, follow
 from spinney.backends.silence import Silence
@@ -27,7 +31,7 @@ from spinney.backends.status import plan_status, turned
 from spinney.backends.stored import Stored
 from spinney.backends.sync import Blocked, Targets
 from spinney.backends.topologies import TopologyController
-from spinney.kube.cache import Change, Key
+from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.conditions import find, is_true
 from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import ApiError, Conflict, NotFound
@@ -93,14 +97,28 @@ class BackendController:
             else:
                 self.controller.watch(cache, owner_key(PodGang.resource.kind))
         if self._gatekeeper is None and self.backend.capabilities(served).one_at_a_time:
-            nodes = self._runtime.caches.of(Node)
-            await nodes.synced()
-            self._gatekeeper = Gatekeeper(self._gangs, self._pods, nodes, self.controller.enqueue)
+            self._gatekeeper = await self._keep_gates()
         # Only now: no gang may be translated into what is not watched yet.
         changed, self.served = served != self.served, served
         if changed:
             for gang in self._gangs:
                 self.controller.enqueue(gang.namespace, gang.name)
+
+    async def _keep_gates(self) -> Gatekeeper:
+        """A gatekeeper that sees all the fit check looks at; devices only where the cluster has claims for them."""
+        caches, nodes = self._runtime.caches, self._runtime.caches.of(Node)
+        claimed = (caches.of(PersistentVolumeClaim), caches.of(PersistentVolume), caches.of(StorageClass))
+        devices = caches.of(ResourceClaim) if await self._has_device_claims() else None
+        watched: list[Cache[Any]] = [*claimed, *([devices] if devices else [])]
+        for cache in (nodes, *watched):
+            await cache.synced()
+        keeper = Gatekeeper(self._gangs, self._pods, nodes, Storage(*claimed, devices), self.controller.enqueue)
+        for cache in watched:
+            cache.on_change(lambda _: keeper.stir())
+        return keeper
+
+    async def _has_device_claims(self) -> bool:
+        return (await discover(self._runtime.client, [ResourceClaim.resource])).has(ResourceClaim.resource)
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one gang's objects and conditions up to date."""

@@ -1,21 +1,25 @@
 """Whether a gang would fit on the room that is free now: it says yes only with a placement in hand.
 
 A "no" may be wrong, since placements are not searched exhaustively; a gang that is told no is only asked again later.
+A "yes" looks at requests, places for pods, taints, node selectors and affinity, host ports, rules between pods
+(`neighbours`) and what claims say (`reach`). It does not see what a scheduler settles only as it places a pod: devices
+and volumes that are not allocated yet, limits of volumes per node; and kube-scheduler may place pods in another way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spinney.api.affinity import selects_node
 from spinney.api.core import Node
-from spinney.api.labels import GPU_RESOURCE, HOSTNAME
+from spinney.api.labels import GPU_RESOURCE
 from spinney.api.pod import Pod
 from spinney.api.quantity import milli
 from spinney.api.reasons import NODE_READY
 from spinney.api.requests import pod_requests
-from spinney.api.selector import matches
+from spinney.backends.neighbours import Neighbours, away_terms
+from spinney.backends.reach import Reach
 from spinney.kube.conditions import find
 
 Amounts = Mapping[str, int]
@@ -24,11 +28,11 @@ _PODS = "pods"
 
 @dataclass
 class Room:
-    """What is free on one node, in thousandths."""
+    """What is free on one node, in thousandths, and who is there."""
 
     node: Node
     free: dict[str, int]
-    placed: list[Pod] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
 
     def holds(self, request: Amounts) -> bool:
         """Whether a request fits."""
@@ -36,9 +40,25 @@ class Room:
 
     def take(self, pod: Pod, request: Amounts) -> None:
         """Put a pod here."""
-        self.placed.append(pod)
+        self.pods.append(pod)
         for name, amount in request.items():
             self.free[name] = self.free.get(name, 0) - amount
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a gang could stand on: the room that is free, or would be without pods below a priority; and its claims."""
+
+    rooms: Callable[[int | None], Sequence[Room]]
+    reach: Callable[[Pod], Reach] = lambda _: Reach()
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A pod for which no node was found, and what it lacks on every node, where that is known."""
+
+    pod: Pod
+    lacks: str = ""
 
 
 def request_of(pod: Pod) -> dict[str, int]:
@@ -47,38 +67,49 @@ def request_of(pod: Pod) -> dict[str, int]:
 
 
 def rooms(nodes: Iterable[Node], pods: Iterable[Pod], above: int | None = None) -> list[Room]:
-    """What is free on every usable node; pods of a priority below `above` count as gone."""
+    """Every node with what is free on it; pods of a priority below `above` count as gone."""
     found = {
         node.name: Room(node, {name: milli(amount) for name, amount in node.status.allocatable.items()})
         for node in nodes
-        if _usable(node)
     }
     for pod in pods:
         room = found.get(pod.spec.node_name)
-        if room is None or (above is not None and (pod.spec.priority or 0) < above):
-            continue
-        for name, amount in request_of(pod).items():
-            room.free[name] = room.free.get(name, 0) - amount
+        if room is not None and (above is None or (pod.spec.priority or 0) >= above):
+            room.take(pod, request_of(pod))
     return list(found.values())
 
 
-def misfit(pods: Sequence[Pod], free: Sequence[Room]) -> Pod | None:
-    """The first pod for which no room was found; None where all of them fit together.
+def misfit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Misfit | None:
+    """The first pod for which no node was found; None where all of them fit together.
 
     Largest first, each on the node where it leaves the least: the order in which pods are let go.
     """
     requests = [(pod, request_of(pod)) for pod in pods]
     requests.sort(key=lambda item: size(item[1]), reverse=True)
-    trial = [Room(room.node, dict(room.free)) for room in free]
+    trial = [Room(room.node, dict(room.free), list(room.pods)) for room in ground.rooms(above)]
+    repellers = [(room, other) for room in trial for other in room.pods if away_terms(other)]
     for pod, request in requests:
+        reach = ground.reach(pod)
+        selected = [room for room in trial if _selected(pod, room.node)]
+        neighbours = Neighbours(pod, trial, selected, repellers)
         chosen = min(
-            (room for room in trial if room.holds(request) and allowed(pod, room)),
+            (
+                room
+                for room in selected
+                if room.holds(request)
+                and _usable(room.node)
+                and _tolerated(pod, room.node)
+                and reach.allows(room.node)
+                and neighbours.allow(room)
+            ),
             key=lambda room: size(room.free),
             default=None,
         )
         if chosen is None:
-            return pod
+            return Misfit(pod, reach.lacks)
         chosen.take(pod, request)
+        if away_terms(pod):
+            repellers.append((chosen, pod))
     return None
 
 
@@ -87,30 +118,18 @@ def size(amounts: Amounts) -> tuple[int, int, int]:
     return amounts.get(GPU_RESOURCE, 0), amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
-def allowed(pod: Pod, room: Room) -> bool:
-    """Whether a pod may be on a node at all, as far as the node and the gang's own pods on it say."""
-    node, spec = room.node, pod.spec
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+def _selected(pod: Pod, node: Node) -> bool:
+    """Whether a pod's node selector and node affinity choose a node."""
+    labels, affinity = node.metadata.labels, pod.spec.affinity
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
-    affinity = spec.affinity
-    if affinity and affinity.node_affinity:
-        required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-        if required is not None and not selects_node(required, node.name, labels):
-            return False
+    rules = affinity.node_affinity if affinity else None
+    return rules is None or selects_node(rules.required_during_scheduling_ignored_during_execution, node.name, labels)
+
+
+def _tolerated(pod: Pod, node: Node) -> bool:
     hard = [taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    if not all(any(toleration.tolerates(taint) for toleration in spec.tolerations) for taint in hard):
-        return False
-    return not any(_repels(pod, other) for other in room.placed)
-
-
-def _repels(pod: Pod, other: Pod) -> bool:
-    """Whether a pod must not share a host with another one of its gang."""
-    affinity = pod.spec.affinity
-    if not affinity or not affinity.pod_anti_affinity:
-        return False
-    terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    return any(term.topology_key == HOSTNAME and matches(term.label_selector, other.metadata.labels) for term in terms)
+    return all(any(toleration.tolerates(taint) for toleration in pod.spec.tolerations) for taint in hard)
 
 
 def _usable(node: Node) -> bool:

@@ -10,9 +10,10 @@ from spinney.api import reasons
 from spinney.api.core import Node
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.backends.fit import Room, rooms
+from spinney.backends.fit import Ground, Room, rooms
 from spinney.backends.gangpods import alive, bound, gated, pods_of
 from spinney.backends.interface import Readiness
+from spinney.backends.reach import Claims
 from spinney.backends.release import (
     PATIENCE,
     TURN,
@@ -46,11 +47,17 @@ class Gatekeeper:
     """One for each backend whose capabilities say `one_at_a_time`."""
 
     def __init__(
-        self, gangs: Cache[PodGang], pods: Cache[Pod], nodes: Cache[Node], enqueue: Callable[[str, str], None]
+        self,
+        gangs: Cache[PodGang],
+        pods: Cache[Pod],
+        nodes: Cache[Node],
+        claims: Claims,
+        enqueue: Callable[[str, str], None],
     ) -> None:
         self._gangs = gangs
         self._pods = pods
         self._nodes = nodes
+        self._claims = claims
         self._enqueue = enqueue
         self._waiting: set[Key] = set()
         # Told in a condition, or about to be.
@@ -114,7 +121,7 @@ class Gatekeeper:
     def _decided(self, key: Key, now: datetime) -> Readiness:
         if self._verdicts is None or key not in self._verdicts or now >= self._expires:
             candidates = self._candidates()
-            self._verdicts = plan_release(candidates, self._rooms(), now)
+            self._verdicts = plan_release(candidates, self._ground(), now)
             rests = [until for until in map(resting_until, candidates) if until is not None and until > now]
             self._expires = min(rests, default=_NEVER)
         for winner, verdict in self._verdicts.items():
@@ -126,7 +133,7 @@ class Gatekeeper:
         gangs = [self._gangs.get(name, namespace) for namespace, name in self._waiting]
         return [Candidate(gang, tuple(pods_of(self._pods, gang))) for gang in gangs if gang is not None]
 
-    def _rooms(self) -> Callable[[int | None], Sequence[Room]]:
+    def _ground(self) -> Ground:
         known: dict[int | None, Sequence[Room]] = {}
         held = [pod for pod in self._pods if bound(pod) and alive(pod)]
 
@@ -135,7 +142,7 @@ class Gatekeeper:
                 known[above] = rooms(self._nodes, held, above)
             return known[above]
 
-        return rooms_for
+        return Ground(rooms_for, self._claims.reach)
 
     def _holder(self, key: Key) -> Key | None:
         """Another gang that was let go and is not bound yet."""
@@ -149,9 +156,9 @@ class Gatekeeper:
     def _settled(self, key: Key) -> None:
         if key in self._released:
             self._released.discard(key)
-            self._stir()
+            self.stir()
 
-    def _stir(self) -> None:
+    def stir(self) -> None:
         """Something that may let a waiting gang go has happened."""
         self._verdicts = None
         for key in self._waiting:
@@ -171,7 +178,7 @@ class Gatekeeper:
         before = change.old is not None and bound(change.old) and alive(change.old)
         after = change.new is not None and bound(change.new) and alive(change.new)
         if before and not after:
-            self._stir()
+            self.stir()
         elif after and not before:
             self._verdicts = None
 
@@ -179,7 +186,7 @@ class Gatekeeper:
         old, new = change.old, change.new
         if old is not None and new is not None and _offers(old) == _offers(new):
             return
-        self._stir()
+        self.stir()
 
 
 def _offers(node: Node) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ there once, however often a backend is stopped while it gives up on the gang.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from spinney.api import reasons
 from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.backends.fit import Room, misfit
+from spinney.backends.fit import Ground, misfit
 from spinney.backends.gangpods import bound, gated
 from spinney.backends.interface import Readiness
 from spinney.kube.conditions import find
@@ -115,19 +115,14 @@ def resting_until(candidate: Candidate) -> datetime | None:
     return found.last_transition_time + resting
 
 
-def plan_release(
-    waiting: Iterable[Candidate], rooms_for: Callable[[int | None], Sequence[Room]], now: datetime
-) -> dict[tuple[str, str], Readiness]:
-    """What every waiting gang is told: the first one that fits is let go, the others wait, each with its reason.
-
-    `rooms_for` tells what is free, and what would be if all pods below a priority went.
-    """
+def plan_release(waiting: Iterable[Candidate], ground: Ground, now: datetime) -> dict[tuple[str, str], Readiness]:
+    """What every waiting gang is told: the first one that fits is let go, the others wait, each with its reason."""
     verdicts: dict[tuple[str, str], Readiness] = {}
     taken = False
     for candidate in sorted(waiting, key=lambda each: each.rank):
         verdict = _held(candidate, now)
         if verdict is None:
-            verdict = TURN if taken else _tried(candidate, rooms_for)
+            verdict = TURN if taken else _tried(candidate, ground)
             taken = taken or verdict.ready
         verdicts[candidate.key] = verdict
     return verdicts
@@ -157,19 +152,18 @@ def _held(candidate: Candidate, now: datetime) -> Readiness | None:
     return Readiness(False, reasons.RECREATED, message)
 
 
-def _tried(candidate: Candidate, rooms_for: Callable[[int | None], Sequence[Room]]) -> Readiness:
+def _tried(candidate: Candidate, ground: Ground) -> Readiness:
     needed = minimum(candidate)
     missing = [pod for pod in needed if not bound(pod)]
-    without = misfit(missing, rooms_for(None))
+    without = misfit(missing, ground)
     if without is None:
         return Readiness(True, reasons.RELEASED, "let go; waits to be bound")
     priority = -candidate.rank[0]
-    if priority > 0 and misfit(missing, rooms_for(priority)) is None:
+    if priority > 0 and misfit(missing, ground, priority) is None:
         return Readiness(True, reasons.RELEASED, "let go; waits to be bound in the place of pods of lower priority")
-    role = without.metadata.labels.get(PODCLIQUE, "")
-    message = (
-        f"the {len(needed)} pods it cannot do without do not fit on what is free now: no node was found for a pod of "
-        f"{role} beside the others"
+    role = without.pod.metadata.labels.get(PODCLIQUE, "")
+    message = f"the {len(needed)} pods it cannot do without do not fit on what is free now: " + (
+        f"of {role}, {without.lacks}" if without.lacks else f"no node was found for a pod of {role} beside the others"
     )
     return Readiness(False, reasons.DOES_NOT_FIT_YET, message)
 
