@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any
@@ -28,6 +28,9 @@ ADMIN = User("admin", ("system:masters",))
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 
 
+async def _nothing(request: Request) -> None: ...
+
+
 class Faulty:
     """A transport whose writes can be made to fail."""
 
@@ -35,9 +38,12 @@ class Faulty:
         self._inner = inner
         # Called with every write; an answer other than None is what the caller gets instead.
         self.fault: Callable[[Request], Response | None] = lambda request: None
+        # Done just before every write.
+        self.before: Callable[[Request], Awaitable[None]] = _nothing
 
     async def send(self, request: Request) -> Response:
         if request.method != "GET":
+            await self.before(request)
             instead = self.fault(request)
             if instead is not None:
                 return instead

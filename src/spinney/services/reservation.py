@@ -53,6 +53,10 @@ def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationS
     }
     if settings.runtime_class:
         spec["runtimeClassName"] = settings.runtime_class
+    if settings.pod_security_context:
+        spec["securityContext"] = settings.pod_security_context
+    if settings.container_security_context:
+        spec["containers"][0]["securityContext"] = settings.container_security_context
     return {
         "metadata": {
             "name": reservation_name(node, group),

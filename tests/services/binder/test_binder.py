@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from spinney.api.core import ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from spinney.api.kai import BindRequest
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
 from spinney.kube.transport import Request, Response
 from spinney.services.binder.component import COMPONENT as BINDER
+from spinney.services.reservation import ReservationSettings, reservation_pod
 from tests import make
 from tests.services.stage import Stage, broken, stage, virtual
 
@@ -206,6 +208,33 @@ async def test_a_shared_gpu_is_reserved_and_let_go() -> None:
             await world.client.delete(BindRequest, name, "default")
         await asyncio.sleep(1)
         assert await reserved(world) == []
+
+
+@virtual
+async def test_a_predicted_numa_placement_is_told() -> None:
+    """The kubelet's own choice can be held against it."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        zones = [{"zone": "node-0", "amount": {"cpu": "4"}}]
+        await request(world, await pod(world), predictedNUMAZones=zones)
+        await asyncio.sleep(1)
+        bound = await world.client.get(Pod, "p", "default")
+        assert json.loads(bound.metadata.annotations["kai.scheduler/numa-placement-predicted"]) == zones
+
+
+def test_reservation_pods_are_made_as_config_says() -> None:
+    """Runtime class, resources and both security contexts."""
+    settings = ReservationSettings(
+        runtime_class="nvidia",
+        resources={"memory": "64Mi"},
+        pod_security_context={"fsGroup": 7},
+        container_security_context={"runAsUser": 8},
+    )
+    made = reservation_pod("n1", "g1", convert(Pod, make.pod("p").build()), settings)
+    spec = made["spec"]
+    assert (spec["runtimeClassName"], spec["securityContext"]) == ("nvidia", {"fsGroup": 7})
+    assert spec["containers"][0]["securityContext"] == {"runAsUser": 8}
+    assert spec["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1", "memory": "64Mi"}
 
 
 async def leaked(world: Stage) -> list[str]:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
+
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
+from spinney.kube.errors import ApiError
+
+_log = structlog.get_logger("spinney.binder")
 
 
 class BindError(Exception):
@@ -52,5 +57,13 @@ async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
                 await step.do(bind)
     except BaseException:
         for step in reversed(begun):
-            await step.undo(bind)
+            await _taken_back(step, bind)
         raise
+
+
+async def _taken_back(step: Step, bind: Bind) -> None:
+    """One step that cannot be undone must not keep the others from it; the next try finds what it left."""
+    try:
+        await step.undo(bind)
+    except (BindError, ApiError, TimeoutError) as error:
+        _log.warning("bind.not_undone", step=type(step).__name__, pod=bind.pod.name, error=str(error))

@@ -57,17 +57,17 @@ class Claims:
             claim = await self._get(pod, name)
             status = claim.status
             consumers: list[Json] = [msgspec.to_builtins(consumer) for consumer in status.reserved_for]
-            if any(consumer["uid"] == pod.uid for consumer in consumers):
+            others = [consumer for consumer in consumers if consumer["uid"] != pod.uid]
+            held = msgspec.to_builtins(status.allocation) if status.allocation is not None else None
+            wanted = msgspec.to_builtins(decided.allocation) if decided.allocation is not None else held
+            if held == wanted and len(others) < len(consumers):
                 return
-            wanted = msgspec.to_builtins(decided.allocation) if decided.allocation is not None else None
-            if (
-                status.allocation is not None
-                and wanted is not None
-                and msgspec.to_builtins(status.allocation) != wanted
-            ):
+            # What only this pod has is from a bind of its own that could not be undone.
+            ours = bool(consumers) and not others
+            if held not in (None, wanted) and not ours:
                 raise BindError(f"claim {name} was allocated otherwise in the meantime")
-            patch: Json = {"reservedFor": [*consumers, {"resource": "pods", "name": pod.name, "uid": pod.uid}]}
-            if status.allocation is None:
+            patch: Json = {"reservedFor": [*others, {"resource": "pods", "name": pod.name, "uid": pod.uid}]}
+            if held != wanted:
                 patch["allocation"] = wanted
             if await self._write(claim, patch):
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import structlog
 
 from spinney.api import labels
@@ -36,7 +37,10 @@ class PodBinding:
 
     async def do(self, bind: Bind) -> None:
         """Bind this very pod; the API server copies the binding's annotations to it."""
-        annotations = {labels.RECEIVED_RESOURCE_TYPE: bind.request.spec.received_resource_type or "Regular"}
+        spec = bind.request.spec
+        annotations = {labels.RECEIVED_RESOURCE_TYPE: spec.received_resource_type or "Regular"}
+        if spec.predicted_numa_zones:
+            annotations[labels.NUMA_PREDICTED] = msgspec.json.encode(spec.predicted_numa_zones).decode()
         body: Json = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from spinney.api import labels
 from spinney.api.bindrequests import is_final
@@ -54,13 +54,14 @@ class SharedGpus:
             # Two pods of one group must not both wait for a reservation that only one of them made.
             async with self._locks[group]:
                 bind.devices.append(await self._reserve(bind, group))
-        await self._label(bind.pod, _labels_for(groups))
+        await self._label(bind.pod, {**_group_labels(bind.pod), **_labels_for(groups)})
 
     async def undo(self, bind: Bind) -> None:
         """The pod uses none of the groups any more; reservations without users go."""
         bind.devices.clear()
         try:
-            await self._label(bind.pod, dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups)))
+            stale = {**_group_labels(bind.pod), **dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups))}
+            await self._label(bind.pod, stale)
         except NotFound:
             pass
         for group in bind.request.spec.selected_gpu_groups:
@@ -72,18 +73,21 @@ class SharedGpus:
         async with self._locks[group]:
             members = self._pods.by(_BY_GPU_GROUP, group)
             held = [pod for pod in members if pod.namespace == self._settings.namespace]
-            users = [pod for pod in members if pod.namespace != self._settings.namespace and _is_live(pod)]
+            # A pod without a node is no user: a label that a failed bind left must not hold a device.
+            users = [
+                pod
+                for pod in members
+                if pod.namespace != self._settings.namespace and pod.spec.node_name and _is_live(pod)
+            ]
             requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if not is_final(request)]
             if not users and not requested:
                 for pod in held:
                     await self._delete(pod, grace_seconds=0)
             elif not any(_is_live(pod) for pod in held) and not requested:
                 for pod in users:
-                    if pod.spec.node_name:
-                        self._events.event(
-                            pod, "Warning", "ReservationLost", f"nothing holds shared GPU {group} any more"
-                        )
-                        await self._delete(pod)
+                    message = f"nothing holds shared GPU {group} any more"
+                    self._events.event(pod, "Warning", "ReservationLost", message)
+                    await self._delete(pod)
         if not members and not requested:
             self._locks.pop(group, None)
 
@@ -104,7 +108,7 @@ class SharedGpus:
             ) from None
         return pod.metadata.annotations[labels.RESERVED_GPU] if pod is not None else ""
 
-    async def _label(self, pod: Pod, wanted: dict[str, str] | dict[str, None]) -> None:
+    async def _label(self, pod: Pod, wanted: Mapping[str, str | None]) -> None:
         patch: Json = {"metadata": {"uid": pod.uid, "labels": wanted}}
         await self._client.patch(Pod, pod.name, pod.namespace, patch)
 
@@ -118,6 +122,13 @@ class SharedGpus:
         pod = self._pods.get(name, self._settings.namespace)
         if pod is not None:
             await self._delete(pod, grace_seconds=0)
+
+
+def _group_labels(pod: Pod) -> dict[str, None]:
+    """The labels of an earlier bind that could not be undone, as a patch that takes them away."""
+    return {
+        key: None for key in pod.metadata.labels if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
+    }
 
 
 def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:

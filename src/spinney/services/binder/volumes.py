@@ -69,8 +69,11 @@ class Volumes:
         return found
 
     async def _start(self, claim: PersistentVolumeClaim, bind: Bind) -> None:
-        if any(_holds(volume, claim) for volume in self._volumes):
-            return
+        for held in (volume for volume in self._volumes if _holds(volume, claim)):
+            if _reaches(held, bind.node):
+                return
+            # From a bind to another node that could not be undone.
+            await self._release(held)
         if volume := self._fitting(claim, bind):
             await self._hold(volume, claim)
             return
