@@ -184,13 +184,13 @@ def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def _spread(cluster: Cluster, key: str, rules: Constraints) -> None:
     task = cluster.state.tasks[key].spec
-    cluster.state.set_task(replace(task, constraints=rules))
+    cluster.state.set_task(replace(task, constraints=rules, labels={"app": "a"}))
 
 
 def test_evicted_pods_do_not_repel() -> None:
     """A pod may take the place of a victim that it could not share a node with."""
     term = PodTerm("host", (Match("app", "In", ("a",)),))
-    rules = Constraints(anti_affinity=(term,), labels=(("app", "a"),), namespace="ns")
+    rules = Constraints(anti_affinity=(term,))
     cluster = Cluster().node("n0", 2, host="n0").queue("q", 2)
     cluster.job("low", "q", ["n0"], priority=10).job("j", "q", [""], priority=90)
     _spread(cluster, "low-0", rules)
@@ -200,9 +200,7 @@ def test_evicted_pods_do_not_repel() -> None:
 
 def test_spread_constraints_hold() -> None:
     """Two pods that must spread over zones do not both go to the fuller zone."""
-    rules = Constraints(
-        spread=(SpreadTerm("zone", matches=(Match("app", "In", ("a",)),)),), labels=(("app", "a"),), namespace="ns"
-    )
+    rules = Constraints(spread=(SpreadTerm("zone", matches=(Match("app", "In", ("a",)),)),))
     cluster = Cluster().node("n0", 4, zone="a").node("n1", 4, zone="b").queue("q", 100).job("j", "q", ["", ""])
     for key in ("j-0", "j-1"):
         _spread(cluster, key, rules)

@@ -85,7 +85,7 @@ class _Placing:
 
     def place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
         number = 0
-        for run in _runs(tasks):
+        for run in _runs(tasks, self.cycle.state.social):
             number += self._place_run(run, rows)
             if number < len(tasks) and tasks[number] in run:
                 if not self.trial:
@@ -101,7 +101,7 @@ class _Placing:
             return fill(cycle, tasks, rows, self.trial)
         if plain and self.trial:
             return self._try_one(tasks[0], rows)
-        if plain and not self.trial and rows is cycle.all_rows and not cycle.state.repelling:
+        if plain and not self.trial and rows is cycle.all_rows and not cycle.state.social:
             return int(place_best(cycle, tasks[0]))
         for number, task in enumerate(tasks):
             if not place(cycle, task, rows, self.trial):
@@ -112,7 +112,7 @@ class _Placing:
         """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
         cycle, known = self.cycle, self.cycle.refused
         key, mark = (task.cls.id, cycle.barred(task)), (cycle.moves.version, id(rows))
-        if known.get(key) == mark:
+        if known.get(key) == mark and not cycle.state.social:
             return 0
         if place(cycle, task, rows, self.trial):
             return 1
@@ -128,11 +128,15 @@ class _Placing:
         return sets
 
 
-def _runs(tasks: list[Task]) -> list[list[Task]]:
-    """Neighbours of one class, together."""
+def _runs(tasks: list[Task], social: bool) -> list[list[Task]]:
+    """Neighbours of one class, together; where rules of others are about labels, also of the same labels."""
     if len(tasks) == 1:
         return [tasks]
-    return [list(run) for _, run in groupby(tasks, key=_class_of)]
+    return [list(run) for _, run in groupby(tasks, key=_alike if social else _class_of)]
+
+
+def _alike(task: Task) -> tuple[int, str, list[tuple[str, str]]]:
+    return (*_class_of(task), sorted(task.spec.labels.items()))
 
 
 def _class_of(task: Task) -> tuple[int, str]:

@@ -224,7 +224,8 @@ class _Run:
                 for name in task.get("ResourceClaimNames") or ()
                 if name in self.claims
             ),
-            constraints=replace(_constraints(job, task), impossible=self._claim_problem(job, task)),
+            labels=task.get("PodAffinityLabels") or {},
+            constraints=replace(_constraints(task), impossible=self._claim_problem(job, task)),
             gpu_groups=groups,
             order=task.get("Priority"),
             guaranteed=job.get("QOSClass") == "Guaranteed",
@@ -452,7 +453,7 @@ def _gpu(job: Json, task: Json) -> GpuRequest:
     return GpuRequest(whole=int(gpus if whole is None else whole), legacy_mig=task.get("IsLegacyMigTask", False))
 
 
-def _constraints(job: Json, task: Json) -> Constraints:
+def _constraints(task: Json) -> Constraints:
     extra = task.get("PodAffinityLabels") or {}
     matches = tuple(Match(name, "In", (value,)) for name, value in extra.items())
     names = task.get("NodeAffinityNames")
@@ -461,6 +462,4 @@ def _constraints(job: Json, task: Json) -> Constraints:
         node_affinity=((Match(NODE_TYPE, "In", tuple(names)),),) if names else None,
         affinity=(PodTerm(near, matches),) if near and extra else (),
         anti_affinity=(PodTerm(apart, matches),) if apart and extra else (),
-        labels=tuple(extra.items()),
-        namespace=job.get("Namespace", ""),
     )

@@ -37,6 +37,7 @@ class Nodes:
         self.gpu_count = np.zeros(0, dtype=np.int64)
         self.live = np.zeros(0, dtype=np.bool_)
         self._rank = np.zeros(0, dtype=np.int64)
+        self._codes: tuple[int, dict[str, NDArray[np.int64]]] = (-1, {})
         self._ranked = -1
         # Rows that changed, in order: whoever sorted nodes looks here for what to sort anew.
         self.touched: list[int] = []
@@ -124,6 +125,20 @@ class Nodes:
             self._rank[rows] = np.arange(len(rows))
             self._ranked = self.version
         return self._rank
+
+    def codes(self, label: str) -> NDArray[np.int64]:
+        """For each row, a number that nodes with one value of a label share; -1 without the label."""
+        if self._codes[0] != self.version:
+            self._codes = (self.version, {})
+        known = self._codes[1]
+        if label not in known:
+            known[label] = codes = np.full(len(self.live), -1, dtype=np.int64)
+            numbers: dict[str, int] = {}
+            for row in self.rows.values():
+                value = self.spec(row).labels.get(label)
+                if value is not None:
+                    codes[row] = numbers.setdefault(value, len(numbers))
+        return known[label]
 
     def all_rows(self) -> Rows:
         """The rows that hold a node, by name."""

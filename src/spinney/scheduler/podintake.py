@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from spinney.api import labels
-from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinityTerm
+from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinity, PodAffinityTerm
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.requests import pod_requests
@@ -17,6 +17,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.intake import amounts, job_key, timestamp
 from spinney.scheduler.specs import (
     DEFAULT_GROUP,
+    EVERY_ADDRESS,
     Constraints,
     GpuRequest,
     Match,
@@ -32,11 +33,26 @@ _MIG = re.compile(r"mig-\d+g\.\d+gb")
 STUCK_AFTER_SECONDS = 120.0
 
 
+Namespaces = Callable[[LabelSelector], Iterable[str]]
+
+
+def no_namespaces(_: LabelSelector) -> Iterable[str]:
+    """For those who know of no namespaces."""
+    return ()
+
+
 def task_spec(
-    pod: Pod, request: BindRequest | None, now: datetime, job: str | None = None, reach: Reach | None = None
+    pod: Pod,
+    request: BindRequest | None,
+    now: datetime,
+    *,
+    job: str | None = None,
+    reach: Reach | None = None,
+    select: Namespaces = no_namespaces,
 ) -> TaskSpec:
     """A pod as a task; a bind request that is under way puts it on its node already."""
     meta, spec = pod.metadata, pod.spec
+    rules = constraints_of(pod, select)
     status, node = _status(pod, request, now)
     wanted = pod_requests(spec)
     if job is None:
@@ -49,14 +65,15 @@ def task_spec(
         job=job,
         name=pod.name,
         namespace=pod.namespace,
+        labels=meta.labels,
         group=meta.labels.get(labels.SUBGROUP, DEFAULT_GROUP),
         status=status,
         node=node,
         request=amounts({name: amount for name, amount in wanted.items() if not _is_gpu(name)}),
         gpu=_gpu_request(pod, wanted),
-        constraints=replace(constraints_of(pod), volume_nodes=reach.nodes, impossible=reach.impossible)
+        constraints=replace(rules, volume_nodes=reach.nodes, impossible=reach.impossible)
         if reach is not None
-        else constraints_of(pod),
+        else rules,
         gpu_groups=_gpu_groups(pod, request),
         created=timestamp(meta.creation_timestamp),
         order=int(order) if order.lstrip("-").isdecimal() else None,
@@ -129,16 +146,12 @@ def _leads(found: Mapping[str, str]) -> bool:
     return role.lower() in ("master", "launcher") or found.get(labels.RAY_NODE_TYPE) == "head"
 
 
-def constraints_of(pod: Pod) -> Constraints:
+def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
     """Everything about where a pod may run, apart from resources and volumes."""
     spec = pod.spec
     affinity = spec.affinity or Affinity()
     selector = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    pods = affinity.pod_affinity and affinity.pod_affinity.required_during_scheduling_ignored_during_execution
-    apart = (
-        affinity.pod_anti_affinity and affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    )
-    binding = bool(pods or apart or spec.topology_spread_constraints)
+    near, apart = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     return Constraints(
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_affinity=tuple(_node_term(term) for term in selector.node_selector_terms) if selector else None,
@@ -146,21 +159,27 @@ def constraints_of(pod: Pod) -> Constraints:
             Toleration(found.key, found.operator or "Equal", found.value, found.effect) for found in spec.tolerations
         ),
         host_ports=tuple(
-            (port.host_ip, port.protocol or "TCP", port.host_port)
+            (port.host_ip or EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
             for container in spec.containers
             for port in container.ports
             if port.host_port
         ),
-        affinity=tuple(_pod_term(term, pod) for term in pods or ()),
-        anti_affinity=tuple(_pod_term(term, pod) for term in apart or ()),
+        affinity=tuple(
+            _pod_term(term, pod, select) for term in near.required_during_scheduling_ignored_during_execution
+        ),
+        anti_affinity=tuple(
+            _pod_term(term, pod, select) for term in apart.required_during_scheduling_ignored_during_execution
+        ),
+        preferred=tuple(
+            (sign * term.weight, _pod_term(term.pod_affinity_term, pod, select))
+            for sign, rules in ((1, near), (-1, apart))
+            for term in rules.preferred_during_scheduling_ignored_during_execution
+        ),
         spread=tuple(
             SpreadTerm(found.topology_key, found.max_skew, _matches(found.label_selector), found.min_domains or 1)
             for found in spec.topology_spread_constraints
             if found.when_unsatisfiable == "DoNotSchedule"
         ),
-        # Labels and namespace matter only to rules about other pods: pods without any share a class across both.
-        labels=tuple(sorted(pod.metadata.labels.items())) if binding else (),
-        namespace=pod.namespace if binding else "",
     )
 
 
@@ -172,8 +191,25 @@ def _match(found: Requirement) -> Match:
     return Match(found.key, found.operator, found.values)
 
 
-def _pod_term(term: PodAffinityTerm, pod: Pod) -> PodTerm:
-    return PodTerm(term.topology_key, _matches(term.label_selector), term.namespaces or (pod.namespace,))
+def _pod_term(term: PodAffinityTerm, pod: Pod, select: Namespaces) -> PodTerm:
+    namespaces = term.namespaces
+    if term.namespace_selector is not None:
+        namespaces = (*namespaces, *select(term.namespace_selector))
+    elif not namespaces:
+        namespaces = (pod.namespace,)
+    # A selector that chooses no namespace is about no pod.
+    return PodTerm(term.topology_key, _matches(term.label_selector), namespaces or ("",))
+
+
+def picks_namespaces(pod: Pod) -> bool:
+    """Whether a rule of a pod is about namespaces by their labels, which may change."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = [found for found in (affinity.pod_affinity, affinity.pod_anti_affinity) if found is not None]
+    terms = [term for rule in rules for term in rule.required_during_scheduling_ignored_during_execution]
+    terms += [
+        term.pod_affinity_term for rule in rules for term in rule.preferred_during_scheduling_ignored_during_execution
+    ]
+    return any(term.namespace_selector is not None for term in terms)
 
 
 def _matches(selector: LabelSelector | None) -> tuple[Match, ...]:

@@ -36,7 +36,7 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
 
 def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ...]:
     """What nodes say to a class; the same answer while nothing changes."""
-    if not task.cls.plain:
+    if not task.cls.plain or cycle.state.social:
         return tuple(sorted(count(cycle, task, rows).items()))
     key = (task.cls.id, cycle.barred(task), cycle.moves.version, id(rows))
     if key not in cycle.refusals:

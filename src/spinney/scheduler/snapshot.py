@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from spinney.api.core import ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Json, Object, Resource, encode
 from spinney.api.policy import PodDisruptionBudget
@@ -19,7 +19,7 @@ from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX
 
 _FILE = "snapshot.json"
 
-# What each list of `rawObjects` holds. Disruption budgets are ours: upstream does not look at them.
+# What each list of `rawObjects` holds. The last two are ours: upstream does not look at them, or not in a snapshot.
 KINDS: dict[str, type[Object]] = {
     "pods": Pod,
     "nodes": Node,
@@ -38,6 +38,7 @@ KINDS: dict[str, type[Object]] = {
     "deviceClasses": DeviceClass,
     "topologies": Topology,
     "podDisruptionBudgets": PodDisruptionBudget,
+    "namespaces": Namespace,
 }
 
 

@@ -10,6 +10,10 @@ Labels = Mapping[str, str]
 Amounts = Mapping[str, float]
 
 UNLIMITED = -1.0
+# A selector on the node's own name rather than on a label.
+NODE_NAME = "metadata.name"
+# The address of a host port that names none.
+EVERY_ADDRESS = "0.0.0.0"
 # The GPU model assumed where a node does not say how much memory its GPUs have.
 DEFAULT_GPU_MEMORY = 100
 
@@ -42,13 +46,42 @@ class Match:
     values: tuple[str, ...] = ()
 
 
+def meets(match: Match, labels: Labels, name: str = "") -> bool:
+    """Whether labels meet one requirement."""
+    value = name if match.key == NODE_NAME else labels.get(match.key)
+    if match.operator == "In":
+        return value in match.values
+    if match.operator == "NotIn":
+        return value not in match.values
+    if match.operator == "Exists":
+        return value is not None
+    if match.operator == "DoesNotExist":
+        return value is None
+    return _compare(match, value)
+
+
+def _compare(match: Match, value: str | None) -> bool:
+    try:
+        left, right = int(value or ""), int(match.values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if match.operator == "Gt" else left < right
+
+
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """One required inter-pod (anti-)affinity term: pods that match, in these namespaces, in one domain of the key."""
+    """One inter-pod (anti-)affinity term: pods that match, in these namespaces, in one domain of the key."""
 
     topology_key: str
     matches: tuple[Match, ...] = ()
+    # Empty is that of the pod whose term it is; `*` is every one.
     namespaces: tuple[str, ...] = ()
+
+    def matches_task(self, task: TaskSpec, owner: str) -> bool:
+        """Whether the term of a pod in the owner's namespace is about a task."""
+        if task.namespace not in (self.namespaces or (owner,)) and "*" not in self.namespaces:
+            return False
+        return all(meets(match, task.labels) for match in self.matches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +126,18 @@ class Constraints:
     host_ports: tuple[tuple[str, str, int], ...] = ()
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
+    # Terms with a weight, below 0 for anti-affinity.
+    preferred: tuple[tuple[int, PodTerm], ...] = ()
     spread: tuple[SpreadTerm, ...] = ()
     # Nodes that volumes allow; None is every node. Filled by the intake from bound volumes and storage classes.
     volume_nodes: frozenset[str] | None = None
     # A reason that no node can cure, such as a missing claim or config map.
     impossible: str = ""
-    labels: tuple[tuple[str, str], ...] = ()
-    namespace: str = ""
+
+    @property
+    def social(self) -> bool:
+        """Whether a rule is about other pods, so that the labels of a task matter to its own placement."""
+        return bool(self.affinity or self.anti_affinity or self.preferred or self.spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +273,7 @@ class TaskSpec:
     job: str = ""
     name: str = ""
     namespace: str = ""
+    labels: Labels = field(default_factory=dict)
     group: str = ""
     status: int = 1
     node: str = ""

@@ -18,8 +18,20 @@ from spinney.scheduler.gangs import Job, Tree
 from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, zeros
-from spinney.scheduler.specs import GroupSpec, JobSpec, NodeSpec, QueueSpec, TaskSpec, TopologySpec
+from spinney.scheduler.specs import (
+    Constraints,
+    GroupSpec,
+    JobSpec,
+    NodeSpec,
+    PodTerm,
+    QueueSpec,
+    TaskSpec,
+    TopologySpec,
+)
 from spinney.scheduler.tasks import GPU, Budget, Classes, Columns, Task, Triple, Vector
+
+# Terms remembered at most: each is looked at whenever a task changes.
+_MOST_SELECTIONS = 256
 
 
 class State:
@@ -45,6 +57,11 @@ class State:
         self.foreign: dict[int, dict[str, Triple]] = {}
         # Tasks whose inter-pod rules bind others.
         self.repelling: dict[str, Task] = {}
+        self.preferring: dict[str, Task] = {}
+        # Tasks that use ports of their node.
+        self.with_ports: dict[str, Task] = {}
+        # Tasks that a term of a namespace's pods is about: asked for once, then kept.
+        self._selections: dict[tuple[PodTerm, str], dict[str, Task]] = {}
         # Tasks that ask for MIG by annotation: they keep others off their nodes.
         self.legacy_mig: dict[str, Task] = {}
         # What does not change with placements, for one version of the nodes: masks of task classes.
@@ -163,8 +180,12 @@ class State:
             task.budget = Budget(0) if several else self.budgets.setdefault(spec.budgets[0], Budget(0))
         self._align()
         self.tasks[spec.uid] = task
-        if spec.constraints.anti_affinity:
-            self.repelling[spec.uid] = task
+        for rule, table in self._socially(spec.constraints):
+            if rule:
+                table[spec.uid] = task
+        for (term, owner), found in self._selections.items():
+            if term.matches_task(spec, owner):
+                found[spec.uid] = task
         if spec.gpu.legacy_mig:
             self.legacy_mig[spec.uid] = task
         for claim in spec.claims:
@@ -186,7 +207,10 @@ class State:
         task = self.tasks.pop(uid, None)
         if task is None:
             return
-        self.repelling.pop(uid, None)
+        for _, table in self._socially(task.cls.constraints):
+            table.pop(uid, None)
+        for found in self._selections.values():
+            found.pop(uid, None)
         self.legacy_mig.pop(uid, None)
         for claim in task.cls.claims:
             self.holders.get(claim.claim, {}).pop(uid, None)
@@ -198,6 +222,30 @@ class State:
             self._take(task)
         if task.spec.node:
             self._by_node[task.spec.node].pop(uid, None)
+
+    @property
+    def social(self) -> bool:
+        """Whether rules of some tasks are about others, so that a task's labels matter to where it may go."""
+        return bool(self.repelling or self.preferring)
+
+    def _socially(self, rules: Constraints) -> tuple[tuple[object, dict[str, Task]], ...]:
+        """Tasks that others are checked against, by the rule that makes them so."""
+        return (
+            (rules.anti_affinity, self.repelling),
+            (rules.preferred, self.preferring),
+            (rules.host_ports, self.with_ports),
+        )
+
+    def selection(self, term: PodTerm, owner: str) -> dict[str, Task]:
+        """The tasks, on nodes or not, that a term is about when a pod of a namespace has it."""
+        key = (term, "" if term.namespaces else owner)
+        found = self._selections.get(key)
+        if found is None:
+            if len(self._selections) >= _MOST_SELECTIONS:
+                self._selections.clear()
+            found = {uid: task for uid, task in self.tasks.items() if term.matches_task(task.spec, owner)}
+            self._selections[key] = found
+        return found
 
     def assume(self, uid: str, status: int, node: str, gpu_groups: tuple[str, ...] = ()) -> None:
         """Count a decision as done before the cluster says so: a task bound to a node, or evicted from it."""

@@ -106,9 +106,7 @@ class TaskClass:
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
         self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
         rules = spec.constraints
-        self.plain = not (
-            self.shared or spec.claims or rules.affinity or rules.anti_affinity or rules.spread or rules.host_ports
-        )
+        self.plain = not (self.shared or spec.claims or rules.social or rules.host_ports)
 
     def widen(self, width: int) -> None:
         """Give the request a column for every resource known by now."""
@@ -215,7 +213,9 @@ class Classes:
         claims = tuple(
             claim if claim.shared else DeviceRequest("", claim.device_class, claim.count) for claim in spec.claims
         )
-        key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed)
+        # Pods without rules about others share a class across labels and namespaces.
+        who = (spec.namespace, tuple(sorted(spec.labels.items()))) if spec.constraints.social else None
+        key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed, who)
         found = self.by_key.get(key)
         if found is None:
             found = self.by_key[key] = TaskClass(len(self.by_key), spec, self.columns)

@@ -2,54 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from spinney.scheduler import status as st
-from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.selectors import matches
-from spinney.scheduler.specs import Constraints, PodTerm, SpreadTerm
+from spinney.scheduler.selectors import matches_all
+from spinney.scheduler.specs import EVERY_ADDRESS, PodTerm, SpreadTerm
 from spinney.scheduler.tasks import Task
+
+# As much as a whole step of topology and sharing together: what pods prefer of each other comes first.
+PREFERENCE = 1_000_000.0
 
 
 def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
     """Nodes where a task breaks no rule of its own and none of others."""
-    rules = task.cls.constraints
+    rules, state = task.cls.constraints, cycle.state
     plain = not (rules.affinity or rules.anti_affinity or rules.spread or rules.host_ports)
-    if plain and not cycle.state.repelling:
+    if plain and not state.repelling:
         return None
     result = np.ones(len(rows), dtype=np.bool_)
-    labels = dict(rules.labels)
-    others = [other for other in present(cycle) if other is not task]
     for term in rules.affinity:
-        found = [other for other in others if _selected(term, rules.namespace, other)]
+        found = list(selected(cycle, term, task))
         # The first pod of a group that wants to be near its own kind may start anywhere that has the label.
-        if not found and _term_matches(term, rules.namespace, labels, rules.namespace):
-            result &= _having(cycle, term.topology_key, rows)
+        if not found and term.matches_task(task.spec, task.spec.namespace):
+            result &= cycle.nodes.codes(term.topology_key)[rows] >= 0
         else:
             result &= _near(cycle, term.topology_key, found, rows)
     for term in rules.anti_affinity:
-        found = [other for other in others if _selected(term, rules.namespace, other)]
-        result &= ~_near(cycle, term.topology_key, found, rows)
-    for other in cycle.state.repelling.values():
+        result &= ~_near(cycle, term.topology_key, selected(cycle, term, task), rows)
+    for other in state.repelling.values():
         if other is task or not is_present(cycle, other):
             continue
-        theirs = other.cls.constraints
-        for term in theirs.anti_affinity:
-            if _term_matches(term, theirs.namespace, labels, rules.namespace):
+        for term in other.cls.constraints.anti_affinity:
+            if term.matches_task(task.spec, other.spec.namespace):
                 result &= ~_near(cycle, term.topology_key, [other], rows)
     for spread in rules.spread:
-        result &= _evenly(cycle, spread, rules, others, rows)
+        result &= _evenly(cycle, spread, task, rows)
     if rules.host_ports:
-        result &= _free_ports(cycle, rules, others, rows)
+        result &= _free_ports(cycle, task, rows)
     return result, "node(s) didn't match pod affinity rules"
 
 
-def present(cycle: Cycle) -> Iterable[Task]:
-    """Tasks that are on a node and stay there."""
-    return (task for task in cycle.state.tasks.values() if is_present(cycle, task))
+def preferences(cycle: Cycle, _: PluginConfig) -> None:
+    """Prefer nodes near pods that a task likes, or that like it, and away from those they would rather not meet."""
+
+    def score(task: Task, rows: Rows) -> Scores | None:
+        liked = list(_liked(cycle, task))
+        if not liked:
+            return None
+        total = np.zeros(len(rows))
+        for weight, key, row in liked:
+            codes = cycle.nodes.codes(key)
+            if codes[row] >= 0:
+                total += np.where(codes[rows] == codes[row], weight, 0.0)
+        return PREFERENCE * total
+
+    cycle.hooks.scores.append(Score(score, "steady"))
+
+
+def _liked(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
+    """Every preference between a task and one on a node: its weight, the label it is about, and the node."""
+    for weight, term in task.cls.constraints.preferred:
+        for other in selected(cycle, term, task):
+            yield weight, term.topology_key, other.node
+    for other in cycle.state.preferring.values():
+        if other is task or not is_present(cycle, other):
+            continue
+        for weight, term in other.cls.constraints.preferred:
+            if term.matches_task(task.spec, other.spec.namespace):
+                yield weight, term.topology_key, other.node
+
+
+def selected(cycle: Cycle, term: PodTerm, task: Task) -> Iterator[Task]:
+    """Other tasks on nodes that a term of a task is about."""
+    for other in cycle.state.selection(term, task.spec.namespace).values():
+        if other is not task and is_present(cycle, other):
+            yield other
 
 
 def is_present(cycle: Cycle, task: Task) -> bool:
@@ -58,56 +90,56 @@ def is_present(cycle: Cycle, task: Task) -> bool:
     return here and (cycle.staying is None or cycle.staying(task))
 
 
-def _selected(term: PodTerm, namespace: str, other: Task) -> bool:
-    rules = other.cls.constraints
-    return _term_matches(term, namespace, dict(rules.labels), rules.namespace)
-
-
-def _term_matches(term: PodTerm, owner: str, labels: Mapping[str, str], namespace: str) -> bool:
-    if namespace not in (term.namespaces or (owner,)) and "*" not in term.namespaces:
-        return False
-    return bool(term.matches) and all(matches(match, labels) for match in term.matches)
-
-
 def _near(cycle: Cycle, key: str, tasks: Iterable[Task], rows: Rows) -> Mask:
     """Nodes in the same domain as any of the tasks."""
-    nodes = cycle.nodes
-    domains = {nodes.spec(task.node).labels.get(key) for task in tasks} - {None}
-    return np.array([nodes.spec(row).labels.get(key) in domains for row in rows], dtype=np.bool_)
+    codes = cycle.nodes.codes(key)
+    domains = {int(codes[task.node]) for task in tasks} - {-1}
+    return np.isin(codes[rows], list(domains)) if domains else np.zeros(len(rows), dtype=np.bool_)
 
 
-def _having(cycle: Cycle, key: str, rows: Rows) -> Mask:
-    return np.array([key in cycle.nodes.spec(row).labels for row in rows], dtype=np.bool_)
-
-
-def _evenly(cycle: Cycle, spread: SpreadTerm, rules: Constraints, others: list[Task], rows: Rows) -> Mask:
+def _evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
     """Nodes whose domain would not get more than `max_skew` tasks above the emptiest one."""
-    nodes, key = cycle.nodes, spread.topology_key
-    counts = {nodes.spec(row).labels[key]: 0 for row in cycle.all_rows if key in nodes.spec(row).labels}
-    for other in others:
-        theirs = other.cls.constraints
-        domain = nodes.spec(other.node).labels.get(key)
-        if domain is None or theirs.namespace != rules.namespace:
-            continue
-        if all(matches(match, dict(theirs.labels)) for match in spread.matches):
-            counts[domain] += 1
-    least = 0 if len(counts) < spread.min_domains else min(counts.values(), default=0)
-    own = all(matches(match, dict(rules.labels)) for match in spread.matches)
-    good = {domain for domain, count in counts.items() if count + own - least <= spread.max_skew}
-    return np.array([nodes.spec(row).labels.get(key) in good for row in rows], dtype=np.bool_)
+    codes = cycle.nodes.codes(spread.topology_key)
+    # Only domains with nodes that the task's own selector allows are to be kept even.
+    homes = cycle.all_rows[_eligible(cycle, task)[cycle.all_rows]]
+    known = np.unique(codes[homes][codes[homes] >= 0])
+    counts = np.zeros(int(codes.max(initial=-1)) + 1)
+    term = PodTerm(spread.topology_key, spread.matches)
+    for other in selected(cycle, term, task):
+        if codes[other.node] >= 0:
+            counts[codes[other.node]] += 1
+    least = 0 if len(known) < spread.min_domains else counts[known].min(initial=np.inf)
+    own = term.matches_task(task.spec, task.spec.namespace)
+    here = codes[rows]
+    return (here >= 0) & (counts[here] + own - least <= spread.max_skew)
 
 
-def _free_ports(cycle: Cycle, rules: Constraints, others: list[Task], rows: Rows) -> Mask:
-    taken = {
-        other.node for other in others if any(_clash(one, two) for one in rules.host_ports for two in _ports(other))
-    }
-    return np.array([int(row) not in taken for row in rows], dtype=np.bool_)
+def _eligible(cycle: Cycle, task: Task) -> Mask:
+    rules, nodes = task.cls.constraints, cycle.nodes
+    if not rules.node_selector and rules.node_affinity is None:
+        return nodes.live
+    eligible = np.zeros(len(nodes.live), dtype=np.bool_)
+    for row in cycle.all_rows:
+        spec = nodes.spec(row)
+        eligible[row] = all(spec.labels.get(key) == value for key, value in rules.node_selector) and (
+            rules.node_affinity is None
+            or any(matches_all(term, spec.labels, spec.name) for term in rules.node_affinity)
+        )
+    return eligible
 
 
-def _ports(task: Task) -> tuple[tuple[str, str, int], ...]:
-    return task.cls.constraints.host_ports
+def _free_ports(cycle: Cycle, task: Task, rows: Rows) -> Mask:
+    mine = task.cls.constraints.host_ports
+    taken = [
+        other.node
+        for other in cycle.state.with_ports.values()
+        if other is not task
+        and is_present(cycle, other)
+        and any(_clash(one, two) for one in mine for two in other.cls.constraints.host_ports)
+    ]
+    return ~np.isin(rows, taken)
 
 
 def _clash(one: tuple[str, str, int], two: tuple[str, str, int]) -> bool:
-    same_address = one[0] == two[0] or "0.0.0.0" in (one[0], two[0])
+    same_address = one[0] == two[0] or EVERY_ADDRESS in (one[0], two[0])
     return same_address and one[1:] == two[1:]

@@ -64,7 +64,8 @@ COMPONENT = Component(
     # The record of use and decisions.
     namespace_rules=(Rule(("",), ("configmaps",), ("get", "create", "patch")),),
     rules=(
-        Rule(("",), ("pods", "nodes", "configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
+        Rule(("",), ("pods", "nodes", "namespaces"), _READ),
+        Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),
         Rule(("policy",), ("poddisruptionbudgets",), _READ),

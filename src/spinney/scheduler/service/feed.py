@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Object
 from spinney.api.policy import PodDisruptionBudget
-from spinney.api.selector import matches
+from spinney.api.selector import LabelSelector, matches
 from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
@@ -91,6 +91,8 @@ class Feed:
         self._uids: dict[Key, str] = {}
         # Pods whose place depends on storage: they are looked at again when any of it changes.
         self._storing: set[Key] = set()
+        # Pods with rules about namespaces by label: the same when a namespace changes.
+        self._picking: set[Key] = set()
         self.pods.index(_BY_GROUP, _group_key)
         self.views.budgets.index(_BY_NAMESPACE, lambda budget: (budget.namespace,))
         # Before anything watches: caches that are full already tell of their objects at once.
@@ -104,6 +106,7 @@ class Feed:
         self._watch("pod", self.pods)
         self.requests.on_change(self._request_changed)
         self.views.budgets.on_change(self._budget_changed)
+        self.views.namespaces.on_change(lambda change: self._namespaces_changed())
         for cache in self.views.about_storage:
             cache.on_change(lambda change: self._storage_changed())
         if self.claims is not None:
@@ -128,6 +131,13 @@ class Feed:
     def _storage_changed(self) -> None:
         for key in self._storing:
             self.mark("pod", key)
+
+    def _namespaces_changed(self) -> None:
+        for key in self._picking:
+            self.mark("pod", key)
+
+    def _named_by(self, selector: LabelSelector) -> list[str]:
+        return [found.name for found in self.views.namespaces if matches(selector, found.metadata.labels)]
 
     def _budget_changed(self, change: Change[PodDisruptionBudget]) -> None:
         self.mark("budget", (change.object.namespace, change.object.name))
@@ -232,7 +242,9 @@ class Feed:
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
         requests, reach = self._reach(key, pod)
-        spec = podintake.task_spec(pod, request, self._clock.now(), None if ours else stood_in_for, reach)
+        (self._picking.add if podintake.picks_namespaces(pod) else self._picking.discard)(key)
+        job = None if ours else stood_in_for
+        spec = podintake.task_spec(pod, request, self._clock.now(), job=job, reach=reach, select=self._named_by)
         if requests:
             spec = replace(spec, claims=requests)
         if budgets := budgets_over(pod, self.views.budgets.by(_BY_NAMESPACE, pod.namespace)):
@@ -288,6 +300,7 @@ class Feed:
         self.state.drop_task(uid)
         self._uids.pop(key, None)
         self._storing.discard(key)
+        self._picking.discard(key)
         self._forget(key, uid)
         if self.stand_in is not None and task is not None:
             self.stand_in.forget(task.spec.job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from spinney.api.core import ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Object, Resource
 from spinney.api.policy import PodDisruptionBudget
@@ -32,6 +32,7 @@ class Views:
         self.requests = caches.of(BindRequest)
         self.pods = caches.of(Pod)
         self.budgets = caches.of(PodDisruptionBudget)
+        self.namespaces = caches.of(Namespace)
         self.config_maps = caches.of(ConfigMapName)
         self.claims = caches.of(PersistentVolumeClaim)
         self.volumes = caches.of(PersistentVolume)
