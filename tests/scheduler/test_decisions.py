@@ -214,3 +214,31 @@ def test_unknown_names_are_errors() -> None:
         cluster.plan(config=Config(plugins=(PluginConfig("magic"),)))
     with pytest.raises(ConfigError, match="action 'dance' is unknown"):
         cluster.plan(config=Config(actions=("dance",)))
+
+
+def _searches(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, config: Config) -> list[str]:
+    """The jobs that victims are sought for."""
+    looked_for: list[str] = []
+    inner = evicting.Solver.solve
+
+    def solve(solver: evicting.Solver) -> object:
+        looked_for.append(solver.job.key)
+        return inner(solver)
+
+    monkeypatch.setattr(evicting.Solver, "solve", solve)
+    monkeypatch.setattr(evicting, "hopeless", lambda *_: False)
+    cluster.plan(config=config)
+    return looked_for
+
+
+def test_more_of_the_same_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a job that no victims help, larger ones like it are passed over; smaller and different ones are not."""
+    cluster = Cluster(2, 2).queue("q", 4).job("r", "q", ["n0"], gpus=2, priority=10)
+    cluster.job("fixed", "q", ["n1"], gpus=2, priority=95)
+    for name, tasks, gpus in (("pair", 2, 2), ("four", 4, 2), ("equal", 2, 2), ("ones", 3, 1)):
+        cluster.job(name, "q", [""] * tasks, gpus=gpus, priority=90)
+    cluster.job("urgent", "q", [""] * 4, gpus=2, priority=91)
+    config = Config(actions=("preempt",))
+    assert _searches(monkeypatch, cluster, config) == ["urgent", "pair", "ones"]
+    every = replace(config, skip_alike=False)
+    assert _searches(monkeypatch, cluster, every)[-4:] == ["urgent", "pair", "four", "ones"]

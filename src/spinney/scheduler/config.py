@@ -64,7 +64,8 @@ class Config:
     # Jobs that one consolidation may move; -1 is any number, 0 switches it off.
     consolidation_victims: int = 16
     staleness_grace: float = 60.0
-    # Skip jobs no easier than one that an action already failed for.
+    # Whether evicting actions pass over jobs that ask for more of the same than one that they failed for; equal ones
+    # are passed over in any case.
     skip_alike: bool = True
     # Victims that find another place do not count as taken from their queue.
     consolidating_reclaim: bool = True

@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from spinney.scheduler import status as st
+from spinney.scheduler.alike import Failed
 from spinney.scheduler.bounds import Freeable, hopeless, local_room
 from spinney.scheduler.cycle import Cycle, Scenario
 from spinney.scheduler.filters import spare_gpus
@@ -114,24 +115,22 @@ class _Rules:
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
-    # Jobs that nothing could be done for, by what makes them alike, with how much was decided by then.
-    failed: dict[object, int] = {}
+    failed = Failed(cycle)
     while order:
         job = order.pop()
         assert isinstance(job, Job)
-        kind = _kind(cycle, job)
-        if failed.get(kind) == len(cycle.decided) or _too_large(cycle, job) or not rules.may(job):
+        if failed.covers(job) or _too_large(cycle, job) or not rules.may(job):
             continue
         waiting, running, freeable = _pools(cycle)
         caps = rules.caps(job, freeable)
         if hopeless(cycle, cycle.chunk(job), freeable, caps):
-            failed[kind] = len(cycle.decided)
+            failed.add(job)
             continue
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting)
         solver.freeable = local_room(freeable, caps)
         point = solver.solve()
         if point is None:
-            failed[kind] = len(cycle.decided)
+            failed.add(job)
             if not solver.complete:
                 problem = NotFound(rules.action, solver.steps, complete=False)
                 cycle.problems.setdefault(job.key, []).append(problem)
@@ -146,14 +145,6 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         for one in touched:
             if one is not None:
                 freeable.changed(one)
-
-
-def _kind(cycle: Cycle, job: Job) -> object:
-    """Equal for jobs that fare alike as long as nothing else is decided; jobs that run in part are one of a kind."""
-    if any(job.active):
-        return job.key
-    tasks = tuple((task.cls.id, task.podset, cycle.barred(task)) for task in cycle.chunk(job))
-    return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
 
 
 def _too_large(cycle: Cycle, job: Job) -> bool:
