@@ -9,6 +9,8 @@ from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json
+from spinney.backends.registry import Registry
+from spinney.cli.backends import runs
 from spinney.cli.demo import apply_file
 from spinney.cli.laptop import Laptop, Options, laptop
 from spinney.embedded.controllers.views import Deployment
@@ -72,3 +74,21 @@ async def restarted(running: Laptop) -> None:
             if ready is not None and ready.observed_generation == shard.metadata.generation:
                 return
             await asyncio.sleep(0.05)
+
+
+async def test_backends_tell_which_schedulers_run_here() -> None:
+    """Nobody holds a lease for KAI here: its shards tell whether it runs, and why not."""
+    async with laptop(Options(nodes=Profile(count=2, racks=1))) as running:
+        found = {backend.name: await runs(running.client, backend) for backend in Registry.load()}
+        assert found["kai"] == "yes: shard default"
+        assert found["volcano"] == "no lease found"
+        await running.client.patch(SchedulingShard, "default", "", {"spec": {"args": {"nope": "1"}}})
+        kai = next(backend for backend in Registry.load() if backend.name == "kai")
+        for _ in range(600):
+            said = await runs(running.client, kai)
+            if said.startswith("not ready"):
+                break
+            await asyncio.sleep(0.1)
+        assert said.startswith("not ready: shard default: spec.args: flag nope is unknown")
+        await running.client.delete(SchedulingShard, "default")
+        assert await runs(running.client, kai) == "no: there is no SchedulingShard, and no lease"

@@ -8,7 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from spinney.api.conditions import find, is_true
 from spinney.api.coordination import Lease
+from spinney.api.kai import SchedulingShard
+from spinney.api.labels import KAI_SCHEDULER
 from spinney.api.meta import Json
 from spinney.backends.interface import Backend
 from spinney.backends.registry import Registry
@@ -19,7 +22,7 @@ from spinney.kube.auth import ConfigError
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
-from spinney.kube.errors import ApiError, ConnectionLost
+from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.https import connect
 
 
@@ -105,7 +108,7 @@ async def _look(registry: Registry, kubeconfig: str, context: str) -> tuple[Serv
             raise
         return None
     try:
-        return await discover(client, registry.resources), {b.name: await _runs(client, b) for b in registry}
+        return await discover(client, registry.resources), {b.name: await runs(client, b) for b in registry}
     except ConnectionLost:
         if kubeconfig or context:
             raise
@@ -114,18 +117,36 @@ async def _look(registry: Registry, kubeconfig: str, context: str) -> tuple[Serv
         await client.close()
 
 
-async def _runs(client: Client, backend: Backend) -> str:
+async def runs(client: Client, backend: Backend) -> str:
+    """Whether a backend's scheduler shows signs of life, and if not, what there is instead."""
     if not backend.lease:
         return "unknown: it has no lease"
     try:
         leases = (await client.list(Lease, fields=f"metadata.name={backend.lease}")).items
+        renewed = max((lease.spec.renew_time for lease in leases if lease.spec.renew_time), default=None)
+        if renewed is None:
+            return await _by_shards(client) if backend.lease == KAI_SCHEDULER else "no lease found"
     except ApiError as error:
         return f"unknown: {error}"
-    renewed = max((lease.spec.renew_time for lease in leases if lease.spec.renew_time), default=None)
-    if renewed is None:
-        return "no lease found"
     age = SystemClock().now() - renewed.astimezone(UTC)
     return "yes" if age < timedelta(seconds=30) else f"silent since {_stamp(renewed)}"
+
+
+async def _by_shards(client: Client) -> str:
+    """On a laptop nobody holds a lease: there the shards' own conditions tell."""
+    try:
+        shards = (await client.list(SchedulingShard)).items
+    except NotFound:
+        return "no lease found"
+    if not shards:
+        return "no: there is no SchedulingShard, and no lease"
+    waiting = [shard for shard in shards if not is_true(shard.status.conditions, "Ready")]
+    if not waiting:
+        return f"yes: shard {', '.join(shard.name for shard in shards)}"
+    ready = find(waiting[0].status.conditions, "Ready")
+    return (
+        f"not ready: shard {waiting[0].name}: {ready.message if ready is not None else 'nobody has looked at it yet'}"
+    )
 
 
 def _stamp(moment: datetime) -> str:
