@@ -64,20 +64,20 @@ class Stage:
         self.client = client
         self.transport = transport
         self._components = components
-        self._host: asyncio.Task[None] | None = None
+        self._life: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Run the components, from the beginning if they ran already."""
         await self.stop()
-        host = Host(Client(self.transport, Chance(3)), clock(), self._components)
-        self._host = asyncio.create_task(host.run())
-        await host.ready.wait()
+        self.host = Host(Client(self.transport, Chance(3)), clock(), self._components)
+        self._life = asyncio.create_task(self.host.run())
+        await self.host.ready.wait()
 
     async def stop(self) -> None:
         """Stop the components; what they remember is in the API."""
-        if self._host is not None:
-            self._host.cancel()
-            await asyncio.gather(self._host, return_exceptions=True)
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
 
     async def node(self, name: str, gpus: int = 8, **labels: str) -> None:
         """A node."""

@@ -109,6 +109,7 @@ KAI_OPERATOR = "kai-operator"
 QUEUE_GATE = "kai.scheduler/queue-admission"
 GATE_BLOCKED_PODS = "spinney.dev/gate-queue-blocked-pods"
 REVIEW_QUEUE_ACCESS = "spinney.dev/review-queue-access"
+ADOPT_QUEUED_PODS = "spinney.dev/adopt-queued-pods"
 
 # KAI: grouping (annotations)
 POD_GROUP = "pod-group-name"
@@ -170,6 +171,8 @@ KARTA_KIND = "run.ai/karta-kind"
 DEFAULT_QUEUE = "default-queue"
 DEFAULT_PARENT_QUEUE = "default-parent-queue"
 KAI_SCHEDULER = "kai-scheduler"
+# Kubernetes' own, of pods that name none.
+DEFAULT_SCHEDULER = "default-scheduler"
 KAI_CONFIG = "kai-config"
 RESERVATION_NAMESPACE = "kai-resource-reservation"
 SCALE_ADJUST_NAMESPACE = "kai-scale-adjust"

@@ -80,7 +80,7 @@ def test_containers_may_not_choose_devices() -> None:
     """NVIDIA_VISIBLE_DEVICES is for the device plugin; containers without GPUs see none."""
     found = pod().build()
     found["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    assert "may only be 'void' or 'none'" in devices.problems(found, shares_gpu=False)[0]
+    assert "may only be 'void' or 'none'" in devices.problems(found, None)[0]
     plain = pod().build()
     devices.hide_from_others(plain)
     assert plain["spec"]["containers"][0]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
+from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
 from spinney.kube.transport import Request, Response
 from spinney.services.binder.component import COMPONENT as BINDER
+from spinney.services.binder.sharing import memory_of
 from spinney.services.reservation import ReservationSettings, reservation_pod
 from tests import make
 from tests.services.stage import Stage, broken, stage, virtual
@@ -235,6 +236,16 @@ def test_reservation_pods_are_made_as_config_says() -> None:
     assert (spec["runtimeClassName"], spec["securityContext"]) == ("nvidia", {"fsGroup": 7})
     assert spec["containers"][0]["securityContext"] == {"runAsUser": 8}
     assert spec["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1", "memory": "64Mi"}
+
+
+@pytest.mark.parametrize(
+    ("label", "portion", "mebibytes"),
+    [("80000", "0.25", 20000), ("11441", "0.50", 5720), ("", "0.5", 0), ("x", "1", 0)],
+)
+def test_the_memory_of_a_portion(label: str, portion: str, mebibytes: int) -> None:
+    """Whole mebibytes of what the node says its GPUs have."""
+    node = make.node("n").label("nvidia.com/gpu.memory", label).build()
+    assert memory_of(convert(Node, node), portion) == mebibytes
 
 
 async def leaked(world: Stage) -> list[str]:

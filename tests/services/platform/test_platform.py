@@ -226,6 +226,28 @@ def _ports(spec: Json) -> dict[str, list[tuple[str, int, int]]]:
     return found
 
 
+@virtual
+async def test_queued_pods_are_adopted_where_config_says_so() -> None:
+    """Then the webhook sees pods that leave their scheduler to Kubernetes, if they name a queue."""
+    async with platform() as held:
+        await become_available(held)
+        marks = {"metadata": {"annotations": {"spinney.dev/adopt-queued-pods": "true"}}}
+        await held.client.patch(Config, "kai-config", "", marks)
+        await asyncio.sleep(1)
+        hook = (await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")).webhooks[0]
+        assert hook.match_conditions[0].expression == (
+            'object.spec.schedulerName == "kai-scheduler" || (object.spec.schedulerName == "default-scheduler" && '
+            'has(object.metadata.labels) && "kai.scheduler/queue" in object.metadata.labels)'
+        )
+
+
+def test_a_memory_limit_is_for_admission_and_binder() -> None:
+    """The plugin is one for both: the container refers to what the binder writes."""
+    config = convert(ConfigSpec, {"binder": {"plugins": {"hamicore": {"enabled": True}}}})
+    on = {process.name for process in plan_processes(config, "i") if getattr(process.settings, "memory_limit", False)}
+    assert on == {"admission", "binder"}
+
+
 def test_certificates_are_renewed_and_both_authorities_trusted() -> None:
     """A certificate is renewed before it ends; a new authority is trusted beside the old one."""
     config = ConfigSpec()

@@ -442,3 +442,11 @@ def test_the_top_owner_is_yaml_whatever_its_name(name: str) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "uid": f"{name}-0"}}
     read = yaml.safe_load(top_owner_metadata(owner))
     assert read == {"name": name, "uid": f"{name}-0", "group": "batch", "version": "v1", "kind": "Job"}
+
+
+async def test_reviewed_queues_are_those_of_pods() -> None:
+    """Where the use of queues is reviewed, a pod's label comes before its owner's, which nobody has looked at."""
+    top = workload("batch/v1", "Job", labels={"kai.scheduler/queue": "owners"})
+    pod = member({"kai.scheduler/queue": "pods"})
+    assert (await grouped(top, pod)).queue == "owners"
+    assert (await grouped(top, pod, settings=Settings(pods_name_queues=True))).queue == "pods"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
@@ -15,6 +16,7 @@ from spinney.services.admission.settings import AdmissionSettings
 async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> None:
     """Stay ready to answer, and let gated pods through; the reviews themselves are called by the webhook server."""
     await runtime.caches.of(Queue).synced()
+    await runtime.caches.of(Namespace).synced()
     if settings is not None and settings.gate_blocked_pods:
         await run_controllers(runtime, GateKeeper(runtime, settings).controller)
         return
@@ -39,6 +41,8 @@ COMPONENT = Component(
     settings=AdmissionSettings,
     rules=(
         Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
+        # A namespace can name the queue of its pods.
+        Rule(("",), ("namespaces",), ("get", "list", "watch")),
         Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
         # Gates of pods whose queue is full.
         Rule(("",), ("pods",), ("get", "list", "watch", "patch")),

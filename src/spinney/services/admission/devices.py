@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.meta import Json
-from spinney.services.admission.pods import annotations_of, asked, containers
+from spinney.services.admission.pods import asked, containers
 
 _HARMLESS = ("void", "none")
 
 
-def problems(pod: Json, shares_gpu: bool) -> list[str]:
-    """Containers that choose their own devices."""
+def problems(pod: Json, wired: Json | None) -> list[str]:
+    """Containers that choose their own devices, apart from the one that admission itself has wired."""
     found = []
     for container in containers(pod):
         for variable in container.get("env") or []:
-            if variable.get("name") != labels.ENV_VISIBLE_DEVICES:
-                continue
-            if shares_gpu and labels.SHARED_GPU_CONFIGMAP in annotations_of(pod):
+            if variable.get("name") != labels.ENV_VISIBLE_DEVICES or container is wired:
                 continue
             if variable.get("valueFrom") or variable.get("value") not in _HARMLESS:
                 found.append(

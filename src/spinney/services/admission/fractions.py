@@ -40,7 +40,7 @@ def problems(pod: Json, sharing_is_on: bool) -> list[str]:
         found.append("GPU sharing is disabled; ask for whole GPUs, or have it switched on (admission.gpuSharing)")
     if fraction is not None and memory is not None:
         found.append(f"annotations {labels.GPU_FRACTION} and {labels.GPU_MEMORY} exclude each other")
-    if any(asked(container).get(labels.GPU_RESOURCE) for container in containers(pod)):
+    if any(asked(container).get(labels.GPU_RESOURCE) not in (None, 0, "0") for container in containers(pod)):
         found.append(f"a part of a GPU and a whole {labels.GPU_RESOURCE} cannot be asked for by one pod")
     if fraction is not None and not _is_fraction(fraction):
         found.append(f"annotation {labels.GPU_FRACTION} is {fraction!r}; it must be a number above 0 and below 1")
@@ -48,7 +48,7 @@ def problems(pod: Json, sharing_is_on: bool) -> list[str]:
         found.append(f"annotation {labels.GPU_MEMORY} is {memory!r}; it must be a whole number of MiB above 0")
     if devices is not None and not _POSITIVE.fullmatch(devices):
         found.append(f"annotation {labels.GPU_FRACTION_DEVICES} is {devices!r}; it must be a whole number above 0")
-    if _shared_container(pod) is None:
+    if shared_container(pod) is None:
         wanted = wishes[labels.GPU_FRACTION_CONTAINER]
         found.append(
             f"annotation {labels.GPU_FRACTION_CONTAINER} names {wanted!r}, which is not a container of the pod"
@@ -58,7 +58,7 @@ def problems(pod: Json, sharing_is_on: bool) -> list[str]:
 
 def wire_up(pod: Json, chance: Chance, runtime_class: str) -> None:
     """Let the container that shares a GPU read its devices and its portion from config maps that the binder writes."""
-    found = _shared_container(pod)
+    found = shared_container(pod)
     if found is None:
         return
     container, place = found
@@ -96,7 +96,19 @@ def _base_name(pod: Json) -> str:
     return re.sub(r"[^a-z0-9-]", "-", name)[:_LONGEST_BASE].strip("-")
 
 
-def _shared_container(pod: Json) -> tuple[Json, str] | None:
+def tell_memory_limit(pod: Json) -> None:
+    """The same for the memory that is the container's; the binder may not know it, so it is optional."""
+    found = shared_container(pod)
+    prefix = annotations_of(pod).get(labels.SHARED_GPU_CONFIGMAP)
+    if found is None or not prefix:
+        return
+    container, place = found
+    name = labels.ENV_DEVICE_MEMORY_LIMIT
+    reference = {"name": f"{prefix}-{place}", "key": name, "optional": True}
+    _put_named(container.setdefault("env", []), {"name": name, "valueFrom": {"configMapKeyRef": reference}})
+
+
+def shared_container(pod: Json) -> tuple[Json, str] | None:
     """The container that uses the shared GPU, and its place: `0`, or `i0` for an init container."""
     wanted = annotations_of(pod).get(labels.GPU_FRACTION_CONTAINER)
     spec = pod.get("spec") or {}

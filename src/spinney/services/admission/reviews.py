@@ -5,32 +5,40 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 
+from spinney.api import labels
+from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.api.meta import Json
 from spinney.kube.review import allowed, changed, refused
 from spinney.kube.runtime import Runtime
 from spinney.services.admission import devices, fractions, gates, queues
+from spinney.services.admission.pods import annotations_of
 from spinney.services.admission.settings import AdmissionSettings
 
 Review = Callable[[Json], Awaitable[Json]]
 
 
 def pod_mutation(runtime: Runtime) -> Review:
-    """Wires pods that share a GPU, hides devices from those that asked for none, and gates those of limited queues."""
+    """Gives pods their scheduler and queue, wires those that share a GPU, hides devices, gates those of full queues."""
     settings = _settings(runtime)
     known_queues = runtime.caches.of(Queue)
+    namespaces = runtime.caches.of(Namespace)
 
     async def review(request: Json) -> Json:
         pod = deepcopy(request["object"])
+        if settings.adopt_queued_pods:
+            queues.adopt(pod, settings)
         if not _is_ours(pod, settings):
             return allowed(request)
+        queues.put_default(pod, namespaces.get(request.get("namespace", "")), settings.queue_label)
         # What cannot be granted is left to the check, which says why.
         if fractions.asks_for_part(pod) and not fractions.problems(pod, settings.gpu_sharing):
             fractions.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
+            if settings.memory_limit:
+                fractions.tell_memory_limit(pod)
         if settings.block_visible_devices:
             devices.hide_from_others(pod)
-        queue = (pod["metadata"].get("labels") or {}).get(settings.queue_label, "")
-        if settings.gate_blocked_pods and gates.is_limited(queue, known_queues):
+        if settings.gate_blocked_pods and gates.is_limited(queues.queue_of(pod, settings.queue_label), known_queues):
             gates.put_gate(pod)
         return changed(request, pod)
 
@@ -46,20 +54,30 @@ def pod_validation(runtime: Runtime) -> Review:
         pod = request["object"]
         if not _is_ours(pod, settings):
             return allowed(request)
-        found = fractions.problems(pod, settings.gpu_sharing)
-        if settings.block_visible_devices:
-            found += devices.problems(pod, fractions.asks_for_part(pod))
+        old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
+        # A pod that was let in under other settings must stay editable: its binder and its finalizers need that.
+        tolerated = pod_problems(old, settings) if old else []
+        found = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
         if found:
             return refused(request, "; ".join(found))
-        queue = (pod["metadata"].get("labels") or {}).get(settings.queue_label)
-        if not queue or request.get("operation") != "CREATE":
+        queue = queues.queue_of(pod, settings.queue_label)
+        if old and queues.queue_of(old, settings.queue_label) == queue:
             return allowed(request)
-        if settings.check_queue_access and not await queues.may_use(runtime.client, queue, request["userInfo"]):
-            who = request["userInfo"].get("username", "")
-            return refused(request, f"user {who!r} may not use queue {queue!r}: verb 'use' on the Queue is not granted")
-        return allowed(request, queues.warnings(queue, known_queues))
+        if settings.check_queue_access and (why := await queues.refusal(runtime.client, queue, request, settings)):
+            return refused(request, why)
+        return allowed(request, queues.warnings(queue, known_queues) if queue else ())
 
     return review
+
+
+def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
+    """What is wrong with a pod's wish for GPUs."""
+    found = fractions.problems(pod, settings.gpu_sharing)
+    if settings.block_visible_devices:
+        shared = fractions.shared_container(pod) if fractions.asks_for_part(pod) else None
+        wired = shared[0] if shared is not None and labels.SHARED_GPU_CONFIGMAP in annotations_of(pod) else None
+        found += devices.problems(pod, wired)
+    return found
 
 
 def _settings(runtime: Runtime) -> AdmissionSettings:

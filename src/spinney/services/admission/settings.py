@@ -17,6 +17,10 @@ class AdmissionSettings(Struct, frozen=True):
     block_visible_devices: bool = False
     # The runtime class of pods that share a GPU; empty leaves it alone.
     fraction_runtime_class: str = "nvidia"
+    # Containers that share a GPU learn how much of its memory is theirs, for whatever enforces that.
+    memory_limit: bool = False
+    # Pods with a queue and no scheduler of their own become ours.
+    adopt_queued_pods: bool = False
     # Who may use a queue is asked of the API server: verb `use` on the Queue.
     check_queue_access: bool = False
     # Pods whose queue is at its limit are created behind a gate that autoscalers respect.

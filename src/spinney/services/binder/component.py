@@ -23,6 +23,8 @@ class BinderSettings(Struct, frozen=True):
     volume_timeout_seconds: float = 120.0
     # Devices are named in the way of the container device interface.
     cdi: bool = False
+    # Containers learn how much of the GPU's memory is theirs.
+    memory_limit: bool = False
     # A bind may wait for a volume or a reservation: those must not hold up the others.
     workers: int = 512
 
@@ -33,7 +35,7 @@ async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     gpus = SharedGpus(runtime, settings.reservation)
     volumes = Volumes(runtime, settings.volume_timeout_seconds)
     claims = (Claims(runtime.client), ExtendedClaims(runtime.client))
-    steps = (gpus, volumes, *claims, SharingConfig(runtime.client, settings.cdi))
+    steps = (gpus, volumes, *claims, SharingConfig(runtime.client, settings.cdi, settings.memory_limit))
     await run_controllers(runtime, Binder(runtime, steps, settings.workers).controller, gpus.controller)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from spinney.api import labels
-from spinney.api.core import ConfigMap, Container, Pod
+from spinney.api.core import ConfigMap, Container, Node, Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.kube.client import Client
@@ -23,11 +25,18 @@ def shared_container(pod: Pod) -> tuple[Container, str]:
     raise BindError(f"annotation {labels.GPU_FRACTION_CONTAINER} names {wanted!r}, which is not a container of the pod")
 
 
+def memory_of(node: Node, portion: str) -> int:
+    """The MiB of a GPU's memory that a portion of it is; 0 where the node does not tell its size."""
+    whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
+    return int(int(whole) * Fraction(portion)) if whole.isdecimal() and portion else 0
+
+
 class SharingConfig:
     """Writes the config maps that admission made the container refer to."""
 
-    def __init__(self, client: Client, cdi: bool = False) -> None:
+    def __init__(self, client: Client, cdi: bool = False, memory_limit: bool = False) -> None:
         self._client = client
+        self._memory_limit = memory_limit
         self._device_prefix = "k8s.device-plugin.nvidia.com/gpu=" if cdi else ""
 
     def concerns(self, bind: Bind) -> bool:
@@ -55,6 +64,8 @@ class SharingConfig:
         portion = bind.request.spec.received_gpu.portion if bind.request.spec.received_gpu else ""
         devices = ",".join(f"{self._device_prefix}{device}" for device in bind.devices)
         capabilities = {labels.ENV_GPU_PORTION: portion, labels.ENV_NUM_GPUS: portion}
+        if self._memory_limit and (most := memory_of(bind.node, portion)):
+            capabilities[labels.ENV_DEVICE_MEMORY_LIMIT] = f"{most}m"
         environment: dict[str, str] = {}
         refers = any(variable.name == labels.ENV_VISIBLE_DEVICES for variable in container.env)
         (capabilities if refers else environment)[labels.ENV_VISIBLE_DEVICES] = devices

@@ -42,6 +42,9 @@ _SCHEDULER_NEEDS: Json = {
     "limits": {"cpu": "700m", "memory": "512Mi"},
 }
 
+# The binder plugin that tells containers how much GPU memory is theirs, for an enforcer of that name.
+HAMI = "hamicore"
+
 T = TypeVar("T")
 
 
@@ -72,12 +75,12 @@ def plan_processes(config: ConfigSpec, image: str, annotations: Mapping[str, str
     """The services that Config switches on, apart from schedulers; annotations say what Config has no field for."""
     common = config.global_ or Global()
     wanted = [
-        _pod_grouper(config.pod_grouper or PodGrouper(), common),
+        _pod_grouper(config.pod_grouper or PodGrouper(), common, annotations or {}),
         _binder(config.binder or Binder(), image),
         _queue_controller(config.queue_controller or QueueController()),
         _pod_group_controller(config.pod_group_controller or PodGroupController()),
         _node_scale_adjuster(config.node_scale_adjuster or NodeScaleAdjuster(), common, image),
-        _admission(config.admission or Admission(), common, annotations or {}),
+        _admission(config.admission or Admission(), common, _is_on(config.binder, HAMI), annotations or {}),
     ]
     return [_completed(process, common) for process in wanted if process.service.enabled is not False]
 
@@ -130,7 +133,7 @@ def _completed(process: Process, common: Global) -> Process:
     )
 
 
-def _pod_grouper(wanted: PodGrouper, common: Global) -> Process:
+def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, str]) -> Process:
     said = wanted.args or PodGrouperArgs()
     settings = GrouperSettings(
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
@@ -140,6 +143,7 @@ def _pod_grouper(wanted: PodGrouper, common: Global) -> Process:
         karta_fallback=_or(said.generic_karta_fallback, True),
         defaults_namespace=said.default_priorities_config_map_namespace,
         defaults_name=said.default_priorities_config_map_name,
+        pods_name_queues=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
         pod_labels=common.pod_label_selector,
         namespace_labels=common.namespace_label_selector,
         workers=wanted.max_concurrent_reconciles or 32,
@@ -176,6 +180,7 @@ def _binder(wanted: Binder, image: str) -> Process:
         reservation=reservation,
         volume_timeout_seconds=wanted.volume_binding_timeout_seconds or 120.0,
         cdi=bool(wanted.cdi_enabled),
+        memory_limit=_is_on(wanted, HAMI),
         workers=wanted.max_concurrent_reconciles or 512,
     )
     return Process(
@@ -243,13 +248,15 @@ def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) 
     )
 
 
-def _admission(wanted: Admission, common: Global, annotations: Mapping[str, str]) -> Process:
+def _admission(wanted: Admission, common: Global, memory_limit: bool, annotations: Mapping[str, str]) -> Process:
     runtime_class = wanted.gpu_fraction_runtime_class_name
     settings = AdmissionSettings(
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
         queue_label=common.queue_label_key or labels.QUEUE,
         gpu_sharing=bool(wanted.gpu_sharing),
         block_visible_devices=bool(wanted.block_nvidia_visible_devices),
+        memory_limit=memory_limit,
+        adopt_queued_pods=annotations.get(labels.ADOPT_QUEUED_PODS) == "true",
         check_queue_access=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
         gate_blocked_pods=annotations.get(labels.GATE_BLOCKED_PODS) == "true",
         fraction_runtime_class=_or(runtime_class, _or(wanted.gpu_pod_runtime_class_name, "nvidia")),
@@ -264,6 +271,12 @@ def _admission(wanted: Admission, common: Global, annotations: Mapping[str, str]
         vpa=wanted.vpa,
         webhooks=True,
     )
+
+
+def _is_on(binder: Binder | None, plugin: str) -> bool:
+    """Whether Config switches on a binder plugin that is off by default."""
+    said = (binder or Binder()).plugins.get(plugin)
+    return said is not None and said.enabled is not False
 
 
 def _or(said: T | None, default: T) -> T:

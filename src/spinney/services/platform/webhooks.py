@@ -16,6 +16,7 @@ from spinney.api.meta import Json
 from spinney.kube.certificates import Bundle, renewed
 from spinney.kube.manifests import webhook_configurations
 from spinney.kube.runtime import Component
+from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.platform.deployments import named, secret_name
 from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of
@@ -112,9 +113,12 @@ def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
         return narrowed
     common, said = config.global_ or Global(), config.admission or Admission()
     scheduler = common.scheduler_name or labels.KAI_SCHEDULER
-    narrowed["matchConditions"] = [
-        {"name": "scheduler", "expression": f"object.spec.schedulerName == {_quoted(scheduler)}"}
-    ]
+    ours = f"object.spec.schedulerName == {_quoted(scheduler)}"
+    if isinstance(process.settings, AdmissionSettings) and process.settings.adopt_queued_pods:
+        queued = f"{_quoted(process.settings.queue_label)} in object.metadata.labels"
+        unspoken = f"object.spec.schedulerName == {_quoted(labels.DEFAULT_SCHEDULER)}"
+        ours += f" || ({unspoken} && has(object.metadata.labels) && {queued})"
+    narrowed["matchConditions"] = [{"name": "scheduler", "expression": ours}]
     system = ["kube-system", namespace_of(config)]
     expressions: list[Json] = [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": system}]
     if said.queue_label_selector:

@@ -44,6 +44,8 @@ class Settings(Struct, frozen=True):
     scheduler_name: str = "kai-scheduler"
     queue_label: str = "kai.scheduler/queue"
     node_pool_label: str = "kai.scheduler/node-pool"
+    # Only the queues that pods name are reviewed: they come before those of their owners.
+    pods_name_queues: bool = False
     knative_gangs: bool = True
     # Kinds without a rule may bring a Karta that tells how they are grouped.
     karta_fallback: bool = True

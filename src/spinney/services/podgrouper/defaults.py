@@ -127,7 +127,8 @@ def _annotations(context: Context, owner: Json) -> dict[str, str]:
 def _queue(context: Context, owner: Json) -> str:
     key = context.settings.queue_label
     on_owner, on_pod = labels_of(owner), context.pod.metadata.labels
-    if queue := on_owner.get(key) or on_pod.get(key):
+    first, second = (on_pod, on_owner) if context.settings.pods_name_queues else (on_owner, on_pod)
+    if queue := first.get(key) or second.get(key):
         return queue
     project = on_owner.get(labels.PROJECT) or on_pod.get(labels.PROJECT)
     if not project:
