@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
+from spinney.scheduler import scenarios
 from spinney.scheduler import status as st
 from spinney.scheduler.fairshare import fair_shares
 from spinney.scheduler.plan import Plan
@@ -96,6 +98,15 @@ def test_a_plan_leaves_the_state_as_it_was(cluster: Cluster) -> None:
 def test_equal_input_gives_an_equal_plan(cluster: Cluster) -> None:
     """Nothing but the state, the configuration and the time decides."""
     assert cluster.plan() == cluster.plan()
+
+
+@given(clusters())
+def test_many_victims_at_one_stroke_are_the_same_as_one_by_one(cluster: Cluster) -> None:
+    """Victims that surely are not enough may be counted together: the plan is the same."""
+    with patch.object(scenarios, "FEW", 1_000_000):
+        slow = cluster.plan()
+    with patch.object(scenarios, "FEW", 0):
+        assert cluster.plan().decisions == slow.decisions
 
 
 @given(clusters())

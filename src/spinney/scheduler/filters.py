@@ -12,6 +12,7 @@ from spinney.scheduler.tasks import Task
 
 if TYPE_CHECKING:
     from spinney.scheduler.scenarios import Search
+    from spinney.scheduler.victims import Leaving
 
 
 class GpuFilter:
@@ -43,6 +44,25 @@ class GpuFilter:
             room[row] = after
             if size:
                 self.count += int(after // size) - int(before // size)
+
+    def add_short(self, leaving: Leaving, batches: int) -> int:
+        """Count in, of so many batches, those from the first on that surely free too little; how many those are."""
+        missing, gpus = len(self.needs) - self.count, leaving.gpus
+        if not self.size or missing <= 0 or (gpus % 1).any() or (self.room[leaving.rows] % 1).any():
+            return 0
+        order = np.argsort(leaving.rows, kind="stable")
+        rows, freed = leaving.rows[order], gpus[order]
+        # What is free on each victim's row once it and all before it there are gone: whole numbers, so sums are exact.
+        total = np.cumsum(freed)
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        total += self.room[rows] - np.repeat((total - freed)[starts], np.diff(starts, append=len(rows)))
+        gained = total // self.size - (total - freed) // self.size
+        held = np.cumsum(np.bincount(leaving.batch[order], gained, batches))
+        short = int(np.searchsorted(held, missing))
+        if short:
+            self.count += int(held[short - 1])
+            np.add.at(self.room, leaving.rows[leaving.batch < short], gpus[leaving.batch < short])
+        return short
 
     def possible(self) -> bool:
         """Whether the roomiest nodes can hold the tasks."""
@@ -162,7 +182,7 @@ def spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 def _spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     nodes = cycle.nodes
-    spare = nodes.whole_gpus(nodes.idle + nodes.releasing).copy()
+    spare = nodes.whole_gpus(nodes.idle) + nodes.whole_gpus(nodes.releasing)
     for row in cycle.state.gpus.on:
         spare[row] += cycle.state.gpus.leftover(row)
     return spare

@@ -279,8 +279,10 @@ def _missing(gang: Gang, member: Member, trial: bool) -> list[Task]:
 def _from_podset(gang: Gang, leaf: int, trial: bool) -> list[Task]:
     waiting = [task for task in gang.tasks[leaf].values() if to_place(task, trial)]
     lacking = gang.minimums[leaf] - gang.active[leaf]
+    if len(waiting) <= 1:
+        return waiting
     if lacking <= 0:
-        return [min(waiting, key=_task_order)] if waiting else []
+        return [min(waiting, key=_task_order)]
     waiting.sort(key=_task_order)
     return waiting[:lacking]
 
@@ -294,6 +296,10 @@ def eviction_step(gang: Gang) -> tuple[list[Task], bool]:
 
     Nothing where disruption budgets allow none of that.
     """
+    lone = gang.tree.simple and gang.set_minimums[0] is None
+    if lone and gang.active[0] <= gang.minimums[0]:
+        # What nearly every victim is: one group with nobody to spare.
+        return _allowed(_active_tasks(gang, 0)), False
     tasks = _spare(gang, 0) or _allowed(_all_active(gang, 0))
     return tasks, 0 < len(tasks) < sum(gang.active)
 
@@ -337,7 +343,8 @@ def _spare_task(gang: Gang, leaf: int) -> list[Task]:
 
 def _active_tasks(gang: Gang, leaf: int) -> list[Task]:
     tasks = [task for task in gang.tasks[leaf].values() if task.status & st.ACTIVE]
-    tasks.sort(key=_task_order, reverse=True)
+    if len(tasks) > 1:
+        tasks.sort(key=_task_order, reverse=True)
     return tasks
 
 

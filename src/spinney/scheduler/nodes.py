@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler.specs import NodeSpec
-from spinney.scheduler.tasks import GPU, Columns, mig_slices
+from spinney.scheduler.tasks import GPU, Columns
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -159,9 +159,8 @@ class Nodes:
     def whole_gpus(self, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
         """GPUs of a vector or matrix with MIG slices counted as GPUs, as quotas count them."""
         total: NDArray[np.float64] = amounts[..., GPU]
-        for column, resource in enumerate(self.columns.names[: amounts.shape[-1]]):
-            slices = mig_slices(resource)
-            if slices:
+        for column, slices in self.columns.slices:
+            if column < amounts.shape[-1]:
                 total = total + slices * amounts[..., column]
         return total
 

@@ -15,7 +15,7 @@ from spinney.scheduler.tasks import Triple
 def job_key(cycle: Cycle, gang: Gang) -> Any:
     """Where a job stands in its queue: smaller is served earlier, and is a victim later."""
     job = gang.job
-    return (*(key(gang) for key in cycle.hooks.job_keys), job.created, job.key)
+    return (*[key(gang) for key in cycle.hooks.job_keys], job.created, job.key)
 
 
 class Pool:

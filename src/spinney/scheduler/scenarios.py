@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus, spare_gpus
-from spinney.scheduler.gangs import Gang, Job, eviction_step
+from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.nodes import Rows
-from spinney.scheduler.order import JobOrder
 from spinney.scheduler.tasks import Task, Vector, affordable
+from spinney.scheduler.victims import Batch, Leaving, VictimLine
 
-# Tasks of one job that go together.
-Batch = list[Task]
+# Fewer victims than this are looked at one by one.
+FEW = 32
 
 
 class Trial:
@@ -52,67 +52,6 @@ class Trial:
         recorded = frozenset(task.key for batch in self.recorded for task in batch)
         potential = frozenset(task.key for batch in self.potential for task in batch)
         return (tuple(task.key for task in self.pending), recorded, potential)
-
-
-class VictimLine:
-    """Victims of one job's search in order; remembered, because every probe starts from the first again."""
-
-    def __init__(self, make_order: Callable[[], JobOrder]) -> None:
-        self._make_order = make_order
-        self._order = make_order()
-        self._steps: list[Batch] = []
-        # Whether every job so far goes as a whole; only then is the order the same with some of them gone.
-        self._whole = True
-
-    def steps(self, recorded: set[str]) -> Iterator[Batch]:
-        """One eviction step after the other, without those that are recorded already."""
-        if recorded and not self._whole:
-            yield from _slow_steps(self._make_order(), recorded)
-            return
-        number = 0
-        while True:
-            if number == len(self._steps):
-                if not self._order:
-                    return
-                self._steps.append(self._next())
-                if recorded and not self._whole:
-                    yield from _skip(_slow_steps(self._make_order(), recorded), self._steps[:number], recorded)
-                    return
-            step = self._steps[number]
-            number += 1
-            if not (recorded and step and step[0].key in recorded):
-                yield step
-
-    def _next(self) -> Batch:
-        gang = self._order.pop()
-        step, more = eviction_step(gang)
-        if more:
-            self._whole = False
-            gone = {task.key for task in step}
-            self._order.push(gang.part(task for task in gang.all_tasks() if task.key not in gone))
-        return step
-
-
-def _slow_steps(order: JobOrder, recorded: set[str]) -> Iterator[Batch]:
-    while order:
-        gang = order.pop()
-        step, more = eviction_step(gang)
-        if any(task.key in recorded for task in step):
-            rest = [task for task in gang.all_tasks() if task.key not in recorded]
-            if rest:
-                order.push(gang.part(rest))
-            continue
-        if more:
-            gone = {task.key for task in step}
-            order.push(gang.part(task for task in gang.all_tasks() if task.key not in gone))
-        yield step
-
-
-def _skip(steps: Iterator[Batch], done: list[Batch], recorded: set[str]) -> Iterator[Batch]:
-    """The steps after those already handed out."""
-    for _ in range(sum(not (step and step[0].key in recorded) for step in done)):
-        next(steps, None)
-    yield from steps
 
 
 class Search:
@@ -164,6 +103,16 @@ class Search:
             held += int((room + gpus) // size) - (int(room // size) if row in self._known else 0)
         return held < len(self.pending)
 
+    def too_small_together(self, leaving: Leaving) -> bool:
+        """The same for many victims at once."""
+        if not self.size:
+            return False
+        rows, place = np.unique(leaving.rows, return_inverse=True)
+        room = self.room[rows]
+        counted = np.where(np.isin(rows, self.feasible), room // self.size, 0.0)
+        gained = (room + np.bincount(place, leaving.gpus, len(rows))) // self.size - counted
+        return self._held + int(gained.sum()) < len(self.pending)
+
 
 def _common_size(pending: list[Task]) -> float:
     """The GPUs of one task if all ask for the same number of whole ones; else 0."""
@@ -185,7 +134,8 @@ class Accumulator:
         self._indexed = 0
         self._recorded = {task.key for batch in search.recorded for task in batch}
         cycle = search.cycle
-        filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), GpuFilter.of(cycle, search)]
+        self._gpus = GpuFilter.of(cycle, search)
+        filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), self._gpus]
         self._filters = [one for one in filters if one is not None]
         for one in self._filters:
             for batch in search.recorded:
@@ -197,11 +147,25 @@ class Accumulator:
             return
         if self._valid():
             yield
-        for step in self.search.victims.steps(self._recorded):
+        for step in self.search.victims.steps(self._recorded, self._hurry()):
             if step:
                 self._add(step)
             if self._valid():
                 yield
+
+    def _hurry(self) -> int:
+        """Add, at one stroke, the victims that a smaller trial has shown and that are surely not enough; how many."""
+        known = self.search.victims.known(self._recorded)
+        if self._gpus is None or len(known) < FEW:
+            return 0
+        count = self._gpus.add_short(Leaving.of(self.search.cycle, known), len(known))
+        steps = [step for step in known[:count] if step]
+        self.potential += steps
+        for one in self._filters:
+            if one is not self._gpus:
+                for step in steps:
+                    one.add(step)
+        return count
 
     def _valid(self) -> bool:
         for one in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
@@ -273,34 +237,28 @@ def multi_node(search: Search) -> Iterator[Trial]:
             if not search.too_small([]):
                 yield victims.trial([])
             continue
-        if not search.too_small(victims.potential):
-            yield from _prefixes(search, victims)
+        leaving = Leaving.of(search.cycle, victims.potential)
+        if not search.too_small_together(leaving):
+            yield from _prefixes(search, victims, leaving)
 
 
-def _prefixes(search: Search, victims: Accumulator) -> Iterator[Trial]:
+def _prefixes(search: Search, victims: Accumulator, leaving: Leaving) -> Iterator[Trial]:
     batches = list(victims.potential)
-    first_seen: dict[int, int] = {}
-    touching: dict[int, dict[int, None]] = {}
-    room: dict[int, float] = {}
-    position = 0
-    for number, batch in enumerate(batches):
-        for task in batch:
-            row = task.node
-            if row >= 0:
-                first_seen.setdefault(row, position)
-                touching.setdefault(row, {})[number] = None
-                room.setdefault(row, float(search.room[row]))
-                room[row] += freed_gpus(search.cycle, task)
-            position += 1
+    touched, first, place = np.unique(leaving.rows, return_index=True, return_inverse=True)
+    room = search.room[touched]
+    # One by one, so that sums are the same whoever is counted along.
+    np.add.at(room, place, leaving.gpus)
     demands = [task.cls.quota for task in search.pending]
     smallest = min(demands)
-    rows = [row for row in touching if smallest <= 0 or room[row] >= smallest]
-    rows.sort(key=lambda row: (room[row], first_seen[row]))
-    base = sum(float(search.room[row]) for row in search.feasible if int(row) not in touching)
-    count = _covering([room[row] for row in rows], sum(demands) - base)
+    order = np.lexsort((first, room))
+    if smallest > 0:
+        order = order[room[order] >= smallest]
+    rows = touched[order]
+    base = sum(search.room[np.setdiff1d(search.feasible, touched, assume_unique=True)].tolist())
+    count = _covering(room[order].tolist(), sum(demands) - base)
     step = 1
     while count <= len(rows):
-        picked = sorted({number for row in rows[:count] for number in touching[row]})
+        picked = np.unique(leaving.batch[np.isin(leaving.rows, rows[:count])])
         yield victims.trial(victims.within_budgets([batches[number] for number in picked]))
         if count == len(rows):
             return

@@ -40,6 +40,8 @@ class Columns:
     def __init__(self) -> None:
         self.names = ["cpu", "memory", "gpu", "pods"]
         self.index = {name: column for column, name in enumerate(self.names)}
+        # Columns of MIG profiles, with the compute slices of each.
+        self.slices: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         return len(self.names)
@@ -52,6 +54,8 @@ class Columns:
         if found is None:
             found = self.index[resource] = len(self.names)
             self.names.append(resource)
+            if slices := mig_slices(resource):
+                self.slices.append((found, slices))
         return found
 
 
