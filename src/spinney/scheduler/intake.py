@@ -11,6 +11,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
 from spinney.api.quantity import milli
 from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import CsiNode
 from spinney.scheduler.specs import (
     DEFAULT_GPU_MEMORY,
     DEFAULT_GROUP,
@@ -31,8 +32,8 @@ _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def node_spec(node: Node, dra_gpus: int = 0) -> NodeSpec:
-    """A node as the scheduler sees it."""
+def node_spec(node: Node, dra_gpus: int = 0, storage: CsiNode | None = None) -> NodeSpec:
+    """A node as the scheduler sees it, with what storage drivers say about it."""
     found = node.metadata.labels
     memory = _gpu_memory(found)
     count = found.get(labels.NODE_GPU_COUNT, "")
@@ -53,7 +54,16 @@ def node_spec(node: Node, dra_gpus: int = 0) -> NodeSpec:
         mig=found.get(labels.NODE_MIG_STRATEGY, ""),
         mig_enabled=found.get(labels.NODE_MIG_ENABLED) == "true",
         dra_gpus=dra_gpus,
+        volume_limits=_volume_limits(storage) if storage is not None else {},
     )
+
+
+def _volume_limits(storage: CsiNode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in storage.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
 
 
 def _blocked(node: Node) -> str:

@@ -14,12 +14,12 @@ from spinney.api.meta import Json, Object, Resource, encode
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
-from spinney.api.storage import CsiDriver, CsiStorageCapacity, StorageClass
+from spinney.api.storage import CsiDriver, CsiNode, CsiStorageCapacity, StorageClass
 from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX
 
 _FILE = "snapshot.json"
 
-# What each list of `rawObjects` holds. The last two are ours: upstream does not look at them, or not in a snapshot.
+# What each list of `rawObjects` holds. The last three are ours: upstream does not look at them, or not in a snapshot.
 KINDS: dict[str, type[Object]] = {
     "pods": Pod,
     "nodes": Node,
@@ -39,6 +39,7 @@ KINDS: dict[str, type[Object]] = {
     "topologies": Topology,
     "podDisruptionBudgets": PodDisruptionBudget,
     "namespaces": Namespace,
+    "csiNodes": CsiNode,
 }
 
 

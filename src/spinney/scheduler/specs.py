@@ -131,6 +131,8 @@ class Constraints:
     spread: tuple[SpreadTerm, ...] = ()
     # Nodes that volumes allow; None is every node. Filled by the intake from bound volumes and storage classes.
     volume_nodes: frozenset[str] | None = None
+    # Whether volumes of drivers that count them are attached: each task has its own.
+    attaches: bool = False
     # A reason that no node can cure, such as a missing claim or config map.
     impossible: str = ""
 
@@ -178,6 +180,8 @@ class NodeSpec:
     mig_enabled: bool = False
     dra_gpus: int = 0
     numa: Numa | None = None
+    # How many volumes of a storage driver may be attached.
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +296,8 @@ class TaskSpec:
     numa_zones: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     # What each container asks for, where NUMA alignment is by container; empty takes the pod as one.
     containers: tuple[tuple[tuple[str, float], ...], ...] = ()
+    # Volumes that are attached to its node: driver and volume.
+    volumes: tuple[tuple[str, str], ...] = ()
     # Disruption budgets that its eviction counts against; Kubernetes evicts no pod that is under several.
     budgets: tuple[str, ...] = ()
     # How long the task may run once it is started (`activeDeadlineSeconds`), and when that ends for one that runs.

@@ -58,8 +58,9 @@ class State:
         # Tasks whose inter-pod rules bind others.
         self.repelling: dict[str, Task] = {}
         self.preferring: dict[str, Task] = {}
-        # Tasks that use ports of their node.
+        # Tasks that use ports of their node, and tasks with volumes attached to it.
         self.with_ports: dict[str, Task] = {}
+        self.with_volumes: dict[str, Task] = {}
         # Tasks that a term of a namespace's pods is about: asked for once, then kept.
         self._selections: dict[tuple[PodTerm, str], dict[str, Task]] = {}
         # Tasks that ask for MIG by annotation: they keep others off their nodes.
@@ -234,6 +235,7 @@ class State:
             (rules.anti_affinity, self.repelling),
             (rules.preferred, self.preferring),
             (rules.host_ports, self.with_ports),
+            (rules.attaches, self.with_volumes),
         )
 
     def selection(self, term: PodTerm, owner: str) -> dict[str, Task]:

@@ -110,7 +110,7 @@ class TaskClass:
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
         self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
         rules = spec.constraints
-        self.plain = not (self.shared or spec.claims or rules.social or rules.host_ports)
+        self.plain = not (self.shared or spec.claims or rules.social or rules.host_ports or rules.attaches)
 
     def widen(self, width: int) -> None:
         """Give the request a column for every resource known by now."""

@@ -78,6 +78,24 @@ def reach_of(pod: Pod, storage: Storage) -> Reach:
     return Reach(allowed)
 
 
+def attached_by(pod: Pod, storage: Storage) -> tuple[tuple[str, str], ...]:
+    """The volumes of a pod that its node has to attach: the driver, and the volume or the claim that will get one."""
+    found: set[tuple[str, str]] = set()
+    for name in claim_names(pod):
+        claim = storage.claims.get(name, pod.namespace)
+        if claim is None:
+            continue
+        volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
+        if volume is not None:
+            if volume.spec.csi is not None:
+                found.add((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.name))
+            continue
+        storage_class = storage.classes.get(claim.spec.storage_class_name or "")
+        if storage_class is not None and storage_class.provisioner != _NO_PROVISIONER:
+            found.add((storage_class.provisioner, f"{claim.namespace}/{claim.name}"))
+    return tuple(sorted(found))
+
+
 def required_config_maps(pod: Pod) -> Iterator[str]:
     """Config maps a pod cannot start without, but for those that the binder will make for it."""
     made_later = pod.metadata.annotations.get(labels.SHARED_GPU_CONFIGMAP)

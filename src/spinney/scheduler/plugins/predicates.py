@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
+from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.nodes import Mask, Rows
@@ -40,6 +43,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     cycle.hooks.task_masks.append(lambda task, rows: _within_capacity(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _pod_slots(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: podrules.mask(cycle, task, rows))
+    cycle.hooks.task_masks.append(lambda task, rows: _attachable(cycle, task, rows))
 
 
 def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
@@ -114,6 +118,31 @@ def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> str:
 def _charged_on(task: Task, memory: int) -> Triple:
     part = float(np.ceil(task.cls.memory_on(memory) / memory * 100) / 100)
     return (task.cls.triple[0], task.cls.triple[1], task.cls.devices * part)
+
+
+def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    """Nodes that take a task's volumes beside those attached; one that is attached already is not counted again."""
+    if not task.spec.volumes:
+        return None
+    attached: dict[int, set[tuple[str, str]]] = {}
+    for other in cycle.state.with_volumes.values():
+        # What a trial evicts is gone by the time its room is used; a pod that is on its way out holds on to the end.
+        if other is not task and other.node >= 0 and other.status & st.USED and not _evicted_in_trial(other):
+            attached.setdefault(other.node, set()).update(other.spec.volumes)
+    mine = frozenset(task.spec.volumes)
+    allowed = [_takes(cycle.nodes.spec(row), mine, attached.get(int(row), set())) for row in rows]
+    return np.array(allowed, dtype=np.bool_), "node(s) exceed max volume count"
+
+
+def _evicted_in_trial(task: Task) -> bool:
+    return task.status == st.RELEASING and task.virtual
+
+
+def _takes(node: NodeSpec, volumes: frozenset[tuple[str, str]], attached: set[tuple[str, str]]) -> bool:
+    if not node.volume_limits:
+        return True
+    counts = Counter(driver for driver, _ in volumes | attached)
+    return all(counts[driver] <= node.volume_limits.get(driver, counts[driver]) for driver, _ in volumes)
 
 
 def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:

@@ -66,7 +66,7 @@ COMPONENT = Component(
     rules=(
         Rule(("",), ("pods", "nodes", "namespaces"), _READ),
         Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
-        Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+        Rule(("storage.k8s.io",), ("storageclasses", "csinodes"), _READ),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),
         Rule(("policy",), ("poddisruptionbudgets",), _READ),
         Rule(("",), ("pods/status",), ("patch",)),

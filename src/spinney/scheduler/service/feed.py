@@ -27,7 +27,7 @@ from spinney.scheduler.service.views import Views
 from spinney.scheduler.specs import DeviceRequest, TaskSpec
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
-from spinney.scheduler.volumes import Reach, needs_storage, reach_of
+from spinney.scheduler.volumes import Reach, attached_by, needs_storage, reach_of
 
 _BY_GROUP = "scheduler/group"
 _BY_NAMESPACE = "scheduler/namespace"
@@ -102,6 +102,7 @@ class Feed:
         self._watch("class", self.views.classes)
         self._watch("queue", self.views.queues)
         self._watch("node", self.views.nodes)
+        self._watch("node", self.views.storage_nodes)
         self._watch("group", self.groups)
         self._watch("pod", self.pods)
         self.requests.on_change(self._request_changed)
@@ -204,7 +205,8 @@ class Feed:
         if node is None or not self.shard.holds(node):
             self.state.drop_node(name)
         else:
-            self.state.set_node(intake.node_spec(node, self.claims.gpus_on(name) if self.claims is not None else 0))
+            gpus = self.claims.gpus_on(name) if self.claims is not None else 0
+            self.state.set_node(intake.node_spec(node, gpus, self.views.storage_nodes.get(name)))
 
     def _group(self, key: Key) -> None:
         group = self.groups.get(key[1], key[0])
@@ -247,6 +249,8 @@ class Feed:
         spec = podintake.task_spec(pod, request, self._clock.now(), job=job, reach=reach, select=self._named_by)
         if requests:
             spec = replace(spec, claims=requests)
+        if volumes := attached_by(pod, self.views.storage):
+            spec = replace(spec, volumes=volumes, constraints=replace(spec.constraints, attaches=True))
         if budgets := budgets_over(pod, self.views.budgets.by(_BY_NAMESPACE, pod.namespace)):
             spec = replace(spec, budgets=budgets)
         self._recount_budgets(spec)
