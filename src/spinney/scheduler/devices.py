@@ -64,6 +64,11 @@ def gpus_on(node: str, slices: Iterable[ResourceSlice]) -> int:
     )
 
 
+def count_in_class(offers: Iterable[Offer], device_class: DeviceClass) -> int:
+    """How many of some devices belong to a class."""
+    return sum(_selected(offer, device_class.spec.selectors) for offer in offers)
+
+
 def in_use(claims: Iterable[ResourceClaim]) -> set[DeviceId]:
     """The devices that claims hold."""
     return {

@@ -32,7 +32,7 @@ _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def node_spec(node: Node, dra_gpus: int = 0, storage: CsiNode | None = None) -> NodeSpec:
+def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
     """A node as the scheduler sees it, with what storage drivers say about it."""
     found = node.metadata.labels
     memory = _gpu_memory(found)
@@ -53,7 +53,6 @@ def node_spec(node: Node, dra_gpus: int = 0, storage: CsiNode | None = None) -> 
         gpu_count=int(count) if count.isdecimal() else None,
         mig=found.get(labels.NODE_MIG_STRATEGY, ""),
         mig_enabled=found.get(labels.NODE_MIG_ENABLED) == "true",
-        dra_gpus=dra_gpus,
         volume_limits=_volume_limits(storage) if storage is not None else {},
     )
 

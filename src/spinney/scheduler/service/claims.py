@@ -11,8 +11,17 @@ from spinney.api.affinity import selects_node
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
 from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from spinney.kube.cache import Cache, Caches, Key
-from spinney.scheduler.devices import DeviceId, allocate, gpus_on, in_use, offers_on, requested_classes
+from spinney.kube.cache import Cache, Caches, Change, Key
+from spinney.scheduler.devices import (
+    DeviceId,
+    allocate,
+    count_in_class,
+    gpus_on,
+    in_use,
+    offers_on,
+    requested_classes,
+)
+from spinney.scheduler.extended import needs_devices, requests_of, served_by
 from spinney.scheduler.specs import DeviceRequest
 from spinney.scheduler.volumes import Reach
 
@@ -27,6 +36,9 @@ class DeviceClaims:
         self._classes = caches.of(DeviceClass)
         # Allocations that have been decided and cannot be seen yet, by claim.
         self._decided: dict[Key, Json] = {}
+        # The same for extended resources, whose claims are made by the binder; by the UID of the pod.
+        self._extended: dict[str, Json] = {}
+        self._claims.on_change(self._claim_seen)
 
     async def synced(self) -> None:
         """Wait until everything has been listed once."""
@@ -38,7 +50,50 @@ class DeviceClaims:
         caches: tuple[Cache[Any], ...] = (self._claims, self._classes)
         for cache in caches:
             cache.on_change(lambda change: claims_changed())
+
+        def every_node(_: Change[DeviceClass]) -> None:
+            for node in self._nodes:
+                slice_changed(node.name)
+
+        self._classes.on_change(every_node)
         self._slices.on_change(lambda change: slice_changed(change.object.spec.node_name))
+
+    def _claim_seen(self, change: Change[ResourceClaim]) -> None:
+        claim = change.new
+        if claim is not None and claim.status.allocation is not None:
+            for owner in claim.metadata.owner_references:
+                self._extended.pop(owner.uid, None)
+
+    def extended_on(self, node: Node) -> dict[str, int]:
+        """Extended resources that devices of a node serve where its kubelet offers none; GPUs are counted elsewhere."""
+        served = served_by(self._classes)
+        wanted = [name for name in served if not name.endswith("gpu") and name not in node.status.allocatable]
+        if not wanted:
+            return {}
+        offers = offers_on(node, self._slices)
+        classes = {found.name: found for found in self._classes}
+        counts = {name: count_in_class(offers, classes[served[name]]) for name in wanted}
+        return {name: count for name, count in counts.items() if count}
+
+    def extend(self, pod: Pod, node_name: str) -> Json | None:
+        """The allocation for a pod's extended resources on a node; empty if it needs none, None if too few are left."""
+        node = self._nodes.get(node_name)
+        served = served_by(self._classes)
+        if node is None or not (resources := needs_devices(pod, node, served)):
+            return {}
+        requests, mappings = requests_of(pod, resources, served)
+        claim = convert(ResourceClaim, {"metadata": {"name": pod.name}, "spec": {"devices": {"requests": requests}}})
+        taken = in_use(self._claims) | _devices(self._decided.values()) | _devices(self._extended.values())
+        classes = {found.name: found for found in self._classes}
+        allocation = allocate(claim, node, offers_on(node, self._slices), taken, classes)
+        if allocation is None:
+            return None
+        self._extended[pod.uid] = allocation
+        return {"allocation": allocation, "deviceRequests": requests, "containerMappings": mappings}
+
+    def pod_gone(self, uid: str) -> None:
+        """What was decided for a pod that is not there any more is free again."""
+        self._extended.pop(uid, None)
 
     def gpus_on(self, node: str) -> int:
         """How many GPUs drivers offer on a node."""
@@ -91,7 +146,8 @@ class DeviceClaims:
             if known is not None:
                 chosen.append({"name": reference, "allocation": _plain(known)})
                 continue
-            taken = in_use(self._claims) | _devices(self._decided.values()) | _devices(decided.values())
+            known_elsewhere = (self._decided.values(), self._extended.values(), decided.values())
+            taken = in_use(self._claims).union(*map(_devices, known_elsewhere))
             allocation = allocate(claim, node, offers, taken, classes)
             if allocation is None:
                 return None
@@ -102,6 +158,7 @@ class DeviceClaims:
 
     def forget(self, pod: Pod) -> None:
         """A placement was not carried out: what was decided for its claims is free again."""
+        self._extended.pop(pod.uid, None)
         for _, key in claims_of(pod):
             if key is not None:
                 self._decided.pop(key, None)

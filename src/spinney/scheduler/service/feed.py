@@ -205,8 +205,11 @@ class Feed:
         if node is None or not self.shard.holds(node):
             self.state.drop_node(name)
         else:
-            gpus = self.claims.gpus_on(name) if self.claims is not None else 0
-            self.state.set_node(intake.node_spec(node, gpus, self.views.storage_nodes.get(name)))
+            spec = intake.node_spec(node, storage=self.views.storage_nodes.get(name))
+            if self.claims is not None:
+                served = {**spec.allocatable, **self.claims.extended_on(node)}
+                spec = replace(spec, dra_gpus=self.claims.gpus_on(name), allocatable=served)
+            self.state.set_node(spec)
 
     def _group(self, key: Key) -> None:
         group = self.groups.get(key[1], key[0])
@@ -306,6 +309,8 @@ class Feed:
         self._storing.discard(key)
         self._picking.discard(key)
         self._forget(key, uid)
+        if self.claims is not None:
+            self.claims.pod_gone(uid)
         if self.stand_in is not None and task is not None:
             self.stand_in.forget(task.spec.job)
 

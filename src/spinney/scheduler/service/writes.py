@@ -76,14 +76,18 @@ class Writes:
         """The request for one pod; None where the devices of its claims are not to be had on the node after all."""
         body = _bind_request(pod, placement, decision, members, self._feed)
         claims = self._feed.claims
-        if claims is None or not pod.spec.resource_claims:
+        if claims is None:
             return body
-        allocations = claims.decide(pod, placement.node)
-        if allocations is None:
+        allocations = claims.decide(pod, placement.node) if pod.spec.resource_claims else []
+        extended = claims.extend(pod, placement.node)
+        if allocations is None or extended is None:
             self._feed.failures.add(placement.pod, pod.uid, placement.node)
             self._feed.mark("pod", placement.pod)
             return None
-        body["spec"]["resourceClaimAllocations"] = allocations
+        if allocations:
+            body["spec"]["resourceClaimAllocations"] = allocations
+        if extended:
+            body["spec"]["extendedResourceClaimAllocation"] = extended
         return body
 
     def _give_up_claims(self, placements: list[Placement]) -> None:
