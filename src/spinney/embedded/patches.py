@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from spinney.api.meta import Json
 from spinney.embedded.errors import Refusal, bad_request
@@ -33,7 +32,7 @@ def _unprocessable(why: str) -> Refusal:
 
 
 def apply_json_patch(document: Json, operations: Any) -> Json:
-    """The document with the operations applied in order."""
+    """The document with the operations applied in order. What they do not touch is shared with the one given."""
     if not isinstance(operations, list):
         raise bad_request(
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
@@ -55,24 +54,15 @@ def _apply(document: Any, operation: Json) -> Any:
         case "add":
             return _add(document, path, operation.get("value"))
         case "remove":
-            _remove(document, path, "remove")
-            return document
+            return _remove(document, path, "remove")
         case "replace":
-            if path == "":
-                return operation.get("value")
-            _value(document, path, "replace")
-            parent, last = _parent(document, path, "replace")
-            if isinstance(parent, list):
-                parent[int(last)] = operation.get("value")
-            else:
-                parent[last] = operation.get("value")
-            return document
+            return _replace(document, path, operation.get("value"))
         case "move":
-            value = _remove(document, operation.get("from", ""), "move")
-            return _add(document, path, value)
+            start = operation.get("from", "")
+            value = _value(document, start, "move")
+            return _add(_remove(document, start, "move"), path, value)
         case "copy":
-            value = _value(document, operation.get("from", ""), "copy")
-            return _add(document, path, msgspec.json.decode(msgspec.json.encode(value)))
+            return _add(document, path, _value(document, operation.get("from", ""), "copy"))
         case "test":
             return _test(document, path, operation.get("value"))
     raise _unprocessable(f"Unexpected kind: {kind}")
@@ -100,52 +90,58 @@ def _missing(operation: str, path: str) -> Refusal:
     return _unprocessable(f"{operation} operation does not apply: doc is missing path: {path}: missing value")
 
 
-def _step(node: Any, part: str, operation: str, path: str) -> Any:
+def _place(node: Any, part: str, operation: str, path: str) -> Any:
+    """The key or position of a member that is there."""
     if isinstance(node, dict) and part in node:
-        return node[part]
+        return part
     if isinstance(node, list) and part.lstrip("-").isdigit() and -len(node) <= int(part) < len(node):
-        return node[int(part)]
+        return int(part)
     raise _missing(operation, path)
-
-
-def _parent(document: Any, path: str, operation: str) -> tuple[Any, str]:
-    *before, last = _parts(path)
-    node = document
-    for part in before:
-        node = _step(node, part, operation, path)
-    return node, last
 
 
 def _value(document: Any, path: str, operation: str) -> Any:
     node = document
     for part in _parts(path) if path else ():
-        node = _step(node, part, operation, path)
+        node = node[_place(node, part, operation, path)]
     return node
 
 
+def _edited(node: Any, parts: list[str], operation: str, path: str, edit: Callable[[Any, str], None]) -> Any:
+    """A copy of everything on the way to the last part, which `edit` changes."""
+    if not isinstance(node, dict | list):
+        raise _missing(operation, path)
+    changed = node.copy()
+    if len(parts) == 1:
+        edit(changed, parts[0])
+    else:
+        place = _place(node, parts[0], operation, path)
+        changed[place] = _edited(node[place], parts[1:], operation, path, edit)
+    return changed
+
+
 def _add(document: Any, path: str, value: Any) -> Any:
-    if path == "":
-        return value
-    parent, last = _parent(document, path, "add")
-    if isinstance(parent, dict):
-        parent[last] = value
-    elif isinstance(parent, list):
-        if last == "-":
+    def add(parent: Any, last: str) -> None:
+        if isinstance(parent, dict):
+            parent[last] = value
+        elif last == "-":
             parent.append(value)
         elif last.isdigit() and int(last) <= len(parent):
             parent.insert(int(last), value)
         else:
             raise _unprocessable(f"add operation does not apply: doc is missing path: {path}: invalid array index")
-    else:
-        raise _missing("add", path)
-    return document
+
+    return _edited(document, _parts(path), "add", path, add) if path else value
 
 
 def _remove(document: Any, path: str, operation: str) -> Any:
-    value = _value(document, path, operation)
-    parent, last = _parent(document, path, operation)
-    if isinstance(parent, list):
-        parent.pop(int(last))
-    else:
-        del parent[last]
-    return value
+    def remove(parent: Any, last: str) -> None:
+        del parent[_place(parent, last, operation, path)]
+
+    return _edited(document, _parts(path), operation, path, remove)
+
+
+def _replace(document: Any, path: str, value: Any) -> Any:
+    def replace(parent: Any, last: str) -> None:
+        parent[_place(parent, last, "replace", path)] = value
+
+    return _edited(document, _parts(path), "replace", path, replace) if path else value

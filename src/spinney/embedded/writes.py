@@ -293,7 +293,7 @@ def patcher(call: Call, kind: str) -> Change:
     body = call.request.body
     if kind == JSON_PATCH:
         operations = _patch_body(body)
-        return lambda old: patches.apply_json_patch(msgspec.json.decode(encode(old)), operations)
+        return lambda old: patches.apply_json_patch(old, operations)
     if kind == MERGE_PATCH:
         changes = _patch_body(body)
         _must_be_object(changes)
