@@ -25,7 +25,7 @@ def test_equal_parts_become_one() -> None:
     """Texts, lists and maps that are equal are kept once, wherever they stand."""
     one, two = pod("one", team="blue"), pod("two", team="blue")
     for each in (one, two):
-        sharer(Pod)(each)
+        sharer(Pod)(each, None)
     assert one.spec.tolerations is two.spec.tolerations
     assert one.spec.node_name is two.spec.node_name
     assert one.metadata.labels is two.metadata.labels
@@ -38,8 +38,18 @@ def test_nothing_else_changes() -> None:
     """A shared object is equal to what it was, and different ones stay different."""
     before, after = pod("one", "n1", team="blue"), pod("one", "n1", team="blue")
     other = pod("two", "n2", team="red")
-    sharer(Pod)(other)
-    sharer(Pod)(after)
+    sharer(Pod)(other, None)
+    sharer(Pod)(after, None)
     assert after == before
     assert other.metadata.labels == {"team": "red"}
     assert other.spec.node_name == "n2"
+
+
+def test_what_stays_is_taken_from_the_earlier_state() -> None:
+    """Parts that did not change are those of the object's earlier state; others are as they came."""
+    earlier, later = pod("one", team="blue"), pod("one", team="red")
+    sharer(Pod)(earlier, None)
+    sharer(Pod)(later, earlier)
+    assert later.spec is earlier.spec
+    assert later.metadata.annotations is earlier.metadata.annotations
+    assert later == pod("one", team="red")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from spinney.api.meta import Json, encode
 
@@ -14,8 +15,7 @@ Fields = Mapping[str, str]
 NO_LABELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True, gc=False):
     """One object at one version: its bytes, and what lists, watches and collectors ask about without decoding."""
 
     key: str  # namespace/name, or the name alone
@@ -37,8 +37,7 @@ class Item:
         return self.key.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One write: `old` is None for a new object, `deleted` says that `new` is the last state of one that went."""
 
     version: int

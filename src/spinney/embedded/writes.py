@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from spinney.api.meta import Json, encode
 from spinney.embedded import escalation, fields, gojson, ownership, patches, strategic
 from spinney.embedded.admission import Operation

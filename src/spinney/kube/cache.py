@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from spinney.api import selector
-from spinney.api.meta import Object
+from spinney.api.meta import Object, Resource
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, Forbidden, NotFound
 from spinney.kube.reflector import Reflector
@@ -42,8 +44,7 @@ def handlers_end() -> Iterator[None]:
             end()
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """What a watch event did: `old` is None for a new object, `new` is None for one that went."""
 
     old: T | None
@@ -308,6 +309,7 @@ class Caches:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._caches: dict[Which, Cache[Any]] = {}
+        self._by_resource: dict[Resource, list[Cache[Any]]] = defaultdict(list)
         self._tasks: asyncio.TaskGroup | None = None
         self._own: dict[Which, asyncio.Task[None]] = {}
 
@@ -315,7 +317,8 @@ class Caches:
         """The cache for a kind; it is filled from the moment `run` runs."""
         which = (kind, labels, fields, namespace)
         if which not in self._caches:
-            self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
+            made = self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
+            self._by_resource[kind.resource].append(made)
             if self._tasks is not None:
                 self._tasks.create_task(self._keep(which))
         return cast(Cache[T], self._caches[which])
@@ -358,12 +361,12 @@ class Caches:
 
     async def caught_up(self, write: Write) -> None:
         """Wait until every cache of the written kind shows the write, or something newer."""
-        caches = [cache for cache in self._caches.values() if cache.of.resource == write.resource]
-        if not caches:
+        caches = self._by_resource.get(write.resource)
+        if caches is None:
             return
         if write.lost:
             write = await self._settle(write)
-        for cache in caches:
+        for cache in tuple(caches):
             await cache.seen(write)
 
     async def _settle(self, write: Write) -> Write:

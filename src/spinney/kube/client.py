@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Literal, TypeVar, cast, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from spinney.api.meta import Json, Object, Resource, decode, encode
+from spinney.kube import metrics
 from spinney.kube.chance import Chance
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
 from spinney.kube.flow import Flow
-from spinney.kube.metrics import REQUESTS, WRITES
 from spinney.kube.retry import Backoff, Repeat, holds, send_with_retries
 from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
@@ -109,7 +109,7 @@ class Client:
         if not _only_asks(request):
             self._may_write()
         response = await self.transport.send(request)
-        REQUESTS.labels(request.method, response.status).inc()
+        metrics.requests(request.method, response.status).inc()
         return response
 
     async def _write(
@@ -134,7 +134,7 @@ class Client:
             raise
         if not dry:
             self.writes.note(read_write(write, response.body))
-            WRITES.labels(self.field_manager, write.verb, write.resource.kind).inc()
+            metrics.writes(self.field_manager, write.verb, write.resource.kind).inc()
         return response
 
     @overload

@@ -34,6 +34,9 @@ class Copy(Protocol[T]):
     def replace(self, items: list[T], resource_version: str) -> None:
         """Everything is now exactly this."""
 
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object of that name, as it was last."""
+
     def apply(self, event: WatchEvent[T]) -> None:
         """One thing changed, or only the version did."""
 
@@ -119,7 +122,7 @@ class Reflector(Generic[T]):
         async for page in pages:
             # At once: what is thrown away later leaves holes in memory that nobody gets back.
             for item in page.items:
-                self._share(item)
+                self._share(item, None)
             items += page.items
             version = page.resource_version
         self._copy.replace(items, version)
@@ -135,7 +138,7 @@ class Reflector(Generic[T]):
                     break
                 if event.object is None:
                     continue
-                self._share(event.object)
+                self._share(event.object, None)
                 key = (event.object.namespace, event.object.name)
                 if event.type == "DELETED":
                     items.pop(key, None)
@@ -150,8 +153,9 @@ class Reflector(Generic[T]):
                 self._apply_one(event)
 
     def _apply_one(self, event: WatchEvent[T]) -> None:
-        if event.object is not None:
-            self._share(event.object)
+        found = event.object
+        if found is not None:
+            self._share(found, self._copy.get(found.name, found.namespace))
         self._copy.apply(event)
 
 

@@ -17,7 +17,8 @@ from msgspec.structs import force_setattr
 from spinney.api.meta import ObjectMeta
 
 T = TypeVar("T")
-Share = Callable[[Any], None]
+# A value, and an earlier state of it whose parts are shared already, if there is one.
+Share = Callable[[Any, Any], None]
 
 # Values that are looked up whole, by type. A table that is full starts over: what is common is soon back.
 _MOST = 100_000
@@ -30,8 +31,12 @@ _UNIQUE = {(ObjectMeta, "name"), (ObjectMeta, "uid"), (ObjectMeta, "resource_ver
 
 
 def sharer(of: type[Any]) -> Share:
-    """What makes an object of a wire type share its parts with others, in place."""
-    return _sharer(of) or (lambda _: None)
+    """What makes an object of a wire type share its parts with others, in place.
+
+    Parts that are as they were in an earlier state of the object are taken from there, which costs the least. Equal is
+    the same there, since a field of a wire type never changes from a number to a truth value.
+    """
+    return _sharer(of) or (lambda value, known: None)
 
 
 def _sharer(kind: Any) -> Share | None:
@@ -55,9 +60,9 @@ def _each(share: Share | None) -> Share | None:
     if share is None:
         return None
 
-    def each(values: tuple[Any, ...]) -> None:
+    def each(values: tuple[Any, ...], known: Any) -> None:
         for value in values:
-            share(value)
+            share(value, None)
 
     return each
 
@@ -70,7 +75,7 @@ def _fields(kind: type[msgspec.Struct]) -> Share | None:
     parts = [(name, share) for name, of in members if not _is_whole(of) and (share := _sharer(of)) is not None]
     get_whole = _getter([name for name, _ in whole])
 
-    def fields(value: Any) -> None:
+    def fields(value: Any, known: Any) -> None:
         for (name, table), before in zip(whole, get_whole(value), strict=True):
             if before:
                 found = table.get(before)
@@ -79,11 +84,18 @@ def _fields(kind: type[msgspec.Struct]) -> Share | None:
                 elif found is not before:
                     force_setattr(value, name, found)
         for name in maps:
-            force_setattr(value, name, _shared_map(getattr(value, name)))
+            before = getattr(value, name)
+            earlier = getattr(known, name, None)
+            force_setattr(value, name, earlier if earlier == before else _shared_map(before))
         for name, share in parts:
             before = getattr(value, name)
-            if before:
-                share(before)
+            if not before:
+                continue
+            earlier = getattr(known, name, None)
+            if earlier == before:
+                force_setattr(value, name, earlier)
+            else:
+                share(before, earlier)
 
     return fields if whole or maps or parts else None
 

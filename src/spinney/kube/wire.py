@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Generic, Literal, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from spinney.api.meta import Object, decode
 from spinney.kube.errors import Status, error_for

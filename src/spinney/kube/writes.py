@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+import msgspec
+
 from spinney.api.meta import Resource
 
 _recorded: ContextVar[list[Write] | None] = ContextVar("recorded_writes", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True, gc=False):
     """One write that the server took, or one whose answer was lost (`lost`: it may or may not have happened)."""
 
     verb: str
@@ -24,7 +25,7 @@ class Write:
     subresource: str = ""
     resource_version: str = ""
     uid: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     lost: bool = False
 
 
