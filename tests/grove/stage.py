@@ -1,44 +1,27 @@
-"""A stage for the operator: an embedded cluster in virtual time, the real backends, and a stand-in scheduler."""
+"""What a scenario does to the operator and sees of it, the same in virtual time and on a real API server."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
-from spinney import initc
 from spinney.api import labels
 from spinney.api.core import Node, Pod
-from spinney.api.crd import crds
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object, Resource, without_nulls
 from spinney.api.podgang import PodGang
-from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.cli.installation import webhook_resource
-from spinney.embedded.cluster import Cluster
-from spinney.embedded.nodes.profile import Profile
-from spinney.grove.component import component
-from spinney.grove.settings import Settings
-from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
-from spinney.kube.host import Host
-from spinney.kube.manifests import webhook_configurations
-from spinney.kube.runtime import Component
-from spinney.kube.transport import User
-from spinney.sim import loop
 from tests import data
-from tests.grove.standin import StandIn
+
+T = TypeVar("T")
 
 GROUPS = ("grove.io", "scheduler.grove.io", "scheduling.run.ai", "kai.scheduler", "resource.nvidia.com")
-CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-# How long after a scenario the operator may still answer to its last step.
-_LAST_WORDS = 60.0
 TOPOLOGY = {
     "apiVersion": "grove.io/v1alpha1",
     "kind": "ClusterTopologyBinding",
@@ -61,25 +44,27 @@ def sample(name: str) -> list[Json]:
 
 
 class Stage:
-    """What a scenario does and sees."""
+    """A running operator with backends, a stand-in for a scheduler, and some nodes, in a namespace."""
 
-    def __init__(self, cluster: Cluster, operator: Client) -> None:
-        self.cluster = cluster
-        self.client = cluster.client()
+    def __init__(self, client: Client, operator: Client, namespace: str = "default", nodes: str = "") -> None:
+        self.client = client
         # The operator's own client: its writes are counted.
         self.operator = operator
+        self.namespace = namespace
+        # What the names of its nodes begin with.
+        self._prefix = nodes
 
-    async def apply(self, *documents: Json, namespace: str = "default") -> None:
-        """Create objects; sets meet the operator's webhooks."""
+    async def apply(self, *documents: Json) -> None:
+        """Create objects, in the stage's namespace where they are of one."""
         for body in documents:
-            resource = await self._resource(body)
-            space = body["metadata"].get("namespace", namespace) if resource.namespaced else ""
-            await self.client.create(resource, body, space)
+            resource = await Discovery(self.client).resource(body["apiVersion"], body["kind"])
+            assert resource is not None, f"{body['apiVersion']} {body['kind']} is not served"
+            await self.create(resource, body, self.namespace if resource.namespaced else "")
 
-    async def _resource(self, body: Json) -> Any:
-        found = await Discovery(self.client).resource(body["apiVersion"], body["kind"])
-        assert found is not None, f"{body['apiVersion']} {body['kind']} is not served"
-        return found
+    async def create(self, resource: Resource, body: Json, namespace: str) -> None:
+        """Create one object."""
+        place = {"namespace": namespace} if namespace else {}
+        await self.client.create(resource, {**body, "metadata": {**body["metadata"], **place}}, namespace)
 
     async def until(self, what: Callable[[], Awaitable[bool]], seconds: float = 600.0) -> None:
         """Let time pass until something holds."""
@@ -89,14 +74,27 @@ class Stage:
             await asyncio.sleep(0.5)
         raise AssertionError(f"not reached within {seconds:g} virtual seconds: {await self.describe()}")
 
+    async def sees(self, look: Callable[[], Awaitable[T]], wanted: T) -> None:
+        """Wait until something looks as it should."""
+        found: list[T] = []
+
+        async def alike() -> bool:
+            found[:] = [await look()]
+            return found[0] == wanted
+
+        try:
+            await self.until(alike)
+        except (AssertionError, TimeoutError) as error:
+            raise AssertionError(f"found {found}, wanted {wanted}") from error
+
     async def settle(self, seconds: float = 30.0) -> None:
-        """Let time pass."""
+        """Let time pass, for what must not happen."""
         await asyncio.sleep(seconds)
 
     async def list(self, kind: type[Any], **wanted: str) -> list[Any]:
-        """Objects of a kind in the default namespace, by labels."""
+        """Objects of a kind in the stage's namespace, by labels."""
         selector = ",".join(f"{key}={value}" for key, value in wanted.items())
-        return (await self.client.list(kind, "default", labels=selector)).items
+        return (await self.client.list(kind, self.namespace, labels=selector)).items
 
     async def pods(self, clique: str = "") -> list[Pod]:
         """Pods that stay, of one clique or all."""
@@ -124,25 +122,53 @@ class Stage:
         await self.settle(10)
         assert await self.running() == count, await self.describe()
 
+    async def holds(self, pods: int, running: int) -> None:
+        """Wait until there are so many pods; no more of them than `running` run."""
+
+        async def made() -> bool:
+            return len(await self.pods()) == pods
+
+        await self.until(made)
+        await self.settle()
+        assert (len(await self.pods()), await self.running()) == (pods, running), await self.describe()
+
+    async def phase(self, gang: str) -> str:
+        """A gang's phase."""
+        return (await self.gang(gang)).status.phase
+
+    async def ready(self, pcs: str) -> str:
+        """How many replicas of a set are ready, of how many."""
+        return (await self.pcs(pcs)).status.ready
+
+    async def uids(self, clique: str = "") -> set[str]:
+        """The identities of pods that stay."""
+        return {pod.uid for pod in await self.pods(clique)}
+
+    async def delete(self, kind: type[Object], name: str) -> None:
+        """Delete something, as a user does."""
+        await self.client.delete(kind, name, self.namespace)
+
     async def pcs(self, name: str) -> PodCliqueSet:
         """A set as it is stored."""
-        return await self.client.get(PodCliqueSet, name, "default")
+        return await self.client.get(PodCliqueSet, name, self.namespace)
 
     async def gang(self, name: str) -> PodGang:
         """A gang as it is stored."""
-        return await self.client.get(PodGang, name, "default")
+        return await self.client.get(PodGang, name, self.namespace)
 
     async def clique(self, name: str) -> PodClique:
         """A clique as it is stored."""
-        return await self.client.get(PodClique, name, "default")
+        return await self.client.get(PodClique, name, self.namespace)
 
     async def group(self, name: str) -> PodCliqueScalingGroup:
         """A scaling group as it is stored."""
-        return await self.client.get(PodCliqueScalingGroup, name, "default")
+        return await self.client.get(PodCliqueScalingGroup, name, self.namespace)
 
     async def scale(self, kind: type[Object], name: str, replicas: int) -> None:
         """Scale through the scale subresource, as `kubectl scale` and autoscalers do."""
-        await self.client.patch(kind.resource, name, "default", {"spec": {"replicas": replicas}}, subresource="scale")
+        await self.client.patch(
+            kind.resource, name, self.namespace, {"spec": {"replicas": replicas}}, subresource="scale"
+        )
 
     async def change_image(self, name: str, image: str, *cliques: str) -> None:
         """A new image for some cliques of a set, or for all: a new revision."""
@@ -157,12 +183,12 @@ class Stage:
         await self._change_templates(name, lambda found: found.update(pod_spec), cliques)
 
     async def _change_templates(self, name: str, change: Callable[[Json], None], cliques: tuple[str, ...]) -> None:
-        stored = await self.client.get(PodCliqueSet.resource, name, "default")
+        stored = await self.client.get(PodCliqueSet.resource, name, self.namespace)
         templates = stored["spec"]["template"]["cliques"]
         for template in templates:
             if not cliques or template["name"] in cliques:
                 change(template["spec"]["podSpec"])
-        await self.client.patch(PodCliqueSet, name, "default", {"spec": {"template": {"cliques": templates}}})
+        await self.client.patch(PodCliqueSet, name, self.namespace, {"spec": {"template": {"cliques": templates}}})
 
     async def images(self) -> Counter[str]:
         """How many pods run which image."""
@@ -178,27 +204,22 @@ class Stage:
         await self.until(ended, seconds)
         await self.settle(5)
 
+    async def nodes(self) -> list[Node]:
+        """The stage's nodes, by name."""
+        found = [node for node in (await self.client.list(Node)).items if node.name.startswith(self._prefix)]
+        return sorted(found, key=lambda node: node.name)
+
     async def cordon(self, count: int) -> None:
-        """Leave all but `count` nodes open: the first ones are closed."""
-        nodes = sorted((await self.client.list(Node)).items, key=lambda node: node.name)
-        for at, node in enumerate(nodes):
+        """Close the first `count` nodes, and open the others."""
+        for at, node in enumerate(await self.nodes()):
             closed = at < count
             if node.spec.unschedulable != closed:
                 await self.client.patch(Node, node.name, "", {"spec": {"unschedulable": closed or None}})
 
     async def uncordon(self, count: int) -> None:
         """Open so many of the closed nodes."""
-        nodes = sorted((await self.client.list(Node)).items, key=lambda node: node.name)
-        for node in [node for node in nodes if node.spec.unschedulable][:count]:
+        for node in [node for node in await self.nodes() if node.spec.unschedulable][:count]:
             await self.client.patch(Node, node.name, "", {"spec": {"unschedulable": None}})
-
-    async def no_writes_at_rest(self) -> None:
-        """Ten minutes pass without a write by the operator, Leases aside."""
-        writes = self.operator.writes
-        total, seen = writes.total(), dict(writes.by_object)
-        await asyncio.sleep(600)
-        news = {key: count - seen.get(key, 0) for key, count in writes.by_object.items() if count != seen.get(key, 0)}
-        assert writes.total() == total, f"written at rest: {news}"
 
     async def describe(self) -> str:
         """What there is, for messages."""
@@ -208,64 +229,3 @@ class Stage:
             for g in await self.list(PodGang)
         ]
         return f"pods {pods}; gangs {gangs}"
-
-
-@asynccontextmanager
-async def staged(
-    nodes: int,
-    settings: Settings | None = None,
-    pods_per_node: int = 1,
-    before: Callable[[Client], Awaitable[None]] | None = None,
-) -> AsyncIterator[Stage]:
-    """A running stage with so many nodes, each with room for some pods; `before` acts ahead of the operator."""
-    chance = Chance(7)
-    profile = Profile(count=nodes, labels={"node_role.e2e.grove.nvidia.com": "agent", "type": "kwok"})
-    async with Cluster(
-        nodes=profile, clock=loop.clock(), chance=chance, programs={"spinney initc": initc.program}
-    ) as cluster:
-        admin = cluster.client()
-        for definition in crds(GROUPS):
-            await admin.create(CRD, definition)
-        if before is not None:
-            await before(admin)
-        made = component(settings or Settings(user="operator"))
-        operator = _host(cluster, made, "operator")
-        backends = _host(cluster, BACKENDS, "backends")
-        scheduler = StandIn(cluster.client(_user("scheduler")), pods_per_node)
-        tasks = [asyncio.create_task(part.run()) for part in (operator, backends, scheduler)]
-        await operator.ready.wait()
-        await _register(cluster, operator, made)
-        try:
-            yield Stage(cluster, operator.runtimes["grove"].client)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _user(name: str) -> User:
-    return User(name, ("system:masters", "system:authenticated"))
-
-
-def _host(cluster: Cluster, made: Component, user: str) -> Host:
-    return Host(cluster.client(_user(user)), cluster.clock, [(made, None)])
-
-
-async def _register(cluster: Cluster, operator: Host, made: Component) -> None:
-    """Let the API server ask the operator's webhooks by a direct call."""
-    reviewers = operator.reviewers()
-    cluster.server.admission.resolve = lambda client: reviewers[client["service"]["path"]]
-    for wanted in webhook_configurations(made, "default"):
-        await cluster.client().create(webhook_resource(wanted["kind"]), wanted)
-
-
-def play(scenario: Callable[[Stage], Awaitable[None]], nodes: int = 10, **extra: Any) -> None:
-    """Run a scenario on a stage in virtual time; in the end the operator is at rest, whatever was done to it."""
-
-    async def main() -> None:
-        async with staged(nodes, **extra) as stage:
-            await scenario(stage)
-            await stage.settle(_LAST_WORDS)
-            await stage.no_writes_at_rest()
-
-    loop.run_virtual(main(), limit=100_000)

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from contextlib import suppress
 
+from spinney import initc
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
@@ -54,9 +55,9 @@ class StandIn:
         extras: list[Pod] = []
         for (namespace, name), pods in waiting.items():
             gang = self._gangs.get(name, namespace)
-            if gang is None:
+            needed = self._needed(gang, pods) if gang is not None else None
+            if gang is None or needed is None:
                 continue
-            needed = self._needed(gang, pods)
             chosen = {pod.name for pod in needed}
             minimums.append((labels.BASE_PODGANG in gang.metadata.labels, name, needed))
             extras += [pod for pod in pods if pod.name not in chosen]
@@ -82,13 +83,17 @@ class StandIn:
                         Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
                     )
 
-    def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod]:
+    def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod] | None:
+        """What the gang's minimum still lacks; None while not enough pods are free of gates."""
         needed: list[Pod] = []
         for group in gang.spec.podgroups:
             names = {reference.name for reference in group.pod_references}
             placed = sum(pod.name in names and bool(self._node_of(pod)) and _stays(pod) for pod in self._pods)
+            lacking = max(0, group.min_replicas - placed)
             own = [pod for pod in pods if pod.name in names]
-            needed += own[: max(0, group.min_replicas - placed)]
+            if len(own) < lacking:
+                return None
+            needed += own[:lacking]
         return needed
 
     def _free_nodes(self) -> list[str]:
@@ -135,12 +140,13 @@ def _stays(pod: Pod) -> bool:
 
 
 class KubeletStandIn:
-    """Runs what is bound: pods become ready at once, and those told to go are gone."""
+    """Runs what is bound: pods become ready once the cliques before them are, and those told to go are gone."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._caches = Caches(client)
         self._work: asyncio.Queue[Pod] = asyncio.Queue()
+        self._started: set[str] = set()
         self._caches.of(Pod).on_change(self._changed)
 
     def _changed(self, change: Change[Pod]) -> None:
@@ -152,14 +158,20 @@ class KubeletStandIn:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._caches.run())
             while True:
-                pod = await self._work.get()
-                with suppress(ApiError):
-                    await self._act(pod)
+                tasks.create_task(self._act(await self._work.get()))
 
     async def _act(self, pod: Pod) -> None:
-        if pod.metadata.deletion_timestamp is not None:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
-        elif pod.status.phase != "Running":
-            conditions = [{"type": kind, "status": "True"} for kind in ("Initialized", "ContainersReady", "Ready")]
-            patch = {"status": {"phase": "Running", "conditions": conditions}}
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        with suppress(ApiError):
+            if pod.metadata.deletion_timestamp is not None:
+                await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+            elif pod.uid not in self._started:
+                self._started.add(pod.uid)
+                await self._start(pod)
+
+    async def _start(self, pod: Pod) -> None:
+        for container in pod.spec.init_containers:
+            if container.name == "grove-initc":
+                await initc.program(self._client, pod, container)
+        conditions = [{"type": kind, "status": "True"} for kind in ("Initialized", "ContainersReady", "Ready")]
+        patch = {"metadata": {"uid": pod.uid}, "status": {"phase": "Running", "conditions": conditions}}
+        await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")

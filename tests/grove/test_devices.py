@@ -13,7 +13,9 @@ from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.errors import ApiError
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 MNNVL = Settings(config=GroveConfiguration(network=Network(auto_mnnvl_enabled=True)))
 EXTERNAL = {"spec": {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "ext-class"}}]}}}}
@@ -65,7 +67,7 @@ async def used(stage: Stage) -> dict[str, set[str]]:
     return found
 
 
-def test_rs1_claims_follow_every_level() -> None:
+def test_rs1_claims_follow_every_level(both: Play) -> None:
     """RS1: claims of set, scaling group and clique come and go with the replicas they serve.
 
     Upstream's last count is 24 and not 25, because its suite takes the clique back to one pod before it scales the
@@ -77,9 +79,8 @@ def test_rs1_claims_follow_every_level() -> None:
         await stage.apply(SHARED)
         await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
         await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
-        await stage.settle(20)
-        assert await claims(stage) == SET | claims_of(0, 2)
-        assert await used(stage) == used_by(0, 2)
+        await stage.sees(lambda: claims(stage), SET | claims_of(0, 2))
+        await stage.sees(lambda: used(stage), used_by(0, 2))
         for count, kind, name, replicas, wanted in (
             (10, PodCliqueScalingGroup, "rs-test-0-sga", 1, claims_of(0, 1)),
             (14, PodCliqueScalingGroup, "rs-test-0-sga", 3, claims_of(0, 3)),
@@ -89,23 +90,31 @@ def test_rs1_claims_follow_every_level() -> None:
             (14, PodCliqueSet, "rs-test", 1, claims_of(0, 3)),
         ):
             await stage.scale(kind, name, replicas)
-            await stage.settle(20)
-            assert await claims(stage) == SET | wanted
-            assert len(await claims(stage)) == count
-        assert await used(stage) == used_by(0, 3)
-        shares = (await stage.client.get(PodCliqueSet.resource, "rs-test", "default"))["spec"]["template"]
-        other = {"spec": {"template": {"resourceSharing": shares["resourceSharing"][1:]}}}
+            await stage.sees(lambda: claims(stage), SET | wanted)
+            assert len(SET | wanted) == count
+        await stage.sees(lambda: used(stage), used_by(0, 3))
+
+    both(scenario, nodes=7)
+
+
+def test_shares_cannot_be_changed() -> None:
+    """RS1: what is shared is settled when the set is created."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(SHARED)
+        await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
+        documents = sample("e2e-yaml/workload-resource-sharing")
+        await stage.apply(*documents)
+        (pcs,) = [document for document in documents if document["kind"] == "PodCliqueSet"]
+        other = {"spec": {"template": {"resourceSharing": pcs["spec"]["template"]["resourceSharing"][1:]}}}
         with pytest.raises(ApiError, match=r"spec.template.resourceSharing.*immutable"):
             await stage.client.patch(PodCliqueSet, "rs-test", "default", other)
-        await stage.client.delete(PodCliqueSet, "rs-test", "default")
-        await stage.settle(60)
-        assert not await claims(stage)
 
     play(scenario, nodes=7)
 
 
 def test_claims_are_owned_by_the_level_that_shares_them() -> None:
-    """RS1: a claim belongs to the set, the scaling group or the clique that shares it, in a second replica as well."""
+    """RS1: a claim belongs to the set, the scaling group or the clique that shares it, and goes with it."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(SHARED)
@@ -128,6 +137,8 @@ def test_claims_are_owned_by_the_level_that_shares_them() -> None:
                 ("PodClique", f"rs-test-{index}-worker-a"),
                 ("PodClique", f"rs-test-{index}-sga-1-worker-b"),
             ]
+        await stage.delete(PodCliqueSet, "rs-test")
+        await stage.sees(lambda: claims(stage), set())
 
     play(scenario, nodes=7)
 
@@ -148,7 +159,7 @@ async def joined(stage: Stage) -> dict[str, str]:
 
 
 def test_mnnvl_groups_inherit_override_and_opt_out() -> None:
-    """MNNVL: the nearest annotation wins, `none` opts out, and each group in use has one domain per set replica."""
+    """MNNVL: the nearest annotation wins, `none` opts out, each group in use has a domain, which goes with the set."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-comprehensive-mix"))
@@ -160,27 +171,30 @@ def test_mnnvl_groups_inherit_override_and_opt_out() -> None:
             **{clique: f"mnnvl-mix-0-{group}" for clique, group in wanted.items()},
             "p8": "mnnvl-mix-0-solo",
         }
+        await stage.delete(PodCliqueSet, "mnnvl-mix")
+        await stage.sees(lambda: domains(stage), set())
 
     play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
 
 
-def test_mnnvl_domains_scale_with_the_set() -> None:
-    """MNNVL: one to three replicas and back make and remove domains; a deleted set leaves none."""
+def test_mnnvl_domains_scale_with_the_set(both: Play) -> None:
+    """MNNVL: one to three replicas and back make and remove domains; one that someone deletes is made anew."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-default"))
         for replicas in (3, 1):
             await stage.scale(PodCliqueSet, "mnnvl-gpu-default", replicas)
-            await stage.settle(20)
-            assert await domains(stage) == {f"mnnvl-gpu-default-{index}-default" for index in range(replicas)}
-        await stage.client.delete(ComputeDomain, "mnnvl-gpu-default-0-default", "default")
-        await stage.settle(20)
-        assert len(await domains(stage)) == 1
-        await stage.client.delete(PodCliqueSet, "mnnvl-gpu-default", "default")
-        await stage.settle(30)
-        assert not await domains(stage)
+            await stage.sees(
+                lambda: domains(stage), {f"mnnvl-gpu-default-{index}-default" for index in range(replicas)}
+            )
+        (first,) = await stage.list(ComputeDomain)
+        await stage.delete(ComputeDomain, first.name)
+        await stage.sees(lambda: made_anew(stage, first.uid), True)
 
-    play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
+    async def made_anew(stage: Stage, old: str) -> bool:
+        return [domain.uid != old for domain in await stage.list(ComputeDomain)] == [True]
+
+    both(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
 
 
 def test_mnnvl_leaves_cpu_cliques_and_unmarked_sets_alone() -> None:

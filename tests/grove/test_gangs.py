@@ -8,50 +8,48 @@ pytest.importorskip("spinney.embedded.cluster")
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.labels import POD_INDEX
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 WL1, WL2 = "e2e-yaml/workload1", "e2e-yaml/workload2"
 
 
-def test_gs1_all_or_nothing() -> None:
+def test_gs1_all_or_nothing(both: Play) -> None:
     """GS1: ten pods wait for the tenth node, then all run."""
 
     async def scenario(stage: Stage) -> None:
         await stage.cordon(1)
         await stage.apply(*sample(WL1))
-        await stage.settle()
-        assert (len(await stage.pods()), await stage.running()) == (10, 0)
-        gang = await stage.gang("workload1-0")
-        assert gang.status.phase == "Pending"
+        await stage.holds(pods=10, running=0)
+        await stage.sees(lambda: stage.phase("workload1-0"), "Pending")
         await stage.uncordon(1)
         await stage.runs(10)
-        assert (await stage.gang("workload1-0")).status.phase == "Running"
-        assert (await stage.pcs("workload1")).status.ready == "1/1"
+        await stage.sees(lambda: stage.phase("workload1-0"), "Running")
+        await stage.sees(lambda: stage.ready("workload1"), "1/1")
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
 
 
-def test_gs2_a_scaled_group_waits_as_a_gang_of_its_own() -> None:
+def test_gs2_a_scaled_group_waits_as_a_gang_of_its_own(both: Play) -> None:
     """GS2: a third scaling-group replica is a new gang of four, placed when four nodes are free."""
 
     async def scenario(stage: Stage) -> None:
         await stage.cordon(5)
         await stage.apply(*sample(WL1))
-        await stage.settle()
-        assert await stage.running() == 0
+        await stage.holds(pods=10, running=0)
         await stage.uncordon(1)
         await stage.runs(10)
         await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
-        await stage.settle()
-        assert (len(await stage.pods()), await stage.running()) == (14, 10)
+        await stage.holds(pods=14, running=10)
         await stage.uncordon(4)
         await stage.runs(14)
-        assert (await stage.gang("workload1-0-sg-x-0")).status.phase == "Running"
+        await stage.sees(lambda: stage.phase("workload1-0-sg-x-0"), "Running")
 
-    play(scenario, nodes=14)
+    both(scenario, nodes=14)
 
 
-def test_gs3_a_second_set_replica_is_one_more_gang() -> None:
+def test_gs3_a_second_set_replica_is_one_more_gang(both: Play) -> None:
     """GS3: scaling the set adds exactly one gang, and rewrites nothing of the first."""
 
     async def scenario(stage: Stage) -> None:
@@ -59,26 +57,25 @@ def test_gs3_a_second_set_replica_is_one_more_gang() -> None:
         await stage.apply(*sample(WL1))
         await stage.uncordon(1)
         await stage.runs(10)
+        await stage.sees(lambda: stage.phase("workload1-0"), "Running")
         before = await stage.gang("workload1-0")
         await stage.scale(PodCliqueSet, "workload1", 2)
-        await stage.settle()
-        assert (len(await stage.pods()), await stage.running()) == (20, 10)
+        await stage.holds(pods=20, running=10)
         assert (await stage.gang("workload1-0")).metadata.resource_version == before.metadata.resource_version
         await stage.uncordon(10)
         await stage.runs(20)
-        assert (await stage.pcs("workload1")).status.ready == "2/2"
+        await stage.sees(lambda: stage.ready("workload1"), "2/2")
 
-    play(scenario, nodes=20)
+    both(scenario, nodes=20)
 
 
-def test_gs5_minimums_first_then_the_rest() -> None:
+def test_gs5_minimums_first_then_the_rest(both: Play) -> None:
     """GS5: with room for three exactly the base gang's minimum runs, with more the others."""
 
     async def scenario(stage: Stage) -> None:
         await stage.cordon(8)
         await stage.apply(*sample(WL2))
-        await stage.settle()
-        assert await stage.running() == 0
+        await stage.holds(pods=10, running=0)
         await stage.uncordon(1)
         await stage.runs(3)
         cliques = {pod.metadata.labels["grove.io/podclique"] for pod in await stage.pods() if pod.spec.node_name}
@@ -86,7 +83,7 @@ def test_gs5_minimums_first_then_the_rest() -> None:
         await stage.uncordon(7)
         await stage.runs(10)
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
 
 
 def test_scaled_pods_stay_gated_until_the_base_gang_is_placed() -> None:

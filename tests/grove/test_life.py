@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Secret, Service, ServiceAccount
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import Object
 from spinney.api.podgang import PodGang
 from spinney.api.rbac import Role, RoleBinding
 from tests import make
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 GATE = {"name": "team.io/wait"}
 MANAGED = (
@@ -17,7 +22,7 @@ MANAGED = (
 )  # fmt: skip
 
 
-def test_cascade_delete_leaves_nothing() -> None:
+def test_cascade_delete_leaves_nothing(both: Play) -> None:
     """CascadeDelete: a deleted set takes everything along that is part of it."""
 
     async def scenario(stage: Stage) -> None:
@@ -25,18 +30,19 @@ def test_cascade_delete_leaves_nothing() -> None:
         pcs["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = {"minReplicas": 2, "maxReplicas": 4}
         await stage.apply(pcs)
         await stage.runs(10)
-        for kind in MANAGED:
-            assert await stage.list(kind, **{"app.kubernetes.io/part-of": "workload2"}), kind.resource.kind
-        await stage.client.delete(PodCliqueSet, "workload2", "default")
-        await stage.settle(60)
+        assert await left(stage) == [kind.resource.kind for kind in MANAGED]
+        await stage.delete(PodCliqueSet, "workload2")
+        await stage.sees(lambda: left(stage), [])
         assert not await stage.list(PodCliqueSet)
-        for kind in MANAGED:
-            assert not await stage.list(kind, **{"app.kubernetes.io/part-of": "workload2"}), kind.resource.kind
 
-    play(scenario, nodes=10)
+    async def left(stage: Stage) -> list[str]:
+        parts = {"app.kubernetes.io/part-of": "workload2"}
+        return [kind.resource.kind for kind in MANAGED if await stage.list(kind, **parts)]
+
+    both(scenario, nodes=10)
 
 
-def test_scaling_in_takes_the_highest_replica_with_all_it_has() -> None:
+def test_scaling_in_takes_the_highest_replica_with_all_it_has(both: Play) -> None:
     """Scale-in removes the highest index with its Services, gangs and pods, and nothing of the others."""
 
     async def scenario(stage: Stage) -> None:
@@ -47,16 +53,20 @@ def test_scaling_in_takes_the_highest_replica_with_all_it_has() -> None:
         }
         await stage.scale(PodCliqueSet, "scale-down-tiny", 2)
         await stage.runs(4)
-        assert {pod.uid for pod in await stage.pods()} == kept
+        assert await stage.uids() == kept
         for kind in (Service, PodGang):
-            assert sorted(found.name for found in await stage.list(kind)) == ["scale-down-tiny-0", "scale-down-tiny-1"]
+            await stage.sees(partial(names_of, stage, kind), ["scale-down-tiny-0", "scale-down-tiny-1"])
         await stage.scale(PodCliqueSet, "scale-down-tiny", 0)
-        await stage.settle(60)
         for kind in (Service, PodGang, PodClique, Pod):
-            assert not await stage.list(kind), kind.resource.kind
-        assert (await stage.pcs("scale-down-tiny")).status.ready == "0/0"
+            await stage.sees(partial(names_of, stage, kind), [])
+        await stage.sees(lambda: stage.ready("scale-down-tiny"), "0/0")
 
-    play(scenario, nodes=10)
+    async def names_of(stage: Stage, kind: type[Object]) -> list[str]:
+        return sorted(
+            found.name for found in await stage.list(kind, **{"app.kubernetes.io/part-of": "scale-down-tiny"})
+        )
+
+    both(scenario, nodes=10)
 
 
 def test_a_deleted_child_comes_back() -> None:

@@ -10,7 +10,8 @@ from spinney.api.groveconfig import Network
 from spinney.api.podgang import PodGang
 from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.errors import ApiError
-from tests.grove.stage import TOPOLOGY, Stage, play, sample
+from tests.grove.stage import TOPOLOGY, Stage, sample
+from tests.grove.virtual import play
 
 # File → set, set replicas, cliques, scaling groups, pods, gangs; those whose pods wait for devices are not run.
 RUNS = {

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import asyncio
 
 import pytest
 
 from spinney import initc
-from tests.grove.stage import Stage, play, sample
+from spinney.api.conditions import is_true
+from spinney.api.core import Pod
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 
-async def ready_times(stage: Stage, clique: str) -> list[datetime]:
-    """When the pods of a clique became ready, earliest first."""
-    times = [
-        condition.last_transition_time
-        for pod in await stage.pods(clique)
-        for condition in pod.status.conditions
-        if condition.type == "Ready" and condition.last_transition_time is not None
-    ]
-    return sorted(times)
+class Order:
+    """Watches pods become ready, and keeps their cliques in that order."""
 
+    def __init__(self, stage: Stage) -> None:
+        self.cliques: list[str] = []
+        self._stage = stage
+        self._seen: set[str] = set()
 
-async def follows(stage: Stage, later: str, earlier: str, least: int) -> None:
-    """No pod of the later clique is ready before the earlier one has its minimum."""
-    first = (await ready_times(stage, later))[0]
-    assert (await ready_times(stage, earlier))[least - 1] <= first, f"{later} was ready before {earlier}"
+    async def watch(self) -> None:
+        """Note every pod that becomes ready, until cancelled."""
+        async for event in self._stage.client.watch(Pod, self._stage.namespace, resource_version="0"):
+            pod = event.object
+            if pod is not None and pod.uid not in self._seen and is_true(pod.status.conditions, "Ready"):
+                self._seen.add(pod.uid)
+                self.cliques.append(pod.metadata.labels["grove.io/podclique"])
+
+    async def count(self) -> int:
+        """How many have become ready."""
+        return len(self.cliques)
+
+    def follows(self, later: str, earlier: str, least: int) -> bool:
+        """Whether no pod of the later clique was ready before the earlier one had its minimum."""
+        return self.cliques[: self.cliques.index(later)].count(earlier) >= least
 
 
 def slow(name: str) -> list[dict[str, object]]:
@@ -48,16 +60,19 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("name", ORDERS, ids=["so1", "so2", "so3", "so4"])
-def test_cliques_become_ready_in_order(name: str) -> None:
+def test_cliques_become_ready_in_order(both: Play, name: str) -> None:
     """SO1–SO4: in order and explicit, inside the base gang and inside each scaled gang."""
 
     async def scenario(stage: Stage) -> None:
+        order = Order(stage)
+        watching = asyncio.create_task(order.watch())
         await stage.apply(*slow(f"e2e-yaml/{name}"))
-        await stage.runs(10)
+        await stage.sees(order.count, 10)
+        watching.cancel()
         for earlier, later, least in ORDERS[name]:
-            await follows(stage, f"{name}-0-{later}", f"{name}-0-{earlier}", least)
+            assert order.follows(f"{name}-0-{later}", f"{name}-0-{earlier}", least), (later, earlier, order.cliques)
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
 
 
 def test_the_init_container_is_upstreams() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from copy import deepcopy
 
 from spinney.api import labels
@@ -16,12 +17,14 @@ from spinney.grove.component import component
 from spinney.kube.client import Client
 from spinney.kube.host import Host
 from tests import make
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import VirtualStage, play
 
 HASH = "6f7d9c8b5"
 
 
-def upstreams(pcs: Json, uid: str) -> tuple[Json, Json, list[Json]]:
+def upstreams(pcs: Json, uid: str, namespace: str) -> tuple[Json, Json, list[Json]]:
     """A clique, a gang and two pods as upstream's operator leaves them for a set of one clique."""
     owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "old", "uid": uid, "controller": True}
     managed = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "old"}
@@ -44,16 +47,16 @@ def upstreams(pcs: Json, uid: str) -> tuple[Json, Json, list[Json]]:
         "spec": {"podgroups": [{"name": "old-0-a", "minReplicas": 2, "podReferences": []}]},
     }
     gang["metadata"]["ownerReferences"] = [owner]
-    pods = [pod_of(clique_labels, index) for index in range(2)]
+    pods = [pod_of(clique_labels, index, namespace) for index in range(2)]
     gang["spec"]["podgroups"][0]["podReferences"] = [
-        {"namespace": "default", "name": pod["metadata"]["name"]} for pod in pods
+        {"namespace": namespace, "name": pod["metadata"]["name"]} for pod in pods
     ]
     return clique, gang, pods
 
 
-def pod_of(clique_labels: dict[str, str], index: int) -> Json:
+def pod_of(clique_labels: dict[str, str], index: int, namespace: str) -> Json:
     """One of upstream's pods; the first still has its gate."""
-    pod = make.pod(f"old-0-a-x{index}").scheduler("kai-scheduler")
+    pod = make.pod(f"old-0-a-x{index}", namespace).scheduler("kai-scheduler")
     if index == 0:
         pod.gate("grove.io/podgang-pending-creation")
     built = pod.build()
@@ -66,44 +69,42 @@ def pod_of(clique_labels: dict[str, str], index: int) -> Json:
     return built
 
 
-def test_a_live_grove_cluster_is_taken_over() -> None:
+def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
     """Upgrade: pods keep their identity, upstream's gate goes, a later change still rolls."""
-    pcs = with_defaults(make.pcs("old").clique("a", 2, schedulerName="kai-scheduler").build())
     before: set[str] = set()
 
-    async def upstream(client: Client) -> None:
-        stored = await client.create(PodCliqueSet, pcs, "default")
+    async def upstream(client: Client, namespace: str) -> None:
+        before.clear()
+        pcs = with_defaults(make.pcs("old", namespace).clique("a", 2, schedulerName="kai-scheduler").build())
+        stored = await client.create(PodCliqueSet, pcs, namespace)
         status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
-        await client.patch(PodCliqueSet, "old", "default", {"status": status}, subresource="status")
-        clique, gang, pods = upstreams(pcs, stored.uid)
-        owner = await client.create(PodClique, clique, "default")
-        await client.create(PodGang, gang, "default")
+        await client.patch(PodCliqueSet, "old", namespace, {"status": status}, subresource="status")
+        clique, gang, pods = upstreams(pcs, stored.uid, namespace)
+        owner = await client.create(PodClique, clique, namespace)
+        await client.create(PodGang, gang, namespace)
         for pod in pods:
             pod["metadata"]["ownerReferences"] = [controller_reference(owner)]
-            before.add((await client.create(Pod, pod, "default")).uid)
+            before.add((await client.create(Pod, pod, namespace)).uid)
 
     async def scenario(stage: Stage) -> None:
         await stage.runs(2)
-        assert {pod.uid for pod in await stage.pods()} == before
+        assert await stage.uids() == before
         assert not any(pod.spec.scheduling_gates for pod in await stage.pods())
+        await stage.sees(lambda: stage.phase("old-0"), "Running")
         assert (await stage.pcs("old")).status.current_generation_hash == HASH
         assert (await stage.clique("old-0-a")).metadata.labels[labels.POD_TEMPLATE_HASH] == HASH
-        gang = await stage.gang("old-0")
-        assert gang.metadata.labels[labels.SCHEDULER_BACKEND] == "kai"
-        assert gang.status.phase == "Running"
-        await stage.no_writes_at_rest()
+        assert (await stage.gang("old-0")).metadata.labels[labels.SCHEDULER_BACKEND] == "kai"
         await stage.change_image("old", "busybox:new")
-        await stage.settle(120)
-        assert not {pod.uid for pod in await stage.pods()} & before
-        assert {pod.spec.containers[0].image for pod in await stage.pods()} == {"busybox:new"}
+        await stage.sees(stage.images, Counter({"busybox:new": 2}))
+        assert not await stage.uids() & before
 
-    play(scenario, nodes=4, before=upstream)
+    both(scenario, nodes=4, before=upstream)
 
 
 def test_an_operator_that_restarts_changes_nothing() -> None:
     """A second operator on the same cluster, as after an upgrade, finds all as it should be and writes nothing."""
 
-    async def scenario(stage: Stage) -> None:
+    async def scenario(stage: VirtualStage) -> None:
         await stage.apply(*sample("e2e-yaml/workload2"))
         await stage.runs(10)
         await stage.settle(30)

@@ -8,7 +8,9 @@ pytest.importorskip("spinney.embedded.cluster")
 
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 WL1_GT, WL2 = "e2e-yaml/workload1-gt", "e2e-yaml/workload2"
 
@@ -24,11 +26,6 @@ def with_delay(name: str, delay: str = "10s", **minimums: int) -> Json:
     return pcs
 
 
-async def uids(stage: Stage, clique: str = "") -> set[str]:
-    """The identities of pods that stay."""
-    return {pod.uid for pod in await stage.pods(clique)}
-
-
 async def kill(stage: Stage, *pods: Pod) -> None:
     """Close the nodes of some pods, then delete the pods: their successors find no place."""
     for pod in pods:
@@ -36,28 +33,34 @@ async def kill(stage: Stage, *pods: Pod) -> None:
         await stage.client.delete(Pod, pod.name, pod.namespace)
 
 
+async def none_left(stage: Stage, before: set[str]) -> None:
+    """Wait until every pod has made room for another."""
+
+    async def replaced() -> bool:
+        return not before & await stage.uids()
+
+    await stage.until(replaced)
+
+
 async def heal(stage: Stage) -> None:
     """Open all nodes."""
     await stage.cordon(0)
 
 
-def test_gt1_a_lost_pod_replaces_the_whole_replica() -> None:
+def test_gt1_a_lost_pod_replaces_the_whole_replica(both: Play) -> None:
     """GT1: one pod of a clique that needs all is missing for the delay: every pod of the replica is new."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1_GT))
+        await stage.apply(with_delay(WL1_GT, "3s"))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         (first, *_) = await stage.pods("workload1-gt-0-pc-a")
         await kill(stage, first)
-        await stage.settle(5)
-        assert len(before & await uids(stage)) == 9
-        await stage.settle(25)
-        assert not before & await uids(stage)
+        await none_left(stage, before)
         await heal(stage)
         await stage.runs(10)
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
 
 
 def test_gt2_a_scaling_group_that_needs_all_replicas_takes_the_set_replica_along() -> None:
@@ -66,11 +69,11 @@ def test_gt2_a_scaling_group_that_needs_all_replicas_takes_the_set_replica_along
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample(WL1_GT))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         (first, *_) = await stage.pods("workload1-gt-0-sg-x-0-pc-c")
         await kill(stage, first)
         await stage.settle(30)
-        assert not before & await uids(stage)
+        assert not before & await stage.uids()
         await heal(stage)
         await stage.runs(10)
 
@@ -83,14 +86,13 @@ def test_gt3_pods_beyond_the_minimum_may_be_lost() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.apply(with_delay(WL2))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         first, second = await stage.pods("workload2-0-pc-a")
         await kill(stage, first)
         await stage.settle(40)
-        assert before - await uids(stage) == {first.uid}
+        assert before - await stage.uids() == {first.uid}
         await kill(stage, second)
-        await stage.settle(40)
-        assert not before & await uids(stage)
+        await none_left(stage, before)
         await heal(stage)
         await stage.runs(10)
 
@@ -103,17 +105,17 @@ def test_gt4_one_group_replica_goes_alone_both_take_the_set_replica_along() -> N
     async def scenario(stage: Stage) -> None:
         await stage.apply(with_delay(WL2))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
         await stage.settle(40)
-        after = await uids(stage)
-        kept = await uids(stage, "workload2-0-pc-a") | await uids(stage, "workload2-0-sg-x-0-pc-b")
+        after = await stage.uids()
+        kept = await stage.uids("workload2-0-pc-a") | await stage.uids("workload2-0-sg-x-0-pc-b")
         assert kept <= before
-        assert not before & await uids(stage, "workload2-0-sg-x-1-pc-b")
+        assert not before & await stage.uids("workload2-0-sg-x-1-pc-b")
         await stage.cordon(10)
         await kill(stage, *await stage.pods("workload2-0-sg-x-0-pc-c"))
         await stage.settle(40)
-        assert not after & before & await uids(stage)
+        assert not after & before & await stage.uids()
         await heal(stage)
         await stage.runs(10)
 
@@ -126,32 +128,32 @@ def test_gt5_only_the_breached_group_replica_is_replaced() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.apply(with_delay(WL2, pc_c=3))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
         await stage.settle(40)
-        gone = before - await uids(stage)
+        gone = before - await stage.uids()
         assert len(gone) == 4
-        assert await uids(stage, "workload2-0-sg-x-0-pc-c") <= before
+        assert await stage.uids("workload2-0-sg-x-0-pc-c") <= before
         await heal(stage)
         await stage.runs(10)
 
     play(scenario, nodes=10)
 
 
-def test_gt6_a_pod_of_a_scaled_gang_is_just_recreated() -> None:
+def test_gt6_a_pod_of_a_scaled_gang_is_just_recreated(both: Play) -> None:
     """GT6: a deleted pod of a scaled gang comes back, and nothing else changes."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(with_delay(WL2))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         (first, *_) = await stage.pods("workload2-0-sg-x-1-pc-c")
-        await stage.client.delete(Pod, first.name, first.namespace)
+        await stage.delete(Pod, first.name)
         await stage.runs(10)
         await stage.settle(60)
-        assert before - await uids(stage) == {first.uid}
+        assert before - await stage.uids() == {first.uid}
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
 
 
 def test_a_gang_that_was_never_placed_is_not_terminated() -> None:
@@ -161,9 +163,28 @@ def test_a_gang_that_was_never_placed_is_not_terminated() -> None:
         await stage.cordon(1)
         await stage.apply(*sample(WL1_GT))
         await stage.settle(10)
-        before = await uids(stage)
+        before = await stage.uids()
         await stage.settle(300)
-        assert await uids(stage) == before
+        assert await stage.uids() == before
+
+    play(scenario, nodes=10)
+
+
+def test_a_breach_is_borne_for_the_delay_and_no_longer() -> None:
+    """Before terminationDelay is over nothing but the lost pod is gone, after it everything is."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(*sample(WL1_GT))
+        await stage.runs(10)
+        before = await stage.uids()
+        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
+        await kill(stage, first)
+        await stage.settle(9)
+        assert before - await stage.uids() == {first.uid}
+        await stage.settle(3)
+        assert not before & await stage.uids()
+        await heal(stage)
+        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -174,13 +195,13 @@ def test_a_breach_that_heals_in_time_is_forgiven() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample(WL1_GT))
         await stage.runs(10)
-        before = await uids(stage)
+        before = await stage.uids()
         (first, *_) = await stage.pods("workload1-gt-0-pc-a")
         await kill(stage, first)
         await stage.settle(5)
         await heal(stage)
         await stage.settle(120)
-        assert before - await uids(stage) == {first.uid}
+        assert before - await stage.uids() == {first.uid}
         assert await stage.running() == 10
 
     play(scenario, nodes=10)

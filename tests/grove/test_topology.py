@@ -9,7 +9,9 @@ import pytest
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json
-from tests.grove.stage import TOPOLOGY, Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import TOPOLOGY, Stage, sample
+from tests.grove.virtual import VirtualStage, play
 
 KEYS = {"zone": "kubernetes.io/zone", "block": "kubernetes.io/block", "rack": "kubernetes.io/rack"}
 KEYS["host"] = "kubernetes.io/hostname"
@@ -85,7 +87,7 @@ def test_tas12_a_large_group_is_a_base_gang_and_seven_scaled_ones() -> None:
 def test_tas1_tas19_a_schedulers_topology_follows_the_binding() -> None:
     """TAS1, TAS19: a binding makes KAI's Topology; other levels replace it; the condition stays InSync."""
 
-    async def scenario(stage: Stage) -> None:
+    async def scenario(stage: VirtualStage) -> None:
         await stage.apply(binding("dc", zone="k/zone", rack="k/rack"))
         await stage.settle(5)
         assert await levels(stage) == ["k/zone", "k/rack"]
@@ -133,38 +135,37 @@ def test_tas18_a_named_topology_is_checked_and_not_touched() -> None:
     play(scenario, nodes=1)
 
 
-def test_tas20_a_vanished_binding() -> None:
+def test_tas20_a_vanished_binding(both: Play) -> None:
     """TAS20: without its binding a set says so, still scales, unconstrained; with the binding back all is well."""
 
     async def scenario(stage: Stage) -> None:
         own = binding("tas20-topology", zone=KEYS["zone"], rack=KEYS["rack"], host=KEYS["host"])
-        await stage.apply(own, *sample("e2e-yaml/tas-topology-condition"))
-        (pcs,) = await stage.list(PodCliqueSet)
-        await stage.settle(5)
-        assert await condition(stage, pcs.name) == ("False", "AllClusterTopologyLevelsAvailable")
+        (pcs,) = sample("e2e-yaml/tas-topology-condition")
+        name = pcs["metadata"]["name"]
+        await stage.apply(own, pcs)
+        await stage.sees(lambda: condition(stage, name), ("False", "AllClusterTopologyLevelsAvailable"))
         await stage.client.delete(ClusterTopologyBinding, "tas20-topology")
-        await stage.settle(5)
-        assert await condition(stage, pcs.name) == ("Unknown", "ClusterTopologyNotFound")
-        await stage.scale(PodCliqueSet, pcs.name, 1)
+        await stage.sees(lambda: condition(stage, name), ("Unknown", "ClusterTopologyNotFound"))
+        await stage.scale(PodCliqueSet, name, 1)
         await stage.runs(2)
-        gang = await stage.gang(f"{pcs.name}-0")
+        gang = await stage.gang(f"{name}-0")
         assert gang.spec.topology_constraint is None
         assert "grove.io/topology-name" not in gang.metadata.annotations
         await stage.apply(own)
-        await stage.settle(10)
-        assert await condition(stage, pcs.name) == ("False", "AllClusterTopologyLevelsAvailable")
-        assert (await stage.gang(f"{pcs.name}-0")).metadata.annotations["grove.io/topology-name"] == "tas20-topology"
-        await stage.client.patch(
-            ClusterTopologyBinding, "tas20-topology", "", {"spec": {"levels": [{"domain": "zone", "key": "z"}]}}
-        )
-        await stage.settle(10)
-        assert await condition(stage, pcs.name) == ("True", "ClusterTopologyLevelsUnavailable")
+        await stage.sees(lambda: condition(stage, name), ("False", "AllClusterTopologyLevelsAvailable"))
+        await stage.sees(lambda: topology_of(stage, f"{name}-0"), "tas20-topology")
+        levels = {"spec": {"levels": [{"domain": "zone", "key": "z"}]}}
+        await stage.client.patch(ClusterTopologyBinding, "tas20-topology", "", levels)
+        await stage.sees(lambda: condition(stage, name), ("True", "ClusterTopologyLevelsUnavailable"))
 
     async def condition(stage: Stage, name: str) -> tuple[str, str]:
-        status = (await stage.pcs(name)).status
-        return next((c.status, c.reason) for c in status.conditions if c.type == "TopologyLevelsUnavailable")
+        found = {c.type: (c.status, c.reason) for c in (await stage.pcs(name)).status.conditions}
+        return found.get("TopologyLevelsUnavailable", ("", ""))
 
-    play(scenario, nodes=4)
+    async def topology_of(stage: Stage, gang: str) -> str:
+        return (await stage.gang(gang)).metadata.annotations.get("grove.io/topology-name", "")
+
+    both(scenario, nodes=4)
 
 
 def test_tas17_the_same_domain_means_another_label_in_another_topology() -> None:

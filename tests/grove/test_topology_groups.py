@@ -15,7 +15,9 @@ from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
 from tests import make
-from tests.grove.stage import TOPOLOGY, Stage, play
+from tests.grove.conftest import Play
+from tests.grove.stage import TOPOLOGY, Stage
+from tests.grove.virtual import play
 
 KAI = {"schedulerName": "kai-scheduler"}
 RACK, BLOCK = "kubernetes.io/rack", "kubernetes.io/block"
@@ -119,18 +121,23 @@ CASES: dict[str, tuple[Json, int, dict[str, tuple[str, Tree]]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_kai_is_told_of_every_constraint(case: str) -> None:
+def test_kai_is_told_of_every_constraint(both: Play, case: str) -> None:
     """TAS2, TAS4, TAS14, TAS15: a pod group's own level, its sub-groups, their parents, minimums and levels."""
     built, pods, wanted = CASES[case]
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(TOPOLOGY, built)
         await stage.runs(pods)
-        assert await told(stage) == wanted
-        conditions = {c.type: (c.status, c.reason) for c in (await stage.pcs("svc")).status.conditions}
-        assert conditions["TopologyLevelsUnavailable"] == ("False", "AllClusterTopologyLevelsAvailable")
+        await stage.sees(lambda: told(stage), wanted)
+        await stage.sees(lambda: topology_condition(stage), ("False", "AllClusterTopologyLevelsAvailable"))
 
-    play(scenario, nodes=10)
+    both(scenario, nodes=10)
+
+
+async def topology_condition(stage: Stage) -> tuple[str, str]:
+    """What the set says about its topology."""
+    conditions = {c.type: (c.status, c.reason) for c in (await stage.pcs("svc")).status.conditions}
+    return conditions.get("TopologyLevelsUnavailable", ("", ""))
 
 
 async def told(stage: Stage) -> dict[str, tuple[str, Tree]]:

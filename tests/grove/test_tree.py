@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from spinney.cli.status import look, render
-from tests.grove.stage import Stage, play, sample
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 
 def test_the_tree_shows_gangs_cliques_and_pods() -> None:

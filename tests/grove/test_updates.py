@@ -14,7 +14,9 @@ import asyncio
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from tests.grove.stage import Stage, play, sample
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage, sample
+from tests.grove.virtual import play
 
 WL1 = "e2e-yaml/workload1"
 NEW = "busybox:new"
@@ -30,10 +32,10 @@ class Witness:
         self._task = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
-        listing = await self.stage.client.list(Pod, "default")
+        listing = await self.stage.client.list(Pod, self.stage.namespace)
         ready = {pod.name: pod for pod in listing.items}
         full = Counter(pod.metadata.labels[labels.PODCLIQUE] for pod in ready.values())
-        events = self.stage.client.watch(Pod, "default", resource_version=listing.resource_version)
+        events = self.stage.client.watch(Pod, self.stage.namespace, resource_version=listing.resource_version)
         async for event in events:
             pod = event.object
             if pod is None:
@@ -58,7 +60,12 @@ class Witness:
 
 
 def rolling(
-    steps: Callable[[Stage], Awaitable[None]], *, replicas: int = 2, nodes: int = 30, image_of: tuple[str, ...] = ()
+    steps: Callable[[Stage], Awaitable[None]],
+    *,
+    replicas: int = 2,
+    nodes: int = 30,
+    image_of: tuple[str, ...] = (),
+    on: Play = play,
 ) -> None:
     """Start workload 1, change images, do something, and check that everything ends updated and at rest."""
 
@@ -71,7 +78,7 @@ def rolling(
         await steps(stage)
         await stage.updated("workload1")
 
-    play(scenario, nodes=nodes)
+    on(scenario, nodes=nodes)
 
 
 def test_ru7_one_pod_of_a_clique_at_a_time_one_replica_after_the_other() -> None:
@@ -119,15 +126,15 @@ def test_ru8_one_replica_of_a_scaling_group_at_a_time() -> None:
     play(scenario, nodes=10)
 
 
-def test_ru9_everything_changes() -> None:
+def test_ru9_everything_changes(both: Play) -> None:
     """RU9: all cliques change; the set ends with new pods only, all gangs running."""
 
     async def steps(stage: Stage) -> None:
         await stage.updated("workload1")
         assert await stage.images() == {NEW: 20}
-        assert (await stage.pcs("workload1")).status.ready == "2/2"
+        await stage.sees(lambda: stage.ready("workload1"), "2/2")
 
-    rolling(steps)
+    rolling(steps, on=both)
 
 
 def test_ru10_without_room_exactly_one_pod_waits() -> None:
@@ -155,7 +162,7 @@ def test_ru10_without_room_exactly_one_pod_waits() -> None:
     play(scenario, nodes=10)
 
 
-def test_ru11_a_replica_added_during_an_update_is_new() -> None:
+def test_ru11_a_replica_added_during_an_update_is_new(both: Play) -> None:
     """RU11: scaling the set out during an update adds a replica of the new revision."""
 
     async def steps(stage: Stage) -> None:
@@ -163,7 +170,7 @@ def test_ru11_a_replica_added_during_an_update_is_new() -> None:
         await stage.updated("workload1")
         assert await stage.images() == {NEW: 30}
 
-    rolling(steps)
+    rolling(steps, on=both)
 
 
 def test_ru12_scaling_in_during_the_last_replicas_update() -> None:

@@ -11,7 +11,8 @@ from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.errors import ApiError
 from spinney.kube.transport import User
 from tests import make
-from tests.grove.stage import TOPOLOGY, Stage, play, sample
+from tests.grove.stage import TOPOLOGY, Stage, sample
+from tests.grove.virtual import VirtualStage, play
 
 
 def test_an_invalid_set_leaves_nothing_behind() -> None:
@@ -95,7 +96,7 @@ PROTECTED = Settings(user="operator", config=GroveConfiguration(authorizer=Autho
 def test_managed_objects_are_protected() -> None:
     """The authorizer lets only the operator change what it manages; pods may be deleted; a set can opt out."""
 
-    async def scenario(stage: Stage) -> None:
+    async def scenario(stage: VirtualStage) -> None:
         await stage.apply(*sample("e2e-yaml/workload1"))
         await stage.runs(10)
         user = stage.cluster.client(User("alice", ("system:masters", "system:authenticated")))

@@ -101,12 +101,14 @@ class Sets:
             work.append(self._writer.create(ServiceAccount, access.service_account(pcs)))
         if world.roles.get(names.role(pcs.name), space) is None:
             work.append(self._writer.create(Role, access.role(pcs)))
-        if world.role_bindings.get(names.role(pcs.name), space) is None:
-            work.append(self._writer.create(RoleBinding, access.role_binding(pcs)))
         await all_of(work)
-        # The API server refuses a token for an account that is not there yet.
+        # The API server refuses a token for an account, and a binding to a role, that is not there yet.
+        bound: list[Work] = []
+        if world.role_bindings.get(names.role(pcs.name), space) is None:
+            bound.append(self._writer.create(RoleBinding, access.role_binding(pcs)))
         if world.secrets.get(names.token_secret(pcs.name), space) is None:
-            await self._writer.create(Secret, access.token_secret(pcs))
+            bound.append(self._writer.create(Secret, access.token_secret(pcs)))
+        await all_of(bound)
 
     async def _write_status(self, pcs: PodCliqueSet, key: Key) -> None:
         self._summaries.drop(key, pcs.spec.replicas)

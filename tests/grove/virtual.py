@@ -1,0 +1,117 @@
+"""The operator's stage in virtual time: an embedded cluster, the real backends, and a stand-in scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from spinney import initc
+from spinney.api.crd import crds
+from spinney.api.meta import Json, Resource
+from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.cli.installation import webhook_resource
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from spinney.grove.component import component
+from spinney.grove.settings import Settings
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.host import Host
+from spinney.kube.manifests import manifests, webhook_configurations
+from spinney.kube.runtime import Component
+from spinney.kube.transport import User
+from spinney.sim import loop
+from tests.grove.stage import GROUPS, Stage
+from tests.grove.standin import StandIn
+
+CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+_RBAC = "rbac.authorization.k8s.io"
+_ROLE = Resource(f"{_RBAC}/v1", "ClusterRole", "clusterroles", namespaced=False)
+_BINDING = Resource(f"{_RBAC}/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+# How long after a scenario the operator may still answer to its last step.
+_LAST_WORDS = 60.0
+
+
+class VirtualStage(Stage):
+    """A stage on an embedded cluster of its own; sets meet the operator's webhooks."""
+
+    def __init__(self, cluster: Cluster, operator: Client) -> None:
+        super().__init__(cluster.client(), operator)
+        self.cluster = cluster
+
+    async def no_writes_at_rest(self) -> None:
+        """Ten minutes pass without a write by the operator, Leases aside."""
+        writes = self.operator.writes
+        total, seen = writes.total(), dict(writes.by_object)
+        await asyncio.sleep(600)
+        news = {key: count - seen.get(key, 0) for key, count in writes.by_object.items() if count != seen.get(key, 0)}
+        assert writes.total() == total, f"written at rest: {news}"
+
+
+@asynccontextmanager
+async def staged(
+    nodes: int,
+    settings: Settings | None = None,
+    pods_per_node: int = 1,
+    before: Callable[[Client, str], Awaitable[None]] | None = None,
+) -> AsyncIterator[VirtualStage]:
+    """A running stage with so many nodes, each with room for some pods; `before` acts ahead of the operator."""
+    chance = Chance(7)
+    profile = Profile(count=nodes, labels={"node_role.e2e.grove.nvidia.com": "agent", "type": "kwok"})
+    async with Cluster(
+        nodes=profile, clock=loop.clock(), chance=chance, programs={"spinney initc": initc.program}
+    ) as cluster:
+        admin = cluster.client()
+        for definition in crds(GROUPS):
+            await admin.create(CRD, definition)
+        if before is not None:
+            await before(admin, "default")
+        made = component(settings or Settings(user="operator"))
+        operator, backends = [await _host(cluster, part) for part in (made, BACKENDS)]
+        scheduler = StandIn(cluster.client(_user("scheduler")), pods_per_node)
+        tasks = [asyncio.create_task(part.run()) for part in (operator, backends, scheduler)]
+        await operator.ready.wait()
+        await _register(cluster, operator, made)
+        try:
+            yield VirtualStage(cluster, operator.runtimes["grove"].client)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _user(name: str) -> User:
+    return User(name, ("system:masters", "system:authenticated"))
+
+
+async def _host(cluster: Cluster, made: Component) -> Host:
+    """A component with the rights that it declares, and no others."""
+    name = "operator" if made.name == "grove" else made.name
+    role = next(document for document in manifests(made, "default") if document["kind"] == "ClusterRole")
+    reference: Json = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role["metadata"]["name"]}
+    subject = {"kind": "User", "name": name, "apiGroup": _RBAC}
+    await cluster.client().create(_ROLE, role)
+    await cluster.client().create(_BINDING, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+    return Host(cluster.client(User(name, ("system:authenticated",))), cluster.clock, [(made, None)])
+
+
+async def _register(cluster: Cluster, operator: Host, made: Component) -> None:
+    """Let the API server ask the operator's webhooks by a direct call."""
+    reviewers = operator.reviewers()
+    cluster.server.admission.resolve = lambda client: reviewers[client["service"]["path"]]
+    for wanted in webhook_configurations(made, "default"):
+        await cluster.client().create(webhook_resource(wanted["kind"]), wanted)
+
+
+def play(scenario: Callable[[VirtualStage], Awaitable[None]], nodes: int = 10, **extra: Any) -> None:
+    """Run a scenario on a stage in virtual time; in the end the operator is at rest, whatever was done to it."""
+
+    async def main() -> None:
+        async with staged(nodes, **extra) as stage:
+            await scenario(stage)
+            await stage.settle(_LAST_WORDS)
+            await stage.no_writes_at_rest()
+
+    loop.run_virtual(main(), limit=100_000)
