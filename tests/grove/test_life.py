@@ -179,22 +179,6 @@ def test_a_group_scaled_below_its_minimum_recovers() -> None:
     play(scenario, nodes=10)
 
 
-def test_writes_stay_within_their_budget() -> None:
-    """From nothing to ready a pod costs two writes, a gang at most four, a clique at most five, a set at most eight."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample("e2e-yaml/workload2"))
-        await stage.runs(10)
-        writes = stage.operator.writes
-        for kind, most in (("Pod", 2), ("PodGang", 4), ("PodClique", 5), ("PodCliqueScalingGroup", 5), ("Service", 1)):
-            counts = {name: count for (found, _, name), count in writes.by_object.items() if found == kind}
-            assert counts
-            assert max(counts.values()) <= most, (kind, counts)
-        assert writes.of("PodCliqueSet", "workload2", "default") <= 8
-
-    play(scenario, nodes=10)
-
-
 def test_what_goes_wrong_is_told_on_the_set() -> None:
     """A name that someone else holds stands in lastErrors, and goes from there once the name is free."""
 

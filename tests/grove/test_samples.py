@@ -11,7 +11,7 @@ from spinney.api.podgang import PodGang
 from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.errors import ApiError
 from tests.grove.stage import TOPOLOGY, Stage, sample
-from tests.grove.virtual import play
+from tests.grove.virtual import VirtualStage, play
 
 # File → set, set replicas, cliques, scaling groups, pods, gangs; those whose pods wait for devices are not run.
 RUNS = {
@@ -45,12 +45,13 @@ RUNS = {
 
 @pytest.mark.parametrize("name", RUNS, ids=[name.rpartition("/")[2] for name in RUNS])
 def test_a_sample_runs(name: str) -> None:
-    """The sample is admitted, all its pods run, every gang is Running, and no gate is left."""
+    """The sample is admitted, all its pods run, every gang is Running, no gate is left, and the budget is kept."""
     pcs, replicas, cliques, groups, pods, gangs = RUNS[name]
 
-    async def scenario(stage: Stage) -> None:
+    async def scenario(stage: VirtualStage) -> None:
         await stage.apply(TOPOLOGY, *sample(name))
         await stage.runs(pods)
+        stage.within_budget(replicas)
         status = (await stage.pcs(pcs)).status
         assert (status.available_replicas, status.ready) == (replicas, f"{replicas}/{replicas}")
         found = [len(await stage.list(kind)) for kind in (PodClique, PodCliqueScalingGroup, PodGang)]

@@ -34,12 +34,38 @@ _BINDING = Resource(f"{_RBAC}/v1", "ClusterRoleBinding", "clusterrolebindings", 
 _LAST_WORDS = 60.0
 
 
+# What one object may cost from nothing to ready, as docs/operator.md promises.
+BUDGET = {
+    "Pod": 2,
+    "PodGang": 4,
+    "PodClique": 5,
+    "PodCliqueScalingGroup": 5,
+    # And one for each replica.
+    "PodCliqueSet": 7,
+    "Service": 1,
+    "ServiceAccount": 1,
+    "Role": 1,
+    "RoleBinding": 1,
+    "Secret": 1,
+    "HorizontalPodAutoscaler": 1,
+    "ResourceClaim": 1,
+    "ComputeDomain": 1,
+}
+
+
 class VirtualStage(Stage):
     """A stage on an embedded cluster of its own; sets meet the operator's webhooks."""
 
     def __init__(self, cluster: Cluster, operator: Client) -> None:
         super().__init__(cluster.client(), operator)
         self.cluster = cluster
+
+    def within_budget(self, replicas: int) -> None:
+        """No object of a set with so many replicas has cost the operator more writes than it may."""
+        counts = self.operator.writes.by_object
+        most = {**BUDGET, "PodCliqueSet": BUDGET["PodCliqueSet"] + replicas}
+        over = {key: count for key, count in counts.items() if key[0] != "Event" and count > most.get(key[0], 0)}
+        assert not over, over
 
     async def no_writes_at_rest(self) -> None:
         """Ten minutes pass without a write by the operator, Leases aside."""

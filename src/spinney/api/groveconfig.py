@@ -147,6 +147,8 @@ class OperatorConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
     network: Network = Network()
     scheduler: SchedulerSettings = SchedulerSettings()
+    # The older name of topologyAwareScheduling, which files of earlier versions still have.
+    cluster_topology: Json | None = None
 
 
 def load(text: str) -> OperatorConfiguration:
@@ -170,8 +172,18 @@ def problems(config: OperatorConfiguration) -> list[str]:
         *_one_of("server.webhooks.certProvisionMode", config.server.webhooks.cert_provision_mode, ("auto", "manual")),
         *_one_of("scheduler.defaultProfileName", config.scheduler.default_profile_name, config.scheduler.names),
     ]
-    if config.runtime_client_connection.burst < 0:
-        found.append(f"runtimeClientConnection.burst: {config.runtime_client_connection.burst} is below 0")
+    connection, server = config.runtime_client_connection, config.server
+    if connection.burst < 0:
+        found.append(f"runtimeClientConnection.burst: {connection.burst} is below 0")
+    if connection.qps <= 0:
+        found.append(f"runtimeClientConnection.qps: {connection.qps:g} is not above 0")
+    for field, port in (
+        ("webhooks", server.webhooks.port),
+        ("healthProbes", server.health_probes.port),
+        ("metrics", server.metrics.port),
+    ):
+        if not 0 <= port <= 65535:
+            found.append(f"server.{field}.port: {port} is not between 0 and 65535")
     for field, controller in (
         ("podCliqueSet", config.controllers.pod_clique_set),
         ("podClique", config.controllers.pod_clique),
@@ -208,7 +220,8 @@ def _election(election: LeaderElection) -> list[str]:
             found.append(f"leaderElection.{field}: {text} is not above 0")
     if len(lengths) == 3 and lengths["leaseDuration"] <= lengths["renewDeadline"]:
         found.append("leaderElection.leaseDuration: must be longer than renewDeadline")
-    for field, value in (("resourceLock", election.resource_lock), ("resourceName", election.resource_name)):
-        if not value:
-            found.append(f"leaderElection.{field}: must be set while leader election is enabled")
-    return found
+    if len(lengths) == 3 and lengths["renewDeadline"] <= lengths["retryPeriod"]:
+        found.append("leaderElection.renewDeadline: must be longer than retryPeriod")
+    if not election.resource_name:
+        found.append("leaderElection.resourceName: must be set while leader election is enabled")
+    return found + _one_of("leaderElection.resourceLock", election.resource_lock, ("leases",))

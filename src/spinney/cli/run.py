@@ -17,6 +17,7 @@ import yaml
 
 from spinney.api.meta import convert
 from spinney.cli.components import COMPONENTS, load
+from spinney.cli.process import flag_or, in_folder, listening, pages_of, said_by, warn_of
 from spinney.cli.serving import Supplied, WebhookOptions, parse_address, serve_health, serve_webhooks
 from spinney.kube import logs
 from spinney.kube.chance import Chance
@@ -101,23 +102,32 @@ def run(  # one name per option
         configured = [(component, _narrowed(config, only)) for component, config in configured]
     configured = [(_as_configured(component, config), config) for component, config in configured]
     loaded = [component for component, _ in configured]
+    said = said_by(configured)
     webhooks = WebhookOptions(
         url=_https(webhook_url),
         listen=parse_address(webhook_listen, "--webhook-listen") if webhook_listen else None,
-        supplied=_supplied(webhook_cert, webhook_key, webhook_ca),
+        supplied=_supplied(webhook_cert, webhook_key, webhook_ca) or in_folder(said.certificates),
+        secret=said.secret,
     )
-    timing = Timing(lease_duration, renew_deadline, retry_period)
-    if not lease_duration > renew_deadline > retry_period > 0:
+    timing = Timing(
+        flag_or("lease_duration", lease_duration, said.timing and said.timing.duration),
+        flag_or("renew_deadline", renew_deadline, said.timing and said.timing.renew_deadline),
+        flag_or("retry_period", retry_period, said.timing and said.timing.retry_period),
+    )
+    if not timing.duration > timing.renew_deadline > timing.retry_period > 0:
         raise click.UsageError("leases need --lease-duration > --renew-deadline > --retry-period > 0")
-    health = parse_address(health_listen, "--health-listen") if health_listen else None
+    pages = [parse_address(health_listen, "--health-listen")] if health_listen else pages_of(said)
     server = find_server(kubeconfig, context)
-    logs.configure(log_format, log_level)
+    logs.configure(flag_or("log_format", log_format, said.log_format), flag_or("log_level", log_level, said.log_level))
+    warn_of(said)
     place = namespace or server.namespace
+    elected = flag_or("elect", elect, said.elect)
+    per_second, at_first = flag_or("qps", qps, said.qps), flag_or("burst", burst, said.burst)
 
     async def main() -> None:
         chance = Chance()
-        client = connect(server, chance=chance, per_second=qps, burst=burst)
-        identity = f"{socket.gethostname()}_{chance.uid()}" if elect else ""
+        client = connect(server, chance=chance, per_second=per_second, burst=at_first)
+        identity = f"{socket.gethostname()}_{chance.uid()}" if elected else ""
         hooked = [component for component in loaded if component.webhooks]
         try:
             # One question before anything starts: who cannot get an answer hears why at once.
@@ -126,10 +136,10 @@ def run(  # one name per option
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(host.run())
                 tasks.create_task(_freeze(host))
-                if health is not None:
-                    tasks.create_task(serve_health(host, health))
+                for address in pages:
+                    tasks.create_task(serve_health(host, address))
                 if hooked and (webhooks.url or webhooks.listen or "KUBERNETES_SERVICE_HOST" in os.environ):
-                    tasks.create_task(serve_webhooks(host, hooked, webhooks, place))
+                    tasks.create_task(serve_webhooks(host, hooked, listening(webhooks, said), place))
         finally:
             await client.close()
 

@@ -12,16 +12,9 @@ import click
 
 from spinney.kube.health import Health
 from spinney.kube.host import Host
+from spinney.kube.process import Listen
 from spinney.kube.runtime import Component
 from spinney.kube.webhooks import Registration, WebhookServer
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a server listens."""
-
-    host: str
-    port: int
 
 
 @dataclass(frozen=True)
@@ -46,25 +39,27 @@ class WebhookOptions:
     """How webhooks are served: by URL or by Service, with certificates of ours or with those supplied."""
 
     url: str = ""
-    listen: Address | None = None
+    listen: Listen | None = None
     supplied: Supplied | None = None
+    # The Secret of certificates of ours, where it is not named after the component.
+    secret: str = ""
 
 
-def parse_address(text: str, option: str) -> Address:
+def parse_address(text: str, option: str) -> Listen:
     """`HOST:PORT` as an address."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint=option)
-    return Address(host.strip("[]"), int(port))
+    return Listen(host.strip("[]"), int(port))
 
 
-def webhook_address(options: WebhookOptions) -> Address:
+def webhook_address(options: WebhookOptions) -> Listen:
     """Where to listen: as told, else at the port of the URL, and only on loopback where the URL is that."""
     if options.listen is not None:
         return options.listen
     parts = urlsplit(options.url)
     port = parts.port or (443 if options.url else 9443)
-    return Address("127.0.0.1" if _is_loopback(parts.hostname or "") else "0.0.0.0", port)
+    return Listen("127.0.0.1" if _is_loopback(parts.hostname or "") else "0.0.0.0", port)
 
 
 async def serve_webhooks(host: Host, components: list[Component], options: WebhookOptions, namespace: str) -> None:
@@ -79,6 +74,7 @@ async def serve_webhooks(host: Host, components: list[Component], options: Webho
         namespace=namespace,
         url=options.url,
         names=[name] if name else [],
+        secret=options.secret,
     )
     address = webhook_address(options)
     async with asyncio.TaskGroup() as tasks:
@@ -112,7 +108,7 @@ async def _follow(
             await registration.register(found[2])
 
 
-async def serve_health(host: Host, address: Address) -> None:
+async def serve_health(host: Host, address: Listen) -> None:
     """Serve health and metrics until cancelled."""
     await Health(lambda: host.not_ready).serve(address.host, address.port)
 

@@ -19,7 +19,7 @@ from spinney.grove.replica import Replicas
 from spinney.grove.replicastatus import ReplicaStatus
 from spinney.grove.rights import NAMESPACE_RULES, RULES
 from spinney.grove.sets import Sets
-from spinney.grove.settings import GroveConfiguration, Settings
+from spinney.grove.settings import GroveConfiguration, Settings, lease, process
 from spinney.grove.summary import Summaries
 from spinney.grove.webhooks import webhooks
 from spinney.grove.world import World, replica_keys, set_keys
@@ -30,9 +30,6 @@ from spinney.kube.events import Recorder
 from spinney.kube.runtime import Component, Runtime
 
 NAME = "grove"
-_REPLICAS_AT_ONCE = 64
-_STATUSES_AT_ONCE = 8
-_SETS_AT_ONCE = 8
 _WINDOW_PER_REPLICA = 0.01
 _LONGEST_WINDOW = 2.0
 
@@ -50,9 +47,9 @@ class Operator:
         replicas = Replicas(self.world, runtime, writer, recorder, summaries)
         status = ReplicaStatus(self.world, writer, recorder, runtime.clock, summaries)
         sets = Sets(self.world, writer, recorder, runtime.clock, summaries)
-        self.replicas = Controller("grove-replica", runtime, replicas.reconcile, _REPLICAS_AT_ONCE)
-        self.statuses = Controller("grove-status", runtime, status.reconcile, _STATUSES_AT_ONCE)
-        self.sets = Controller("grove-set", runtime, sets.reconcile, _SETS_AT_ONCE)
+        self.replicas = Controller("grove-replica", runtime, replicas.reconcile, settings.replicas_at_once)
+        self.statuses = Controller("grove-status", runtime, status.reconcile, settings.statuses_at_once)
+        self.sets = Controller("grove-set", runtime, sets.reconcile, settings.sets_at_once)
         status.tell_set = self._tell_set
         replicas.tell_set = self._tell_set
         Watcher(self.world, runtime.clock)
@@ -172,6 +169,8 @@ def component(settings: Settings | None = None) -> Component:
         namespace_rules=NAMESPACE_RULES,
         webhooks=webhooks(lambda: state["settings"], registry),
         settings=GroveConfiguration,
+        lease=lease,
+        process=process,
         configured=configured,
     )
 

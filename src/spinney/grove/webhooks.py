@@ -51,7 +51,7 @@ def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[W
             name="clustertopology-validating-webhook",
             path="/webhooks/validate-clustertopology",
             mutating=False,
-            review=lambda runtime: _binding(registry),
+            review=lambda runtime: _binding(settings, registry),
             rules=(_rule("grove.io", "v1alpha1", ("clustertopologybindings",), "CREATE", "UPDATE"),),
         ),
     )
@@ -144,17 +144,26 @@ async def _check_backend(
         field, _, message = str(error).partition(": ")
         problems.forbidden(field, message)
         return
+    if not settings.is_enabled(choice.scheduler_name):
+        enabled = ", ".join(settings.config.scheduler.names)
+        problems.forbidden(
+            "spec.template.cliques[0].spec.podSpec.schedulerName",
+            f"scheduler {choice.scheduler_name!r} is not enabled in the operator's scheduler.profiles; "
+            f"name one of {enabled}, or add a profile",
+        )
+        return
     verdict = review_set(choice.backend, pcs, await discover(runtime.client, choice.backend.resources))
     for problem in verdict.problems:
         problems.forbidden(problem.field, problem.message)
     problems.warnings += [*choice.warnings, *verdict.warnings]
 
 
-def _binding(registry: Callable[[], Registry]) -> Review:
+def _binding(settings: Callable[[], Settings], registry: Callable[[], Registry]) -> Review:
     async def review(request: Json) -> Json:
         backends = list(registry())
         aware = {backend.topology_scheduler for backend in backends if isinstance(backend, TopologyAware)}
         enabled = aware | {backend.scheduler_name("") for backend in backends} | {_DEFAULT_SCHEDULER}
+        enabled = {name for name in enabled if settings().is_enabled(name)}
         problems = bindings.check(request["object"], enabled, aware)
         if problems:
             name = request["object"]["metadata"].get("name", "")

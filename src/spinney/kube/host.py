@@ -19,8 +19,11 @@ from spinney.kube.webhooks import Reviewer, reviewers
 _log = structlog.get_logger("spinney.kube.host")
 
 
-def _lease_name(component: Component, config: Any) -> str:
-    return component.lease(config) if component.lease is not None else account_name(component)
+def _lease(component: Component, config: Any, namespace: str) -> tuple[str, str]:
+    """Name and namespace of the Lease that a component holds while it acts."""
+    named = component.lease(config) if component.lease is not None else account_name(component)
+    elsewhere, _, name = named.rpartition("/")
+    return name, elsewhere or namespace
 
 
 class Host:
@@ -49,7 +52,7 @@ class Host:
         self._waiting = {component.name for component, _ in components}
         self._elections = {
             component.name: Election(
-                client, clock, _lease_name(component, config), namespace, identity=identity, timing=timing
+                client, clock, *_lease(component, config, namespace), identity=identity, timing=timing
             )
             for component, config in components
             if identity

@@ -10,6 +10,7 @@ from spinney.api.meta import Json
 from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock
+from spinney.kube.process import Process
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ class Component:
     webhooks: tuple[Webhook, ...] = ()
     # The wire type of a configuration file; `run` gets one of these, or None where the component has none.
     settings: type[Any] | None = None
-    # The Lease that one of several replicas holds, by its configuration; without this word there is one per component.
+    # The Lease that one of several replicas holds, by its configuration: `name`, or `namespace/name` where it is not
+    # kept beside the component's other objects. Without this word there is one per component.
     lease: Callable[[Any], str] | None = None
+    # What its configuration says about the process it runs in.
+    process: Callable[[Any], Process] | None = None
     # The component as its configuration makes it, where that changes its webhooks.
     configured: Callable[[Any], Component] | None = None

@@ -154,6 +154,7 @@ class Registration:
         namespace: str,
         url: str = "",
         names: Sequence[str] = (),
+        secret: str = "",
     ) -> None:
         self._client = client
         self._clock = clock
@@ -161,7 +162,7 @@ class Registration:
         self._server = server
         self._namespace = namespace
         self._url = url
-        self._secret = f"{account_name(components[0])}-webhook"
+        self._secret = secret or f"{account_name(components[0])}-webhook"
         self._names = [*names, *(f"{account_name(component)}.{namespace}.svc" for component in components)]
         self._served: Bundle | None = None
 
