@@ -141,6 +141,8 @@ class Cycle:
         self.limits: Callable[[Job, Triple], OverLimit | OverQuota | None] | None = None
         # Chooses a task's NUMA zones before it is moved to a node; None without the plugin.
         self.assign: Callable[[Task, int], None] | None = None
+        # Names of the zones that tasks' zones are numbers of, by row.
+        self.zone_names: dict[int, list[str]] = {}
         # Scores the devices of a node anew for a task that shares them; None leaves the GPU scores as they are.
         self.choose: Callable[[Task, int, list[tuple[float, int]]], list[tuple[float, int]]] | None = None
         # Nodes by class, best first; and whether all scores have roles that allow that.

@@ -12,9 +12,11 @@ from spinney.scheduler.actions import allocate, evicting, reserving, stale
 from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.moves import Move
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.reasons import Problem
 from spinney.scheduler.reservations import Reservations
+from spinney.scheduler.specs import ZoneShares
 from spinney.scheduler.state import State
 
 RUN: dict[str, Callable[[Cycle], None]] = {
@@ -38,6 +40,8 @@ class Decision:
     gpu_groups: tuple[str, ...] = ()
     # The gang that a victim goes for.
     beneficiary: str = ""
+    # NUMA zones that a task is expected to get, with what it takes of each.
+    zones: ZoneShares = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,13 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         cycle.moves.rollback(start)
 
 
+def _zones(cycle: Cycle, move: Move) -> ZoneShares:
+    if move.kind != "bind" or not move.task.zones:
+        return ()
+    names = cycle.zone_names[move.node]
+    return tuple((names[zone], tuple(sorted(shares.items()))) for zone, shares in sorted(move.task.zones.items()))
+
+
 def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
     nodes = cycle.nodes
     decisions = tuple(
@@ -105,6 +116,7 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
             nodes.name(move.node),
             move.groups,
             beneficiary.key if beneficiary else "",
+            _zones(cycle, move),
         )
         for action, move, beneficiary in cycle.decided
     )

@@ -11,6 +11,7 @@ import msgspec
 from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Json, Object, Resource, encode
+from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
@@ -37,6 +38,7 @@ KINDS: dict[str, type[Object]] = {
     "resourceSlices": ResourceSlice,
     "deviceClasses": DeviceClass,
     "topologies": Topology,
+    "nodeResourceTopologies": NodeResourceTopology,
     "podDisruptionBudgets": PodDisruptionBudget,
     "namespaces": Namespace,
     "csiNodes": CsiNode,

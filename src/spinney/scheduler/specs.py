@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Labels = Mapping[str, str]
+# What a task has of which NUMA zone.
+ZoneShares = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 # cpu in milli-cores, memory in bytes, everything else in whole units.
 Amounts = Mapping[str, float]
 
@@ -293,7 +295,7 @@ class TaskSpec:
     leader: bool = False
     nominated_node: str = ""
     guaranteed: bool = False
-    numa_zones: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    numa_zones: ZoneShares = ()
     # What each container asks for, where NUMA alignment is by container; empty takes the pod as one.
     containers: tuple[tuple[tuple[str, float], ...], ...] = ()
     # Volumes that are attached to its node: driver and volume.

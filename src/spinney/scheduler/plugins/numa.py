@@ -30,6 +30,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     cycle.hooks.task_masks.append(ledger.mask)
     cycle.hooks.scores.append(Score(ledger.score))
     cycle.assign = ledger.assign
+    cycle.zone_names = {row: [zone.id for zone in numa.zones] for row, numa in ledger.numa.items()}
     cycle.moves.observers.append(ledger.moved)
 
 
@@ -59,7 +60,10 @@ class Ledger:
         if numa is None or numa.policy not in SCORED:
             return {}
         index = {zone.id: number for number, zone in enumerate(numa.zones)}
-        return {index[zone]: dict(amounts) for zone, amounts in task.spec.numa_zones if zone in index}
+        if any(zone not in index for zone, _ in task.spec.numa_zones):
+            # A record that names a zone which is not there says nothing about the others either.
+            return {}
+        return {index[zone]: dict(amounts) for zone, amounts in task.spec.numa_zones}
 
     def mask(self, task: Task, rows: Rows) -> tuple[Mask, str] | None:
         """Nodes that admit a task."""

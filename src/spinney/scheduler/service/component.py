@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from spinney.api.duration import prometheus_seconds
 from spinney.api.kaishard import UsageDb, UsageParams
+from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.resource import ResourceClaim
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.clock import LoopClock
@@ -29,7 +30,12 @@ async def run(runtime: Runtime, config: object = None) -> None:
     shard = Shard(file.scheduler_name, file.node_pool_label_key, file.partition_label_value)
     usage = usage_source(file.usage_db_config) if file.usage_db_config is not None else None
     devices = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
-    scheduler = Scheduler(runtime, shard, from_file(file), think, stand_in=file.stand_in, devices=devices, usage=usage)
+    settings = from_file(file)
+    aligns = any(plugin.name == "numa" for plugin in settings.plugins)
+    zones = aligns and await Discovery(runtime.client).serves(NodeResourceTopology.resource.api_version)
+    scheduler = Scheduler(
+        runtime, shard, settings, think, stand_in=file.stand_in, devices=devices, zones=zones, usage=usage
+    )
     await scheduler.run()
 
 
@@ -68,6 +74,8 @@ COMPONENT = Component(
         Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses", "csinodes"), _READ),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),
+        # Only with the plugin that aligns pods to NUMA zones.
+        Rule(("topology.node.k8s.io",), ("noderesourcetopologies",), _READ),
         Rule(("policy",), ("poddisruptionbudgets",), _READ),
         Rule(("",), ("pods/status",), ("patch",)),
         Rule(("",), ("pods/eviction",), ("create",)),

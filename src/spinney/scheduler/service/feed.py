@@ -12,6 +12,7 @@ from spinney.api.bindrequests import has_failed, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Object
+from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import LabelSelector, matches
 from spinney.kube.cache import Cache, Change, Key
@@ -28,6 +29,7 @@ from spinney.scheduler.specs import DeviceRequest, TaskSpec
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.volumes import Reach, attached_by, needs_storage, reach_of
+from spinney.scheduler.zones import containers_of, given_to, numa_of
 
 _BY_GROUP = "scheduler/group"
 _BY_NAMESPACE = "scheduler/namespace"
@@ -73,6 +75,7 @@ class Feed:
         *,
         stand_in: bool = False,
         devices: bool = False,
+        zones: bool = False,
     ) -> None:
         self.state = state
         self.shard = shard
@@ -83,6 +86,8 @@ class Feed:
         self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
         # Only where the cluster serves dynamic resource allocation.
         self.claims = DeviceClaims(runtime.caches, self.views.nodes) if devices else None
+        # Only where zones are reported and decisions look at them.
+        self.zones = runtime.caches.of(NodeResourceTopology) if zones else None
         self.failures = Failures(lambda key: self.mark("pod", key))
         # Requests that the binder gave up; whoever writes takes them away.
         self.given_up: list[BindRequest] = []
@@ -103,6 +108,8 @@ class Feed:
         self._watch("queue", self.views.queues)
         self._watch("node", self.views.nodes)
         self._watch("node", self.views.storage_nodes)
+        if self.zones is not None:
+            self._watch("node", self.zones)
         self._watch("group", self.groups)
         self._watch("pod", self.pods)
         self.requests.on_change(self._request_changed)
@@ -112,6 +119,13 @@ class Feed:
             cache.on_change(lambda change: self._storage_changed())
         if self.claims is not None:
             self.claims.on_change(self._storage_changed, lambda node: self.mark("node", ("", node)))
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        await self.views.synced()
+        for more in (self.claims, self.zones):
+            if more is not None:
+                await more.synced()
 
     def _watch(self, kind: str, cache: Cache[Any]) -> None:
         def changed(change: Change[Any]) -> None:
@@ -209,7 +223,8 @@ class Feed:
             if self.claims is not None:
                 served = {**spec.allocatable, **self.claims.extended_on(node)}
                 spec = replace(spec, dra_gpus=self.claims.gpus_on(name), allocatable=served)
-            self.state.set_node(spec)
+            reported = self.zones.get(name) if self.zones is not None else None
+            self.state.set_node(replace(spec, numa=numa_of(reported)) if reported is not None else spec)
 
     def _group(self, key: Key) -> None:
         group = self.groups.get(key[1], key[0])
@@ -252,6 +267,8 @@ class Feed:
         spec = podintake.task_spec(pod, request, self._clock.now(), job=job, reach=reach, select=self._named_by)
         if requests:
             spec = replace(spec, claims=requests)
+        if self.zones is not None:
+            spec = replace(spec, numa_zones=given_to(pod, request), containers=containers_of(pod))
         if volumes := attached_by(pod, self.views.storage):
             spec = replace(spec, volumes=volumes, constraints=replace(spec.constraints, attaches=True))
         if budgets := budgets_over(pod, self.views.budgets.by(_BY_NAMESPACE, pod.namespace)):

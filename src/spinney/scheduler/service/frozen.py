@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Object, Resource, convert, without_nulls
+from spinney.api.resource import ResourceClaim, ResourceSlice
 from spinney.kube.cache import Caches, Change, Key
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
@@ -94,7 +95,9 @@ class Picture:
         # The two kinds of caches are alike in all that is used here.
         runtime = Runtime(client=client, caches=cast(Caches, self.caches), clock=clock)
         self.state = State()
-        self.feed = Feed(runtime, self.state, shard, lambda: None)
+        devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
+        zones = any(plugin.name == "numa" for plugin in config.plugins)
+        self.feed = Feed(runtime, self.state, shard, lambda: None, devices=devices, zones=zones)
         self.feed.apply()
         self.now = clock.now()
         kept = reservations_of(shard, objects.get(ConfigMap.resource, []))

@@ -62,6 +62,7 @@ class Scheduler:
         *,
         stand_in: bool = False,
         devices: bool = False,
+        zones: bool = False,
         usage: UsageRecord | PrometheusUsage | None = None,
     ) -> None:
         self._runtime = runtime
@@ -69,7 +70,7 @@ class Scheduler:
         self._think = think
         self._wake = asyncio.Event()
         self.state = State()
-        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in, devices=devices)
+        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in, devices=devices, zones=zones)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
         self._usage = usage
@@ -83,9 +84,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Cycle whenever something changed, until cancelled."""
-        await self.feed.views.synced()
-        if self.feed.claims is not None:
-            await self.feed.claims.synced()
+        await self.feed.synced()
         await self.memory.load()
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())
@@ -193,6 +192,7 @@ class Scheduler:
             gpu_groups=decision.gpu_groups,
             gpu_count=spec.gpu.devices if shares else spec.gpu.whole,
             gpu_portion=self._portion(spec, decision.node) if shares else float(bool(spec.gpu.whole)),
+            zones=decision.zones,
         )
 
     def _portion(self, spec: TaskSpec, node: str) -> float:

@@ -18,6 +18,8 @@ from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLos
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.specs import ZoneShares
+from spinney.scheduler.zones import predicted
 
 _log = structlog.get_logger("spinney.scheduler")
 
@@ -35,6 +37,7 @@ class Placement:
     gpu_groups: tuple[str, ...] = ()
     gpu_count: int = 0
     gpu_portion: float = 0.0
+    zones: ZoneShares = ()
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,8 @@ def _bind_request(pod: Pod, placement: Placement, decision: str, members: int, f
     }
     if placement.gpu_groups:
         spec["selectedGPUGroups"] = list(placement.gpu_groups)
+    if placement.zones:
+        spec["predictedNUMAZones"] = predicted(placement.zones)
     return {
         "metadata": {
             "name": pod.name,
