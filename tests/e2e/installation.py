@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import wraps
@@ -16,7 +17,7 @@ from spinney.api.batch import Job
 from spinney.api.conditions import is_true
 from spinney.api.core import Event, Pod
 from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.cli.components import load
 from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.cli.laptop import with_stand_in
@@ -66,10 +67,42 @@ class Installed:
         assert self._as_user is not None, "this world has no other users"
         return self._as_user(name)
 
+    async def resource(self, api_version: str, kind: str) -> Resource:
+        """Where a kind is served."""
+        found = await self._discovery.resource(api_version, kind)
+        assert found is not None, f"{kind} of {api_version} is not served"
+        return found
+
+    async def reference(self, api_version: str, kind: str) -> Json:
+        """The only object of a kind, as its pods name their owner."""
+        resource = await self.resource(api_version, kind)
+        items = json.loads((await self.client.call("GET", resource.path("default"))).body)["items"]
+        assert len(items) == 1
+        metadata = items[0]["metadata"]
+        named = {"name": metadata["name"], "uid": metadata["uid"]}
+        return {"apiVersion": api_version, "kind": kind, **named, "controller": True}
+
+    async def may(self, account: str, group: str, resource: str) -> None:
+        """Let a service read a kind that it does not know."""
+        rule = {"apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch"]}
+        rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": f"{account}-{resource}"}}
+        await self.apply({**rbac, "kind": "ClusterRole", "rules": [rule]})
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{account}-{resource}"}
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+        await self.apply({**rbac, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]})
+
+    async def lend(self, queue: str, gpus: float) -> None:
+        """Give a queue, and all queues above it, a quota."""
+        found: Queue | None = await self.client.get(Queue, queue)
+        while found is not None:
+            share = {"spec": {"resources": {"gpu": {"quota": gpus}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
+            await self.client.patch(Queue, found.name, "", share)
+            above = found.spec.parent_queue
+            found = await self.client.get(Queue, above) if above else None
+
     async def apply(self, document: Json, namespace: str = "default") -> None:
         """Create an object, in its own namespace or in the one given; where it is there already, change it."""
-        resource = await self._discovery.resource(document["apiVersion"], document["kind"])
-        assert resource is not None, f"{document['kind']} of {document['apiVersion']} is not served"
+        resource = await self.resource(document["apiVersion"], document["kind"])
         place = (document["metadata"].get("namespace") or namespace) if resource.namespaced else ""
         try:
             await self.client.create(resource, document, place)

@@ -450,3 +450,11 @@ async def test_reviewed_queues_are_those_of_pods() -> None:
     pod = member({"kai.scheduler/queue": "pods"})
     assert (await grouped(top, pod)).queue == "owners"
     assert (await grouped(top, pod, settings=Settings(pods_name_queues=True))).queue == "pods"
+
+
+async def test_a_long_name_still_makes_a_group() -> None:
+    """Names end at 253 characters; the UID is whole."""
+    top = workload("batch/v1", "Job")
+    top["metadata"].update(name="x" * 253, uid="0a3be662-4b08-4e11-bed9-1bb971871853")
+    name = (await grouped(top)).name
+    assert (len(name), name[:5], name[-37:]) == (253, "pg-xx", "-0a3be662-4b08-4e11-bed9-1bb971871853")

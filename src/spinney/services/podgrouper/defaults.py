@@ -24,6 +24,7 @@ DEFAULT_QUEUE = "default-queue"
 # Begins with a letter and is neither a word with a meaning nor anything like a number.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*(?<![.-])")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_LONGEST_NAME = 253
 _PREEMPTIBILITIES = ("preemptible", "non-preemptible")
 
 
@@ -36,7 +37,7 @@ def group_under(context: Context, owner: Json, priority: str = DEFAULT_PRIORITY)
     """One group for all pods below an owner, with the owner's labels and wishes."""
     meta = owner["metadata"]
     return Grouping(
-        name=f"pg-{meta['name']}-{meta['uid']}",
+        name=group_name(meta["name"], meta["uid"]),
         namespace=context.pod.namespace,
         owner=owner_reference(owner),
         labels=_labels(context, owner),
@@ -50,6 +51,11 @@ def group_under(context: Context, owner: Json, priority: str = DEFAULT_PRIORITY)
     )
 
 
+def group_name(name: str, uid: str) -> str:
+    """The name of somebody's group; it is the UID that makes it one of a kind, so a long name may end early."""
+    return f"pg-{name[: _LONGEST_NAME - len(uid) - 4]}-{uid}"
+
+
 def group_per_pod(context: Context, priority: str) -> Grouping:
     """A group of its own for each pod, with its owner's labels and wishes."""
     pod = context.pod
@@ -60,7 +66,7 @@ def group_per_pod(context: Context, priority: str) -> Grouping:
         "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace},
     }
     annotations = {**grouping.annotations, labels.TOP_OWNER: top_owner_metadata(itself)}
-    return replace(grouping, name=f"pg-{pod.name}-{pod.uid}", owner=owner_reference(itself), annotations=annotations)
+    return replace(grouping, name=group_name(pod.name, pod.uid), owner=owner_reference(itself), annotations=annotations)
 
 
 def owner_reference(owner: Json) -> Json:

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from spinney.api import labels
 from spinney.services.podgrouper.context import Context, annotations_of
-from spinney.services.podgrouper.defaults import INFERENCE_PRIORITY, default_grouping, group_per_pod, group_under
+from spinney.services.podgrouper.defaults import (
+    INFERENCE_PRIORITY,
+    default_grouping,
+    group_name,
+    group_per_pod,
+    group_under,
+)
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 
 
@@ -26,7 +32,7 @@ async def deployment(context: Context) -> Grouping:
 
 async def job(context: Context) -> Grouping:
     """One group per Job; groups made per pod by older releases are carried on."""
-    legacy = f"pg-{context.pod.name}-{context.pod.uid}"
+    legacy = group_name(context.pod.name, context.pod.uid)
     if context.lookup.has_group(context.pod.namespace, legacy):
         return replace(await default_grouping(context), name=legacy)
     return with_min_member_annotation(await default_grouping(context), annotations_of(context.top))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[G
         # A group that older releases made without subgroups stays flat: its pods carry no subgroup label.
         if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
             return grouping
-        own = context.pod.metadata.labels.get(labels.RAY_GROUP, "")
+        own = _as_name(context.pod.metadata.labels.get(labels.RAY_GROUP, ""))
         known = {group.name for group in subgroups}
         return replace(grouping, subgroups=subgroups, pod_subgroup=own if own in known else "")
 
@@ -57,7 +58,7 @@ def _subgroups(cluster: Json) -> tuple[SubGroup, ...]:
 
 
 def _worker_group(spec: Json, index: int) -> SubGroup | None:
-    name = spec.get("groupName") or f"worker-group-{index}"
+    name = _as_name(spec.get("groupName") or "") or f"worker-group-{index}"
     replicas, least = int(spec.get("replicas") or 0), int(spec.get("minReplicas") or 0)
     if spec.get("suspended") or spec.get("suspend") or replicas == least == 0:
         return None
@@ -65,6 +66,11 @@ def _worker_group(spec: Json, index: int) -> SubGroup | None:
         raise GroupingError(f"worker group {name}: minReplicas {least} is more than replicas {replicas}")
     hosts = int(spec.get("numOfHosts") or 1)
     return SubGroup(name, min_member=(least or replicas) * hosts, topology=_topology(spec, name))
+
+
+def _as_name(text: str) -> str:
+    """A group's name as subgroups may be named; Ray allows capitals and underscores."""
+    return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")[:63]
 
 
 def _topology(spec: Json, where: str) -> Topology:

@@ -7,7 +7,13 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig
-from spinney.services.podgrouper.defaults import INFERENCE_PRIORITY, default_grouping, group_per_pod, group_under
+from spinney.services.podgrouper.defaults import (
+    INFERENCE_PRIORITY,
+    default_grouping,
+    group_name,
+    group_per_pod,
+    group_under,
+)
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 
 
@@ -29,7 +35,7 @@ async def knative_service(context: Context) -> Grouping:
 def _grouped_per_pod(context: Context, revision: Json) -> bool:
     siblings = context.lookup.pods(context.pod.namespace, {labels.KNATIVE_REVISION: revision["metadata"]["name"]})
     groups = {pod.metadata.annotations.get(labels.POD_GROUP, "") for pod in siblings} - {""}
-    return bool(groups) and f"pg-{revision['metadata']['name']}-{revision['metadata']['uid']}" not in groups
+    return bool(groups) and group_name(revision["metadata"]["name"], revision["metadata"]["uid"]) not in groups
 
 
 async def spot_request(context: Context) -> Grouping:
@@ -51,4 +57,4 @@ async def aml_job(context: Context) -> Grouping:
 async def runai_job(context: Context) -> Grouping:
     """Pods of one index share a group, named after the pod without its suffix."""
     base = context.pod.name.rpartition("-")[0] or context.pod.name
-    return replace(await default_grouping(context), name=f"pg-{base}-{context.top['metadata']['uid']}")
+    return replace(await default_grouping(context), name=group_name(base, context.top["metadata"]["uid"]))
