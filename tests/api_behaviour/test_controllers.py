@@ -482,3 +482,17 @@ async def test_budget_bounds(api: Api, namespace: str, spec: Json, desired: int,
     found = await api.until(f"{path}/b", lambda answer: answer.ok()["status"].get("currentHealthy") == 3)
     status = found.ok()["status"]
     assert (status["desiredHealthy"], status["disruptionsAllowed"]) == (desired, allowed)
+
+
+async def test_paused_deployment(api: Api, namespace: str) -> None:
+    """A paused deployment rolls nothing out and says that it is paused."""
+    path = apps(namespace, "deployments")
+    await api.post(path, workload("Deployment", replicas=1, paused=True))
+    found = (await api.until(f"{path}/w", lambda answer: condition(answer.ok(), "Progressing") is not None)).ok()
+    paused = condition(found, "Progressing") or {}
+    assert (paused["status"], paused["reason"], paused["message"]) == (
+        "Unknown",
+        "DeploymentPaused",
+        "Deployment is paused",
+    )
+    assert (await api.get(apps(namespace, "replicasets"))).ok()["items"] == []

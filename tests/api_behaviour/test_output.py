@@ -261,3 +261,14 @@ async def test_meaning_of_a_column(api: Api, namespace: str) -> None:
     found = {each["name"]: each["description"] for each in body["columnDefinitions"]}
     assert found["Ready"] == "The aggregate readiness state of this pod for accepting traffic."
     assert found["Node"].startswith("NodeName indicates in which node this pod is scheduled.")
+
+
+async def test_unknown_inclusion(api: Api, namespace: str) -> None:
+    """A row can carry the object, its metadata or nothing."""
+    table = api.with_headers(accept=TABLE)
+    (await table.get(f"/api/v1/namespaces/{namespace}/configmaps", includeObject="Half")).refused(
+        400,
+        "BadRequest",
+        'Unable to convert to Table as requested: includeObject: Invalid value: "Half": must be '
+        "'Metadata', 'Object', 'None', or empty",
+    )

@@ -214,3 +214,22 @@ async def test_yaml_bodies(api: Api, namespace: str) -> None:
     answer = await api.with_headers(accept="application/yaml").get(f"{path}/yam")
     assert answer.headers["content-type"] == "application/yaml"
     assert answer.raw.startswith(b"apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\n")
+
+
+async def test_json_patch_of_what_is_not_there(api: Api, namespace: str) -> None:
+    """Replacing a member that is not there adds it; copying one makes an empty value."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    await api.post(path, make.config_map("m", a="1"))
+    replaced = await api.json_patch(f"{path}/m", {"op": "replace", "path": "/data/b", "value": "2"}, dryRun="All")
+    assert replaced.ok()["data"] == {"a": "1", "b": "2"}
+    copied = await api.json_patch(f"{path}/m", {"op": "copy", "from": "/data/x", "path": "/data/b"}, dryRun="All")
+    assert copied.ok()["data"] == {"a": "1", "b": ""}
+
+
+async def test_repeated_causes(api: Api, namespace: str) -> None:
+    """A bad label in an update is told once in the message, and in the causes once per check that it failed."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    await api.post(path, make.config_map("m", a="1"))
+    body = (await api.merge(f"{path}/m", {"metadata": {"labels": {"a b": "c"}}})).refused(422, "Invalid")
+    assert body["message"].count("metadata.labels: Invalid value") == 1
+    assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.labels"] * 4

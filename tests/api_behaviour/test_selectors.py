@@ -152,3 +152,20 @@ async def test_delete_collection(api: Api, namespace: str) -> None:
     assert body["kind"] == "ConfigMapList"
     left = (await api.get(path, labelSelector="set")).ok()
     assert [item["metadata"]["name"] for item in left["items"]] == ["c"]
+
+
+@pytest.mark.parametrize("query", [{"limit": "-1"}, {"limit": "1", "resourceVersion": "0"}])
+async def test_whole_list(api: Api, namespace: str, query: dict[str, str]) -> None:
+    """A negative limit is none, and a list at any version comes whole."""
+    path = await fill(api, namespace)
+    # What any version shows may be old, but not older than a watch that has seen it all.
+    async with api.watch(path, labelSelector="set") as watch:
+        await watch.take(4)
+    body = (await api.get(path, labelSelector="set", **query)).ok()
+    assert [item["metadata"]["name"] for item in body["items"]] == list("abcd")
+
+
+async def test_escaped_field(api: Api, namespace: str) -> None:
+    """A comma in a field's value is written with a backslash."""
+    path = await fill(api, namespace)
+    assert (await api.get(path, fieldSelector=r"metadata.name=a\,b")).ok()["items"] == []

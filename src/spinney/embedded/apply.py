@@ -8,7 +8,7 @@ import msgspec
 
 from spinney.api.meta import Json, without_nulls
 from spinney.embedded import fieldsets, typed, writes
-from spinney.embedded.calls import Call, Unreadable, parse
+from spinney.embedded.calls import Call, Unreadable, flag, parse
 from spinney.embedded.errors import Refusal, bad_request, conflict, not_found
 from spinney.embedded.fieldsets import FieldSet, item_key
 from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
@@ -32,7 +32,7 @@ async def apply(server: ApiServer, call: Call) -> Response:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.kind, call.name, why)
         return await _create(server, call, config, writer)
-    force = call.query.get("force") in ("true", "1")
+    force = flag(call.query, "force")
 
     def change(live: Json) -> Json:
         return merged_object(call, live, config, writer, force=force)

@@ -71,10 +71,15 @@ class Call:
         if not query:
             return
         found: list[FieldError] = []
-        if query.get("dryRun") not in (None, "", "All"):
+        if query.get("dryRun") not in (None, "All"):
             found.append(unsupported("dryRun", [query["dryRun"]], ("All",)))
-        if len(query.get("fieldManager", "")) > 128:
+        manager = query.get("fieldManager", "")
+        if len(manager) > 128:
             found.append(too_long("fieldManager", 128))
+        strange = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
+        if strange is not None:
+            why = f"invalid character U+{ord(manager[strange]):04X} (at position {strange})"
+            found.append(FieldError("FieldValueInvalid", "fieldManager", f"Invalid value: {_quoted(manager)}: {why}"))
         if query.get("fieldValidation") not in (None, "", "Strict", "Warn", "Ignore"):
             found.append(unsupported("fieldValidation", query["fieldValidation"], ("", "Ignore", "Strict", "Warn")))
         if self.verb == "patch" and "force" in query and "apply-patch" not in media_type(self.request):
@@ -82,6 +87,25 @@ class Call:
         if found:
             name = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(self.verb)
             raise invalid_options(name or "DeleteOptions", found)
+
+
+def _quoted(text: str) -> str:
+    """Text as Go's %q writes it."""
+    letters = (letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+    return '"' + "".join(letters) + '"'
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """A yes or no of a query: whatever is not `false` or `0` is a yes."""
+    return name in query and query[name] not in ("false", "0")
+
+
+def number(text: str) -> int:
+    """A number of a query; no text is none."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 @lru_cache(maxsize=4096)
@@ -123,14 +147,14 @@ _METHODS = {
 def verb_of(method: str, name: str, query: Mapping[str, str]) -> str:
     """The RBAC verb of a request."""
     verb = _METHODS.get(method, ("", ""))[bool(name)]
-    if verb in ("list", "get") and query.get("watch") in ("true", "1"):
+    if verb in ("list", "get") and flag(query, "watch"):
         return "watch"
     return verb
 
 
 def media_type(request: Request) -> str:
     """The content type without its parameters."""
-    return request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    return request.headers.get("content-type", "").partition(";")[0].strip() or "application/json"
 
 
 def read_body(call: Call, kind: Kind | None = None) -> Json:
@@ -142,6 +166,8 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
     wanted = kind.kind if kind is not None else body_kind(call)
     try:
         document = parse(body, form)
+        if document is None and body and call.kind.custom is None:
+            document = {}
         if not isinstance(document, dict):
             raise Unreadable(
                 f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(document)} "
@@ -178,15 +204,25 @@ def parse(body: bytes, kind: str) -> Any:
         return protobuf.decode(body)
     try:
         if "yaml" in kind:
-            return _no_dates(yaml.load(body, Loader=_Loader))
+            # Of several documents, the first counts.
+            return _no_dates(next(yaml.load_all(body, Loader=_Loader), None))
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
         raise Unreadable(f"couldn't get version/kind; json parse error: {gojson.explain(body)}") from None
     except yaml.MarkedYAMLError as error:
-        line = error.context_mark.line + 1 if error.context_mark is not None else 1
-        raise Unreadable(f"yaml: line {line}: {error.problem}") from None
+        raise Unreadable(f"yaml: {_line(error)}{error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError):
         raise Unreadable("couldn't get version/kind; json parse error: exceeded max depth") from None
+
+
+def _line(error: yaml.MarkedYAMLError) -> str:
+    """Where Go's parser sees an error: lines count from zero, but for the scanner, and the first is not told."""
+    line = error.problem_mark.line if error.problem_mark is not None else 0
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    elif not line and error.context_mark is not None:
+        line = error.context_mark.line
+    return f"line {line}: " if line else ""
 
 
 class _Loader(yaml.CSafeLoader):

@@ -136,7 +136,7 @@ def _other_members(value: Any, known: Any) -> Any:
     """A map without the members that it shares with a known one."""
     if not known or not isinstance(value, dict) or not isinstance(known, dict):
         return value
-    return {key: item for key, item in value.items() if item is not known.get(key)}
+    return {key: item for key, item in value.items() if item is None or item is not known.get(key)}
 
 
 @lru_cache(maxsize=1)
@@ -200,7 +200,9 @@ class _Walker:
         if not isinstance(value, dict):
             raise self._mismatch(value, path, owner, _go_type(shape) if go_name else "map[string]string")
         if not shape.properties:
-            return {key: self.value(item, shape.values, path, owner) for key, item in value.items() if item is not None}
+            zero = {"string": ""}.get(shape.values.type)
+            given = ((key, zero if item is None else item) for key, item in value.items())
+            return {key: self.value(item, shape.values, path, owner) for key, item in given if item is not None}
         needed = shape.schema.get("required") or ()
         before = known if isinstance(known, dict) else {}
         result: Json = {}

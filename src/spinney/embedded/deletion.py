@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from spinney.api.meta import Json, encode
 from spinney.embedded import fields
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import Call, Unreadable, media_type, parse
+from spinney.embedded.calls import Call, Unreadable, flag, json_name, media_type, number, parse
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import (
     FieldError,
@@ -51,15 +51,34 @@ def options_of(call: Call) -> Json:
         except Unreadable as error:
             raise bad_request(str(error)) from None
         if not isinstance(found, dict):
-            raise bad_request("couldn't get version/kind; json parse error: the DeleteOptions are no object")
+            raise bad_request(
+                f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(found)} into Go value "
+                'of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+                '"json:\\"kind,omitempty\\"" }'
+            )
+        _check_form(found)
         options = found
     for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
         if key in call.query and key not in options:
             options[key] = call.query[key]
-    if isinstance(options.get("gracePeriodSeconds"), str):
-        options["gracePeriodSeconds"] = int(options["gracePeriodSeconds"])
+    if "gracePeriodSeconds" in call.query:
+        options["gracePeriodSeconds"] = number(str(options["gracePeriodSeconds"]))
+    if "orphanDependents" in call.query:
+        options["orphanDependents"] = flag(call.query, "orphanDependents")
     _check_options(options)
     return options
+
+
+def _check_form(options: Json) -> None:
+    kind, version = options.get("kind", "DeleteOptions"), options.get("apiVersion", "v1")
+    if kind != "DeleteOptions":
+        raise bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    seconds = options.get("gracePeriodSeconds")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
+        what = f"cannot unmarshal {json_name(seconds)} into Go struct field DeleteOptions.gracePeriodSeconds"
+        raise bad_request(f"json: {what} of type int64")
 
 
 def _check_options(options: Json) -> None:
@@ -169,7 +188,7 @@ class _Named:
 def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
     policy = options.get("propagationPolicy") or ""
     if not policy and options.get("orphanDependents") is not None:
-        policy = "Orphan" if options["orphanDependents"] in (True, "true") else "Background"
+        policy = "Orphan" if options["orphanDependents"] else "Background"
     current = list(metadata.get("finalizers") or ())
     if not policy:
         if "foregroundDeletion" in current or "orphan" in current:

@@ -142,9 +142,15 @@ def forbidden(kind: Kind, name: str, why: str) -> Refusal:
     return Refusal(403, "Forbidden", f"{named} is forbidden: {why}", _details(kind, name))
 
 
+def _told(errors: Sequence[FieldError]) -> str:
+    """All errors in one line, each once, although the causes may repeat them."""
+    lines = list(dict.fromkeys(map(str, errors)))
+    return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+
+
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the object breaks rules of its kind."""
-    told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
+    told = _told(errors)
     # Of a kind that two groups serve, the one that keeps it speaks.
     group = kind.table.rpartition("/")[0]
     details: Json = {"name": name, "group": group, "kind": kind.kind}
@@ -156,7 +162,7 @@ def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refus
 
 def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the options of a request break their rules."""
-    told = str(errors[0]) if len(errors) == 1 else "[" + ", ".join(map(str, errors)) + "]"
+    told = _told(errors)
     details: Json = {"group": "meta.k8s.io", "kind": name, "causes": [error.cause() for error in errors]}
     return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {told}', details)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded.calls import json_name
 from spinney.embedded.errors import Refusal, bad_request
 
 
@@ -38,10 +39,14 @@ def apply_json_patch(document: Json, operations: Any) -> Json:
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         )
     if len(operations) > 10000:
-        raise Refusal(413, "RequestEntityTooLarge", "The allowed maximum operations in a JSON patch is 10000")
+        why = f"The allowed maximum operations in a JSON patch is 10000, got {len(operations)}"
+        raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
     for operation in operations:
         if not isinstance(operation, dict):
-            raise bad_request("json: cannot unmarshal value into Go value of type jsonpatch.Operation")
+            raise bad_request(
+                f"error decoding patch: json: cannot unmarshal {json_name(operation)} into Go value of type "
+                "handlers.jsonPatchOp"
+            )
         document = _apply(document, operation)
     return document
 
@@ -62,7 +67,7 @@ def _apply(document: Any, operation: Json) -> Any:
             value = _value(document, start, "move")
             return _add(_remove(document, start, "move"), path, value)
         case "copy":
-            return _add(document, path, _value(document, operation.get("from", ""), "copy"))
+            return _add(document, path, _copied(document, operation.get("from", "")))
         case "test":
             return _test(document, path, operation.get("value"))
     raise _unprocessable(f"Unexpected kind: {kind}")
@@ -106,6 +111,13 @@ def _value(document: Any, path: str, operation: str) -> Any:
     return node
 
 
+def _copied(document: Any, path: str) -> Any:
+    """The value to copy; a member that is not there is null, as in the library of Kubernetes."""
+    parent, _, last = path.rpartition("/")
+    node = _value(document, parent, "copy")
+    return node.get(_parts(f"/{last}")[0]) if isinstance(node, dict) else _value(document, path, "copy")
+
+
 def _edited(node: Any, parts: list[str], operation: str, path: str, edit: Callable[[Any, str], None]) -> Any:
     """A copy of everything on the way to the last part, which `edit` changes."""
     if not isinstance(node, dict | list):
@@ -142,6 +154,7 @@ def _remove(document: Any, path: str, operation: str) -> Any:
 
 def _replace(document: Any, path: str, value: Any) -> Any:
     def replace(parent: Any, last: str) -> None:
-        parent[_place(parent, last, "replace", path)] = value
+        # A member that is not there is added, as the library of Kubernetes does.
+        parent[last if isinstance(parent, dict) else _place(parent, last, "replace", path)] = value
 
     return _edited(document, _parts(path), "replace", path, replace) if path else value

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spinney.embedded import fields, gojson, selectors, table
-from spinney.embedded.calls import Call
+from spinney.embedded.calls import Call, number
 from spinney.embedded.conversion import present
 from spinney.embedded.errors import (
+    FieldError,
     Refusal,
     bad_request,
     expired,
@@ -19,6 +20,7 @@ from spinney.embedded.errors import (
     invalid_options,
     not_found,
     plain,
+    unsupported,
 )
 from spinney.embedded.forms import representation
 from spinney.embedded.kinds import Kind
@@ -97,7 +99,11 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
 def list_(server: ApiServer, call: Call) -> Response:
     """All objects that match, or a page of them."""
     page, version = _select(server, call)
-    limit = _limit(call.query.get("limit", ""))
+    limit = max(number(call.query.get("limit", "")), 0)
+    number(call.query.get("timeoutSeconds", ""))
+    if call.query.get("resourceVersion") == "0" and "continue" not in call.query:
+        # Any version will do, so that the answer comes whole, from memory.
+        limit = 0
     if call.query.get("sendInitialEvents"):
         raise invalid_options(
             "ListOptions", [forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")]
@@ -116,13 +122,6 @@ def list_(server: ApiServer, call: Call) -> Response:
         return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
     head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
     return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
-
-
-def _limit(text: str) -> int:
-    try:
-        return int(text or 0)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
@@ -179,18 +178,16 @@ def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item]
 def _check_match(version: str, match: str) -> None:
     if not match:
         return
-    where = 'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: '
+    field = "resourceVersionMatch"
+    found: FieldError | None = None
     if not version:
-        raise Refusal(
-            422, "Invalid", where + "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )
-    if match not in ("Exact", "NotOlderThan"):
-        supported = 'supported values: "Exact", "NotOlderThan", ""'
-        raise Refusal(422, "Invalid", f'{where}Unsupported value: "{match}": {supported}')
-    if match == "Exact" and version == "0":
-        raise Refusal(
-            422, "Invalid", f'{where}Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        )
+        found = forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+    elif match not in ("Exact", "NotOlderThan"):
+        found = unsupported(field, match, ("Exact", "NotOlderThan", ""))
+    elif match == "Exact" and version == "0":
+        found = forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    if found is not None:
+        raise invalid_options("ListOptions", [found])
 
 
 def _not_a_version(text: str) -> str:

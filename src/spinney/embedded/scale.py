@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import selectors, strategic, writes
+from spinney.embedded import patching, selectors, strategic, writes
 from spinney.embedded.calls import Call, media_type, read_body
 from spinney.embedded.conversion import load, shown
 from spinney.embedded.errors import bad_request, conflict, invalid, invalid_object, not_found
@@ -61,13 +61,13 @@ def _wanted(call: Call, current: Json) -> Json:
     if call.verb == "update":
         return read_body(call)
     kind = media_type(call.request)
-    if kind in writes.APPLY_PATCH:
-        kind = writes.MERGE_PATCH
-    if kind == writes.STRATEGIC_PATCH:
+    if kind in patching.APPLY:
+        kind = patching.MERGE_PATCH
+    if kind == patching.STRATEGIC_PATCH:
         changes = msgspec.json.decode(call.request.body)
         merged: Json = strategic.merge(current, changes, built_in_shape("autoscaling", "v1", "Scale"))
         return merged
-    return writes.patcher(call, kind)(current)
+    return patching.patcher(call, kind)(current)
 
 
 def _path(kind: Kind, name: str) -> str:

@@ -9,16 +9,11 @@ from functools import lru_cache
 
 from spinney.api.meta import Json
 from spinney.embedded.errors import bad_request
+from spinney.embedded.validation import names
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
-_KEY = re.compile(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 _VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 
-KEY_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
 VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
@@ -68,6 +63,8 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
 def parse_labels(text: str) -> Selector:
     """The conditions of a `labelSelector`."""
     tokens = [match.group(1) for match in _TOKEN.finditer(text)]
+    if tokens and tokens[0] in _MARKS:
+        raise bad_request(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     found: list[Requirement] = []
     position = 0
     while position < len(tokens):
@@ -81,6 +78,9 @@ def parse_labels(text: str) -> Selector:
             if following in ("", ","):
                 raise bad_request(f"found '{following}', expected: identifier after ','")
     return tuple(found)
+
+
+_MARKS = ("=", "==", "!=", "(", ")", "<", ">")
 
 
 def _unparsable(why: str) -> Exception:
@@ -118,8 +118,9 @@ def _key(tokens: list[str], at: int, expected: str = "!, identifier, or 'end of 
     key = tokens[at] if at < len(tokens) else ""
     if not key or key in ("=", "==", "!=", ",", "(", ")", "<", ">", "!"):
         raise _unparsable(f"found '{key}', expected: {expected}")
-    if not _KEY.match(key):
-        raise _unparsable(f'<nil>: Invalid value: "{key}": {KEY_RULE}')
+    problems = [f'<nil>: Invalid value: "{key}": {problem}' for problem in names.qualified_problems(key)]
+    if problems:
+        raise _unparsable(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return key
 
 
@@ -153,11 +154,11 @@ FieldTest = tuple[str, bool, str]  # field, wanted equal, value
 def parse_fields(text: str) -> tuple[FieldTest, ...]:
     """The conditions of a `fieldSelector`."""
     found: list[FieldTest] = []
-    for term in filter(None, text.split(",")):
+    for term in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"([^=!]*)(==|!=|=)(.*)", term)
         if match is None:
-            raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
-        found.append((match[1], match[2] != "!=", match[3]))
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        found.append((match[1], match[2] != "!=", re.sub(r"\\([,=\\])", r"\1", match[3])))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded.errors import plain
+from spinney.embedded.errors import bad_request, plain
 from spinney.embedded.shapes import Shape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -26,7 +26,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
     if directive == "delete":
         return {}
     if directive not in (None, "merge"):
-        raise plain(f"unknown patch type: {directive} in map: {_go_map(patch)}")
+        raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
     target = dict(target) if isinstance(target, dict) else {}
     directed = any(key[:1] == "$" for key in patch)
     if directed:
@@ -54,6 +54,8 @@ def _kept(target: Json, patch: Json) -> Json:
     """What the patch's directives leave of a map, before anything is merged into it."""
     retained = patch.get("$retainKeys")
     if retained is not None:
+        if any(key not in retained for key in patch if key[:1] != "$"):
+            raise bad_request("invalid patch format of retainKeys")
         target = {key: value for key, value in target.items() if key in retained}
     for key, value in patch.items():
         if key.startswith(_DELETE_FROM):
@@ -72,12 +74,12 @@ def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
     return target
 
 
-def _go_map(value: Any) -> str:
+def go_map(value: Any) -> str:
     """A map as Go prints it."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_go_map(value[key])}" for key in sorted(value)) + "]"
+        return "map[" + " ".join(f"{key}:{go_map(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(map(_go_map, value)) + "]"
+        return "[" + " ".join(map(go_map, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -89,6 +91,8 @@ def _strip(value: Any) -> Any:
 
 def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[Any] | None) -> list[Any]:
     key = shape.merge_key
+    if order is not None:
+        _check_order(patch, order, key)
     if not key:
         merged = target + [item for item in patch if item not in target]
         return _ordered(merged, order if order is not None else patch, "", target)
@@ -97,7 +101,7 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     result = list(target)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise plain(f"map: {_go_map(item)} does not contain declared merge key: {key}")
+            raise plain(f"map: {go_map(item)} does not contain declared merge key: {key}")
         at = next((i for i, old in enumerate(result) if isinstance(old, dict) and old.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             result = [old for old in result if old.get(key) != item[key]]
@@ -110,6 +114,19 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     if order is None and not target:
         return result
     return _ordered(result, order if order is not None else patch, key, target)
+
+
+def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
+    """Whether the patch's elements come in the order that it gives for the list."""
+    rest = iter([entry.get(key) if key and isinstance(entry, dict) else entry for entry in order])
+    for item in patch:
+        if isinstance(item, dict) and item.get("$patch") == "delete":
+            continue
+        name = item.get(key) if key and isinstance(item, dict) else item
+        if name not in rest:
+            raise plain(
+                f"The order in patch list:\n{go_map(patch)}\n doesn't match $setElementOrder list:\n{go_map(order)}\n"
+            )
 
 
 def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from spinney.api.meta import Json, encode
 from spinney.embedded import columns
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load, shown
+from spinney.embedded.errors import bad_request
 from spinney.embedded.store import Item
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     """A Table with one row per object."""
     kind = call.kind
     definition = columns.for_kind(kind)
-    include = call.query.get("includeObject", "Metadata")
+    include = call.query.get("includeObject") or "Metadata"
+    if include not in ("None", "Metadata", "Object"):
+        why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
     now = server.clock.now()
     rows: list[Json] = []
     for item in items:
         document = shown(kind, load(item))
-        row: Json = {"cells": definition.cells(document, now)}
+        row: Json = {"cells": definition.cells(document, now), "object": None}
         if include == "Object":
             row["object"] = document
         elif include == "Metadata":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import table
-from spinney.embedded.calls import Call
+from spinney.embedded.calls import Call, flag, number
 from spinney.embedded.conversion import load, present
 from spinney.embedded.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
 from spinney.embedded.forms import representation
@@ -174,6 +174,7 @@ def _at_version(item: Item | None, version: int) -> Item:
 def watch(server: ApiServer, call: Call) -> Response:
     """Open a watch."""
     query = call.query
+    seconds = number(query.get("timeoutSeconds", ""))
     stream = Watch(server, call)
     text = query.get("resourceVersion", "")
     streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
@@ -187,10 +188,10 @@ def watch(server: ApiServer, call: Call) -> Response:
         _resume(server, call, stream, int(text))
     if streaming_list:
         stream.bookmark(initial_events_end=True)
-    if query.get("allowWatchBookmarks") in ("true", "1") and server.bookmark_seconds:
+    if flag(query, "allowWatchBookmarks") and server.bookmark_seconds:
         stream.every(server.bookmark_seconds, stream.bookmark)
-    if query.get("timeoutSeconds"):
-        stream.end_after(float(query["timeoutSeconds"]))
+    if seconds:
+        stream.end_after(float(seconds))
     return Response(200, b"", {"content-type": "application/json"}, stream)
 
 
@@ -202,15 +203,17 @@ def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:
         stream.fail(expired("The resourceVersion for the provided watch is too old."))
 
 
-def _wants_initial(value: str | None, query: object) -> bool | None:
-    if value in (None, ""):
-        return None
-    assert isinstance(query, dict)
+def _wants_initial(value: str | None, query: Mapping[str, str]) -> bool | None:
     match = query.get("resourceVersionMatch", "")
+    if value is None:
+        if match:
+            rule = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            raise invalid_options("ListOptions", [forbidden_field("resourceVersionMatch", rule)])
+        return None
     if match != "NotOlderThan":
         field, rule = "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         found = [forbidden_field(field, rule)]
         if match:
             found.append(unsupported(field, match, ("NotOlderThan",)))
         raise invalid_options("ListOptions", found)
-    return value in ("true", "1")
+    return flag(query, "sendInitialEvents")

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patches, strategic
+from spinney.embedded import escalation, fields, gojson, ownership, patching
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import JSON_TYPES, Call, Unreadable, json_name, media_type, parse, read_body
+from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body
 from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
 from spinney.embedded.conversion import current, kept
@@ -28,13 +28,12 @@ from spinney.embedded.errors import (
     invalid_object,
     not_found,
     plain,
-    unsupported_media_type,
 )
 from spinney.embedded.kinds import Kind
 from spinney.embedded.lifecycle import prepare_create, prepare_update
 from spinney.embedded.ownership import Writer
 from spinney.embedded.reads import answer
-from spinney.embedded.shapes import built_in_shape, kind_names
+from spinney.embedded.shapes import kind_names
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
 from spinney.embedded.validation import metadata as metadata_checks
@@ -43,12 +42,10 @@ from spinney.kube.transport import Response
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 _HEAD = ("metadata", "kind", "apiVersion")
 _RETRIES = 5
+# Kinds whose own rules are told before what an update may not do.
+_SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/daemonsets"))
 # Metadata that counts as a part of the spec.
 _COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 _NAME_DRAWS = 8
@@ -73,7 +70,7 @@ async def create_from(
     document = checked(call, document)
     metadata = document["metadata"]
     _place(call, metadata)
-    if metadata.get("resourceVersion") not in (None, "", "0"):
+    if metadata.get("resourceVersion") not in (None, "", "0") and not call.dry_run:
         raise plain("resourceVersion should not be set on objects to be created")
     server.check_namespace(call, metadata.get("name", ""))
     if metadata.get("generateName") and not metadata.get("name"):
@@ -126,12 +123,14 @@ def _check(call: Call, document: Json, old: Json | None) -> list[Any]:
     if _same_body(document, old):
         # Only metadata changed, which is checked apart.
         return []
+    if call.kind.table in _SPEC_FIRST:
+        return rules.check(document) + rules.check_update(document, old)
     return rules.check_update(document, old) + rules.check(document)
 
 
 def _same_body(new: Json, old: Json) -> bool:
     """Whether everything but metadata is the very same."""
-    return all(value is old.get(key) for key, value in new.items() if key not in _HEAD)
+    return new.keys() >= old.keys() and all(value is old.get(key) for key, value in new.items() if key not in _HEAD)
 
 
 def _below_status(error: FieldError) -> FieldError:
@@ -259,9 +258,7 @@ async def update(server: ApiServer, call: Call) -> Response:
     if name and name != call.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if not name:
-        raise bad_request(
-            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-        )
+        raise _no_name(call)
     _place(call, metadata)
     rules = strategy(call.kind)
     if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
@@ -275,50 +272,19 @@ async def update(server: ApiServer, call: Call) -> Response:
     return answer(call, [item], server)
 
 
+def _no_name(call: Call) -> Refusal:
+    return bad_request(f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided")
+
+
 async def patch(server: ApiServer, call: Call) -> Response:
     """Change an object by one of the four kinds of patch."""
     kind = media_type(call.request)
-    if kind in APPLY_PATCH:
+    if kind in patching.APPLY:
         from spinney.embedded.apply import apply  # noqa: PLC0415  # apply builds on this module
 
         return await apply(server, call)
-    item = await modify(server, call, patcher(call, kind))
+    item = await modify(server, call, patching.patcher(call, kind))
     return answer(call, [item], server)
-
-
-def patcher(call: Call, kind: str) -> Change:
-    """The change that a patch in the body describes."""
-    body = call.request.body
-    if kind == JSON_PATCH:
-        operations = _patch_body(body)
-        return lambda old: patches.apply_json_patch(old, operations)
-    if kind == MERGE_PATCH:
-        changes = _patch_body(body)
-        _must_be_object(changes)
-        return lambda old: patches.merge(old, changes)
-    if kind == STRATEGIC_PATCH and call.kind.custom is None:
-        changes = _patch_body(body, "")
-        _must_be_object(changes)
-        shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
-        return lambda old: strategic.merge(old, changes, shape)
-    if kind == STRATEGIC_PATCH:
-        raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH[0]))
-    raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-
-
-def _patch_body(body: bytes, prefix: str = "error decoding patch: ") -> Any:
-    try:
-        return parse(body, "application/json")
-    except Unreadable as error:
-        raise bad_request(prefix + str(error).removeprefix("couldn't get version/kind; json parse error: ")) from None
-
-
-def _must_be_object(changes: Any) -> None:
-    if not isinstance(changes, dict):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_name(changes)} into Go value of type "
-            "map[string]interface {}"
-        )
 
 
 async def modify(server: ApiServer, call: Call, change: Change, record: Record | None = None) -> Item:
@@ -338,8 +304,13 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     old = current(kind, item)
     proposed = change(old)
     if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
-        raise bad_request("the patched object has no metadata")
-    new = _patched(call, proposed, old) if call.verb == "patch" else checked(call, proposed)
+        raise _no_name(call)
+    try:
+        new = checked(call, proposed, old if call.verb == "patch" else None)
+    except Refusal as refusal:
+        if call.verb != "patch" or kind.custom is not None:
+            raise
+        raise patching.blamed(call, proposed, refusal) from None
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     new = settle(server, call, new, old)
@@ -354,6 +325,8 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         new = checked(call, await server.admission.mutate(call, Operation.UPDATE, new, old))
         rules.default(new)
     errors = metadata_checks.check(kind, new["metadata"], old["metadata"])
+    if errors:
+        errors = metadata_checks.repeated(kind, errors)
     errors += metadata_checks.check_update(new["metadata"], old["metadata"])
     if not call.subresource or kind.custom is not None:
         errors += _check(call, new, old)
@@ -363,20 +336,6 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.UPDATE, new, old)
     return _finish(server, call, item, (old, new), given_version)
-
-
-def _patched(call: Call, proposed: Json, old: Json) -> Json:
-    """The result of a patch as an object of the kind; where it is none, the patch is to blame."""
-    try:
-        return checked(call, proposed, old)
-    except Refusal as refusal:
-        kind = call.kind
-        prefix = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-        if refusal.code != 400 or not refusal.message.startswith(prefix):
-            raise
-        shown_object = encode(proposed).decode()
-        error = invalid("patch", shown_object, refusal.message.removeprefix(prefix))
-        raise Refusal(422, "Invalid", f' "" is invalid: {error}', {"causes": [error.cause()]}) from None
 
 
 def _finish(
@@ -431,6 +390,11 @@ def _differs(one: Any, other: Any) -> bool:
     return one is not other and bool(one != other)
 
 
+def _immutable(call: Call, key: str, value: str) -> Refusal:
+    errors = metadata_checks.repeated(call.kind, [invalid(f"metadata.{key}", value, "field is immutable")])
+    return invalid_object(call.kind, call.name, errors)
+
+
 def _preconditions(call: Call, old: Json, new: Json) -> None:
     kind = call.kind
     metadata, before = new["metadata"], old["metadata"]
@@ -442,11 +406,13 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
         raise conflict(kind, name)
     uid = metadata.get("uid")
     if uid and uid != before["uid"] and call.verb == "patch":
-        raise invalid_object(kind, name, [invalid("metadata.uid", uid, "field is immutable")])
+        raise _immutable(call, "uid", uid)
     if uid and uid != before["uid"]:
         raise conflict(
             kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
         )
+    if metadata.get("deletionTimestamp") and not before.get("deletionTimestamp"):
+        raise _immutable(call, "deletionTimestamp", metadata["deletionTimestamp"])
     if metadata.get("name") not in (None, name):
         raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
     if kind.namespaced and metadata.get("namespace") not in (None, before.get("namespace")):

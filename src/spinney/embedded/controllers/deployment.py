@@ -54,7 +54,8 @@ class Deployments:
         for each in plan.delete:
             await self._client.delete(ReplicaSet, each.name, each.namespace, uid=each.uid, propagation="Background")
         metadata: Json = {"uid": deployment.uid}
-        if deployment.metadata.annotations.get(REVISION) != str(plan.revision):
+        known = deployment.metadata.annotations.get(REVISION)
+        if known != str(plan.revision) and not deployment.spec.paused:
             # Through the status, so that it does not count as a generation of its own.
             metadata["annotations"] = {REVISION: str(plan.revision)}
         if plan.status or "annotations" in metadata:

@@ -225,7 +225,10 @@ def _conditions(
             "Deployment does not have minimum availability.",
         )
     ]
-    wanted += _progress(deployment, new, sets, now, plan)
+    if deployment.spec.paused:
+        wanted.insert(0, ("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"))
+    else:
+        wanted += _progress(deployment, new, sets, now, plan)
     changed = []
     for type_, status, reason, message in wanted:
         old = find(deployment.status.conditions, type_)

@@ -25,6 +25,51 @@ _LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
 _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
+# Where an update's metadata is checked again, after the two passes that every kind has: once in comparison with the old
+# object (U), once by the rules for new objects (V); small letters for kinds that let any finalizer through.
+_PASSES: dict[str, str] = {
+    **dict.fromkeys(("/events", "policy/poddisruptionbudgets"), ""),
+    **dict.fromkeys(
+        (
+            "/limitranges",
+            "storage.k8s.io/volumeattachments",
+            "discovery.k8s.io/endpointslices",
+            "flowcontrol.apiserver.k8s.io/flowschemas",
+        ),
+        "V",
+    ),
+    **dict.fromkeys(("/persistentvolumes", "storage.k8s.io/csinodes"), "VV"),
+    "coordination.k8s.io/leases": "u",
+    "node.k8s.io/runtimeclasses": "uv",
+    **dict.fromkeys(
+        (
+            "admissionregistration.k8s.io/validatingwebhookconfigurations",
+            "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+            "admissionregistration.k8s.io/validatingadmissionpolicies",
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+        ),
+        "v",
+    ),
+    **dict.fromkeys(
+        (
+            "/services",
+            "/resourcequotas",
+            "/replicationcontrollers",
+            "/podtemplates",
+            "apps/deployments",
+            "apps/replicasets",
+            "apps/statefulsets",
+            "apps/daemonsets",
+            "batch/cronjobs",
+            "scheduling.k8s.io/priorityclasses",
+            "scheduling.k8s.io/workloads",
+            "autoscaling/horizontalpodautoscalers",
+            "storage.k8s.io/csidrivers",
+            "resource.k8s.io/resourceslices",
+        ),
+        "U",
+    ),
+}
 _NEW: Json = {}
 
 
@@ -47,12 +92,7 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
         found += _owners(metadata["ownerReferences"])
     for at, finalizer in enumerate(metadata.get("finalizers") or ()):
         found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
-        if (
-            "/" not in finalizer
-            and finalizer not in _STANDARD_FINALIZERS
-            and kind.group not in _LENIENT
-            and kind.custom is None
-        ):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
             found.append(
                 invalid(
                     f"metadata.finalizers[{at}]",
@@ -60,6 +100,31 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
             )
+    if {"orphan", "foregroundDeletion"} <= set(metadata.get("finalizers") or ()):
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(invalid("metadata.finalizers", metadata["finalizers"], detail))
+    return found
+
+
+def _is_lenient(kind: Kind) -> bool:
+    """Whether a kind asks only that a finalizer looks like a name."""
+    if kind.group in _LENIENT or kind.custom is not None:
+        return True
+    passes = _PASSES.get(kind.table, "UV")
+    return not passes or passes.islower()
+
+
+def repeated(kind: Kind, errors: list[FieldError]) -> list[FieldError]:
+    """What is wrong with the metadata of an update, as often as Kubernetes says it of the kind."""
+    if kind.custom is not None:
+        return errors
+    fixed = [error for error in errors if error.message.endswith("field is immutable")]
+    standard = [error for error in errors if error.field.startswith("metadata.finalizers[")]
+    qualified = [error for error in errors if error.field == "metadata.finalizers"]
+    common = [error for error in errors if error not in (*fixed, *standard, *qualified)]
+    found = [*common, *qualified, *fixed, *common]
+    for each in _PASSES.get(kind.table, "UV"):
+        found += [*fixed, *common, *standard] if each in "Uu" else [*common, *qualified, *standard]
     return found
 
 
@@ -68,7 +133,10 @@ def _owners(owners: list[Json]) -> list[FieldError]:
     found: list[FieldError] = []
     controller = ""
     for owner in owners:
-        for key in ("apiVersion", "kind", "name", "uid"):
+        version = owner.get("apiVersion", "")
+        if not version.rpartition("/")[2] or version.count("/") > 1:
+            found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        for key in ("kind", "name", "uid"):
             if not owner.get(key):
                 found.append(invalid(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
