@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from spinney.api.core import Secret
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, problems
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover, follow
 from spinney.grove import topology
+from spinney.grove.baregangs import BareGangs, gang_keys, pod_keys
 from spinney.grove.metrics import Watcher
 from spinney.grove.preflight import preflight, with_own_name
 from spinney.grove.relevance import matters
@@ -50,6 +52,8 @@ class Operator:
         self.replicas = Controller("grove-replica", runtime, replicas.reconcile, settings.replicas_at_once)
         self.statuses = Controller("grove-status", runtime, status.reconcile, settings.statuses_at_once)
         self.sets = Controller("grove-set", runtime, sets.reconcile, settings.sets_at_once)
+        bare = BareGangs(self.world, writer, runtime.clock)
+        self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
         status.tell_set = self._tell_set
         replicas.tell_set = self._tell_set
         Watcher(self.world, runtime.clock)
@@ -60,10 +64,12 @@ class Operator:
         self.sets.watch(world.sets)
         for owned in (world.accounts, world.roles, world.role_bindings, world.secrets):
             self._watch_owned(owned)
+        self.sets.watch(world.secrets, set_keys, _is_filled)
         for placed in world.by_replica:
             self.replicas.watch(placed, replica_keys, matters)
         for shown in (world.pods, world.cliques, world.groups, world.gangs):
             self._show(shown)
+        self.bare.watch(world.gangs, gang_keys, matters).watch(world.foreign_pods, pod_keys, matters)
         world.sets.on_change(self._set_changed)
         world.bindings.on_change(self._binding_changed)
 
@@ -113,7 +119,7 @@ class Operator:
         """Run until cancelled."""
         resources = self.world.registry.resources
         await self._serve(await discover(self._runtime.client, resources))
-        controllers = (self.sets, self.replicas, self.statuses)
+        controllers = (self.sets, self.replicas, self.statuses, self.bare)
         async with asyncio.TaskGroup() as tasks:
             for controller in controllers:
                 await controller.synced()
@@ -127,6 +133,11 @@ class Operator:
     async def _serve(self, served: Served) -> None:
         """Pods are linked to their gangs in the words of what the cluster serves now."""
         self.world.served = served
+
+
+def _is_filled(change: Change[Secret]) -> bool:
+    """Whether a token has just come: one under an older name may go then."""
+    return change.old is not None and change.new is not None and not change.old.data and bool(change.new.data)
 
 
 def _same_to_replicas(old: PodCliqueSet, new: PodCliqueSet) -> bool:

@@ -15,7 +15,7 @@ from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
-from spinney.grove import children, gates, pods, podstate, scaling, termination, updates
+from spinney.grove import children, gates, handover, pods, podstate, scaling, termination, updates
 from spinney.grove.devices import Devices
 from spinney.grove.gangplan import Names, gang_body, gang_patch
 from spinney.grove.layout import Clique, Gang
@@ -92,7 +92,7 @@ class Replicas:
         await all_of([self._make_autoscalers(view, key), self._devices.make_claims(view, key)])
         await self._make_gangs(view, choice)
         await self._make_pods(view, choice)
-        await self._take_surplus(view)
+        await self._take_surplus(view, choice)
         await self._release(view, choice)
         if view.updating:
             await self._replace_outdated(view)
@@ -252,16 +252,17 @@ class Replicas:
             for name, index in zip(missing, free, strict=True):
                 yield pods.Place(clique, view.cliques[clique.name], stored, name, index)
 
-    async def _take_surplus(self, view: View) -> None:
-        """Scale cliques in, and clear away pods that ended although they should always run."""
+    async def _take_surplus(self, view: View, choice: Choice) -> None:
+        """Scale cliques in, and clear away pods that ended although they should always run, or wait in vain."""
         work = []
+        others = handover.others(self._world.registry, choice)
         for clique in view.layout.cliques:
             found = view.cliques.get(clique.name)
             if found is None:
                 continue
             revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
             staying = view.staying(clique)
-            dead = [pod for pod in staying if pod.status.phase == "Failed" and pod.spec.restart_policy == "Always"]
+            dead = [pod for pod in staying if _ended(pod) or others.made(pod, found.spec.pod_spec)]
             living = [pod for pod in staying if pod not in dead]
             for pod in [*dead, *scaling.surplus(living, found.spec.replicas, revision)]:
                 work.append(self._writer.delete(pod))
@@ -319,6 +320,10 @@ class Replicas:
         """Delete cliques with all their pods; they come back anew."""
         found = [view.cliques[name] for name in cliques if name in view.cliques]
         return [*(self._delete(clique) for clique in found), *self._pods_of(view, list(found))]
+
+
+def _ended(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and pod.spec.restart_policy == "Always"
 
 
 def _is_whole(view: View, gang: Gang) -> bool:

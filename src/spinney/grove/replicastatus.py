@@ -6,15 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from spinney.api import reasons
-from spinney.api.conditions import find, is_true
+from spinney.api.conditions import is_true
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
-from spinney.grove import podstate, updates
+from spinney.grove import updates
 from spinney.grove.layout import Clique, Gang, Group
-from spinney.grove.requests import total_requests
 from spinney.grove.status import cliques, gangs, groups, written
-from spinney.grove.status.patches import difference, turned
-from spinney.grove.status.score import placement_score
+from spinney.grove.status.placed import gang_patch, gang_score, gang_status
 from spinney.grove.summary import GangSummary, Summaries, Summary
 from spinney.grove.view import View, look
 from spinney.grove.world import World, split
@@ -89,37 +87,16 @@ class ReplicaStatus:
         shown = tuple(item for item in wanted["conditions"] if item["type"] in (reasons.SCHEDULED, reasons.READY))
         short = tuple(f"{item['type']}={item['status']}" for item in shown)
         told.append(GangSummary(gang.name, wanted["phase"], short, shown))
-        patch = difference(found.status, wanted)
-        if not patch:
-            return []
-        # The schema wants a phase in every status.
-        return [self._writer.patch_status(found, {"phase": wanted["phase"], **patch}, guarded=True)]
+        patch = gang_patch(found, wanted)
+        return [self._writer.patch_status(found, patch, guarded=True)] if patch else []
 
     def _gang_status(self, view: View, gang: Gang, found: PodGang, base: bool, now: datetime) -> Json:
         members = view.members(gang)
         ending = any(
             is_true(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()
         )
-        status: Json = {
-            "phase": gangs.phase(members),
-            "conditions": turned(
-                found.status.conditions,
-                gangs.conditions(found, members, not gang.base or base, ending),
-                now,
-            ),
-        }
-        if gangs.is_scheduled(members):
-            status["placementScore"] = self._score(view, found, members)
-        return status
-
-    def _score(self, view: View, found: PodGang, members: list[gangs.Member]) -> float:
-        pods = [pod for member in members for pod in member.staying if podstate.is_scheduled(pod)]
-        known = find(found.status.conditions, reasons.SCHEDULED)
-        if known is not None and known.status == "True" and found.status.placement_score is not None:
-            # Computed when the gang was placed: nodes that come and go later do not move it.
-            return found.status.placement_score
-        nodes = {node.name: node for node in self._world.nodes} if view.levels.keys else {}
-        return placement_score(pods, nodes, view.levels, total_requests(pods))
+        conditions = gangs.conditions(found, members, not gang.base or base, ending)
+        return gang_status(found, members, conditions, gang_score(found, members, view.levels, self._world.nodes), now)
 
 
 def summarize(view: View, told: tuple[GangSummary, ...]) -> Summary:

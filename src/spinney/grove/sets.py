@@ -8,9 +8,10 @@ from spinney.api import labels
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Object
+from spinney.api.owners import controlled_by
 from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.registry import MixedSchedulers, UnknownBackend
-from spinney.grove import access, names, rollout
+from spinney.grove import access, names, podstate, rollout
 from spinney.grove.gangs import clique_priorities
 from spinney.grove.layout import lay_out
 from spinney.grove.status import sets as set_status
@@ -109,6 +110,19 @@ class Sets:
         if world.secrets.get(names.token_secret(pcs.name), space) is None:
             bound.append(self._writer.create(Secret, access.token_secret(pcs)))
         await all_of(bound)
+        await self._drop_older_token(pcs)
+
+    async def _drop_older_token(self, pcs: PodCliqueSet) -> None:
+        """Take away the token under the name of earlier versions, once ours is filled and no pod mounts the other."""
+        world, name = self._world, names.older_token_secret(pcs.name)
+        older = world.secrets.get(name, pcs.namespace)
+        ours = world.secrets.get(names.token_secret(pcs.name), pcs.namespace)
+        if older is None or ours is None or "token" not in ours.data or not controlled_by(older.metadata, pcs):
+            return
+        keys = [(pcs.namespace, f"{pcs.name}/{index}") for index in range(pcs.spec.replicas)]
+        pods = (pod for key in keys for pod in world.of(world.pods, key) if not podstate.is_leaving(pod))
+        if not any(volume.secret and volume.secret.secret_name == name for pod in pods for volume in pod.spec.volumes):
+            await self._writer.delete(older)
 
     async def _write_status(self, pcs: PodCliqueSet, key: Key) -> None:
         self._summaries.drop(key, pcs.spec.replicas)

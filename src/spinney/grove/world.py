@@ -26,6 +26,9 @@ T = TypeVar("T", bound=Object)
 
 BY_REPLICA = "grove-replica"
 BY_SET = "grove-set"
+BY_GANG = "grove-gang"
+# Pods of gangs that no set made: whoever makes them puts the gang's name on them.
+FOREIGN = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.GROVE_OPERATOR}"
 
 
 def replica_key(found: Object) -> Key | None:
@@ -70,6 +73,7 @@ class World:
         self.bindings = caches.of(ClusterTopologyBinding)
         self.nodes = caches.of(Node)
         self.pods = caches.of(Pod, labels=MANAGED)
+        self.foreign_pods = caches.of(Pod, labels=FOREIGN)
         self.services = caches.of(Service, labels=MANAGED)
         self.accounts = caches.of(ServiceAccount, labels=MANAGED)
         self.roles = caches.of(Role, labels=MANAGED)
@@ -80,6 +84,7 @@ class World:
         self.domains: Cache[ComputeDomain] | None = caches.of(ComputeDomain, labels=MANAGED) if settings.mnnvl else None
         for cache in self.by_replica:
             cache.index(BY_REPLICA, _replica_index)
+        self.foreign_pods.index(BY_GANG, _gang_index)
         self.cliques.index(BY_SET, _set_index)
         self.gangs.index(BY_SET, _set_index)
         self.claims.index(BY_SET, _set_index)
@@ -110,6 +115,10 @@ class World:
 def _replica_index(found: Object) -> Iterable[str]:
     key = replica_key(found)
     return (f"{key[0]}/{key[1]}",) if key is not None else ()
+
+
+def _gang_index(pod: Pod) -> Iterable[str]:
+    return (f"{pod.namespace}/{pod.metadata.labels.get(labels.PODGANG, '')}",)
 
 
 def _set_index(found: Object) -> Iterable[str]:
