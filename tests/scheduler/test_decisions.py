@@ -242,3 +242,24 @@ def test_more_of_the_same_is_not_searched_for_again(monkeypatch: pytest.MonkeyPa
     assert _searches(monkeypatch, cluster, config) == ["urgent", "pair", "ones"]
     every = replace(config, skip_alike=False)
     assert _searches(monkeypatch, cluster, every)[-4:] == ["urgent", "pair", "four", "ones"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "said", "advised"),
+    [
+        ("nowhere", "Queue nowhere does not exist", "create queue nowhere"),
+        ("orphan", "the queue lost above it does not exist, or is not in the same node pool", "create queue lost, or"),
+        ("below", "the queue lost above it does not exist", "give it the node pool label of queue below"),
+        ("all", "Queue all holds other queues", "name a queue that has none below it"),
+        ("ring", "Queue ring does not exist", "create queue ring"),
+    ],
+)
+def test_a_queue_that_cannot_be_used_says_why(queue: str, said: str, advised: str) -> None:
+    """Missing, below one that is missing or in another pool, or above others."""
+    cluster = Cluster(1).queue("all").queue("leaf", parent="all").queue("orphan", parent="lost")
+    cluster.queue("below", parent="orphan").queue("ring", parent="ring").job("j", queue, [""])
+    if queue == "orphan":
+        cluster.state.drop_queue("below")
+    (problem,) = cluster.plan().problems["j"]
+    assert said in message(problem)
+    assert advised in advice(problem)

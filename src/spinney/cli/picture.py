@@ -10,19 +10,20 @@ from typing import Any
 import click
 import msgspec
 
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import convert
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.config import find_server
-from spinney.kube.errors import NotFound
 from spinney.kube.https import connect
+from spinney.scheduler.config import ConfigError
 from spinney.scheduler.file import from_file
+from spinney.scheduler.service.capture import capture
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.frozen import Picture
-from spinney.scheduler.snapshot import KINDS, Snapshot, SnapshotError, read
+from spinney.scheduler.snapshot import Snapshot, SnapshotError, read
 
-_PAGE = "500"
+# What a snapshot says about its scheduler that a plan depends on.
+_SETTINGS = ("actions", "tiers", "queueDepthPerAction")
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,14 +49,22 @@ def take_picture(kubeconfig: str, context: str, snapshot: Path | None, node_pool
 
 
 def picture_of(snapshot: Snapshot, node_pool: str = "") -> Picture:
-    """A snapshot as the scheduler of a shard sees it."""
-    file = SchedulerFile()
-    return Picture(
-        snapshot.objects,
-        SystemClock(),
-        Shard(file.scheduler_name, file.node_pool_label_key, node_pool),
-        from_file(file),
+    """A snapshot as the scheduler of a shard sees it, set up as the file says: its own scheduler wrote that down."""
+    try:
+        file = convert(
+            SchedulerFile, {key: found for key, found in snapshot.config.items() if found and key in _SETTINGS}
+        )
+        config = from_file(file)
+    except (ConfigError, msgspec.ValidationError) as error:
+        raise click.ClickException(f"the configuration in the snapshot: {error}") from error
+    parameters = snapshot.parameters
+    pool = parameters.get("partitionParams") or {}
+    shard = Shard(
+        parameters.get("schedulerName") or file.scheduler_name,
+        pool.get("NodePoolLabelKey") or file.node_pool_label_key,
+        node_pool or pool.get("NodePoolLabelValue", ""),
     )
+    return Picture(snapshot.objects, SystemClock(), shard, config)
 
 
 def load_snapshot(path: Path) -> Snapshot:
@@ -72,25 +81,8 @@ def fetch_snapshot(kubeconfig: str, context: str) -> Snapshot:
     async def fetch() -> Snapshot:
         client = connect(find_server(kubeconfig, context))
         try:
-            return Snapshot({kind.resource: await _all(client, kind.resource) for kind in KINDS.values()})
+            return Snapshot(await capture(client))
         finally:
             await client.close()
 
     return asyncio.run(fetch())
-
-
-async def _all(client: Client, resource: Resource) -> list[Json]:
-    """Every object of a kind as plain data; none where the kind is not served."""
-    items: list[Json] = []
-    token = ""
-    while True:
-        query = [("limit", _PAGE)] + ([("continue", token)] if token else [])
-        try:
-            response = await client.call("GET", resource.path(), query)
-        except NotFound:
-            return items
-        page = msgspec.json.decode(response.body)
-        items += page.get("items") or []
-        token = page.get("metadata", {}).get("continue", "")
-        if not token:
-            return items

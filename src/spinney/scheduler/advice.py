@@ -37,8 +37,10 @@ def advice(problem: Problem) -> str:
             return _domain(problem)
         case UnknownTopology(topology, level):
             return f"create topology {topology}" if not level else f"add level {level} to topology {topology}"
-        case NoQueue(queue):
-            return f"create queue {queue}, or name a queue that has none below it"
+        case NoQueue(queue, missing, has_children):
+            if missing:
+                return f"create queue {missing}, or give it the node pool label of queue {queue}"
+            return "name a queue that has none below it" if has_children else f"create queue {queue}"
         case NotReady(ready, required, gated):
             more = required - ready
             return f"{more} more pods must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")

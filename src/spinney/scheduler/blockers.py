@@ -17,10 +17,27 @@ def add_blockers(cycle: Cycle) -> None:
 
 
 def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:
-    if job.queue < 0 or not cycle.queues.leaf(job.queue):
-        yield NoQueue(job.spec.queue)
+    if job.queue < 0:
+        yield NoQueue(job.spec.queue, missing=_missing_above(cycle, job.spec.queue))
+        return
+    if not cycle.queues.leaf(job.queue):
+        yield NoQueue(job.spec.queue, has_children=True)
         return
     delay = job.spec.preemption_delay
     until = max(job.created, job.last_eviction or job.created) + delay
     if delay > 0 and cycle.now < until and job.key in cycle.problems:
         yield HeldBack(delay, until)
+
+
+def _missing_above(cycle: Cycle, name: str) -> str:
+    """The first queue on the way up that is not there; empty if it is the queue itself, or if the way is a ring."""
+    specs, seen = cycle.state.queue_specs, {name}
+    spec = specs.get(name)
+    while spec is not None and spec.parent:
+        if spec.parent not in specs:
+            return spec.parent
+        if spec.parent in seen:
+            return ""
+        seen.add(spec.parent)
+        spec = specs[spec.parent]
+    return ""

@@ -90,9 +90,12 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class NoQueue:
-    """The gang's queue, or one above it, does not exist, or holds other queues."""
+    """The gang's queue does not exist, or one above it, or it holds other queues."""
 
     queue: str
+    # The queue above that is not there, or not in the shard.
+    missing: str = ""
+    has_children: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def message(problem: Problem) -> str:
                 f"Workload is within its preemption delay window ({delay:g}s) and may not trigger evictions "
                 f"before {_moment(until)}"
             )
-        case NoQueue(queue):
-            return f"Queue {queue} does not exist"
+        case NoQueue():
+            return _no_queue(problem)
         case NotReady(ready, required, gated):
             held = f", {gated} of them gated" if gated else ""
             return f"Waiting for {required - ready} more pods{held}"
@@ -105,6 +105,17 @@ def refused_by_queue(problem: OverLimit | OverQuota) -> str:
     """The same as the reason of one node, where the amount depends on the node."""
     details = over_limit(problem) if isinstance(problem, OverLimit) else over_quota(problem)
     return f"node does not have enough capacity. Reason: {reason(problem)}, Details: {details}"
+
+
+def _no_queue(problem: NoQueue) -> str:
+    if problem.missing:
+        return (
+            f"Queue {problem.queue} cannot be used: the queue {problem.missing} above it does not exist, "
+            "or is not in the same node pool"
+        )
+    if problem.has_children:
+        return f"Queue {problem.queue} holds other queues: workloads belong into one of those"
+    return f"Queue {problem.queue} does not exist"
 
 
 def _queue_kept(problem: QueueKept) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 
@@ -13,13 +14,16 @@ from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.clock import LoopClock
 from spinney.kube.discovery import Discovery
 from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.scheduler.config import ConfigError
 from spinney.scheduler.file import from_file
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
+from spinney.scheduler.service.pages import Pages
 from spinney.scheduler.service.prometheus import PrometheusUsage, UsageQuery
 from spinney.scheduler.usage import UsageRecord
 
 _READ = ("get", "list", "watch")
+_LAST_PORT = 65535
 
 
 async def run(runtime: Runtime, config: object = None) -> None:
@@ -36,7 +40,22 @@ async def run(runtime: Runtime, config: object = None) -> None:
     scheduler = Scheduler(
         runtime, shard, settings, think, stand_in=file.stand_in, devices=devices, zones=zones, usage=usage
     )
-    await scheduler.run()
+    port = _port(file.args.get("plugin-server-port", ""))
+    if not port or think is think_inline:
+        await scheduler.run()
+        return
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(Pages(runtime.client, file, settings).serve(port))
+        tasks.create_task(scheduler.run())
+
+
+def _port(text: str) -> int:
+    """Where pages are served; nowhere unless a port is named."""
+    if not text:
+        return 0
+    if not text.isdecimal() or int(text) > _LAST_PORT:
+        raise ConfigError(f"args.plugin-server-port is {text!r}: it must be a number from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def usage_source(settings: UsageDb, environment: Mapping[str, str] = os.environ) -> UsageRecord | PrometheusUsage:
@@ -73,6 +92,8 @@ COMPONENT = Component(
         Rule(("",), ("pods", "nodes", "namespaces"), _READ),
         Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
         Rule(("storage.k8s.io",), ("storageclasses", "csinodes"), _READ),
+        # For snapshots only.
+        Rule(("storage.k8s.io",), ("csidrivers", "csistoragecapacities"), ("list",)),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),
         # Only with the plugin that aligns pods to NUMA zones.
         Rule(("topology.node.k8s.io",), ("noderesourcetopologies",), _READ),

@@ -1,0 +1,88 @@
+"""Pages for people who look into a scheduler, on the loopback address only: `/get-snapshot`, as upstream has it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from spinney.api.meta import Json
+from spinney.api.schedulerfile import SchedulerFile
+from spinney.kube.client import Client
+from spinney.scheduler.config import Config
+from spinney.scheduler.service.capture import capture
+from spinney.scheduler.snapshot import Snapshot, write
+
+_log = structlog.get_logger("spinney.scheduler")
+
+_HOST = "127.0.0.1"
+_NANOSECONDS = 1_000_000_000
+
+
+class Pages:
+    """What a scheduler works on, for whoever may talk to its machine: `kubectl port-forward` gets there."""
+
+    def __init__(self, client: Client, file: SchedulerFile, config: Config) -> None:
+        self._client = client
+        self._file = file
+        self._config = config
+
+    async def serve(self, port: int) -> None:
+        """Serve until cancelled; a port that is taken is said, and costs nothing else."""
+        runner = web.AppRunner(self.application(), access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, _HOST, port).start()
+            await asyncio.Event().wait()
+        except OSError as error:
+            _log.warning("pages.not_served", port=port, error=str(error))
+        finally:
+            await runner.cleanup()
+
+    def application(self) -> web.Application:
+        """The pages."""
+        application = web.Application(middlewares=[_only_by_address])
+        application.router.add_get("/get-snapshot", self._snapshot)
+        return application
+
+    async def _snapshot(self, _: web.Request) -> web.Response:
+        found = Snapshot(await capture(self._client), self._configuration(), self._parameters())
+        content = await asyncio.to_thread(write, found)
+        headers = {"content-type": "application/zip", "content-disposition": "attachment; filename=snapshot.zip"}
+        return web.Response(body=content, headers=headers)
+
+    def _configuration(self) -> Json:
+        plugins = [{"name": plugin.name, "arguments": dict(plugin.arguments)} for plugin in self._config.plugins]
+        config: Json = {"actions": ", ".join(self._config.actions), "tiers": [{"plugins": plugins}]}
+        if self._config.queue_depth:
+            config["queueDepthPerAction"] = dict(self._config.queue_depth)
+        if self._file.usage_db_config is not None:
+            config["usageDBConfig"] = msgspec.to_builtins(self._file.usage_db_config)
+        return config
+
+    def _parameters(self) -> Json:
+        file, config = self._file, self._config
+        pool = {"NodePoolLabelKey": file.node_pool_label_key, "NodePoolLabelValue": file.partition_label_value}
+        return {
+            "schedulerName": file.scheduler_name,
+            "partitionParams": pool,
+            "maxNumberConsolidationPreemptees": config.consolidation_victims,
+            "useSchedulingSignatures": config.skip_alike,
+            "fullHierarchyFairness": True,
+            "allowConsolidatingReclaim": config.consolidating_reclaim,
+            "globalDefaultStalenessGracePeriod": round(config.staleness_grace * _NANOSECONDS),
+        }
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def _only_by_address(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A page in a browser that has a name of its own resolved to this address gets no answer."""
+    if (request.url.host or "") not in ("127.0.0.1", "localhost", "::1"):
+        raise web.HTTPForbidden(text="ask for 127.0.0.1 or localhost\n")
+    return await handler(request)

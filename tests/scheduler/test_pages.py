@@ -1,0 +1,91 @@
+"""The scheduler's own pages: what it works on, in the format that both schedulers read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from click.testing import CliRunner
+
+from spinney.api.core import Node, Pod
+from spinney.api.crd import crds
+from spinney.api.kai import PodGroup, Queue
+from spinney.api.schedulerfile import SchedulerFile
+from spinney.cli.snapshot import snapshot
+from spinney.embedded.server import ApiServer
+from spinney.kube.chance import Chance
+from spinney.kube.client import Client
+from spinney.kube.clock import SystemClock
+from spinney.kube.transport import InProcess
+from spinney.scheduler.config import Config
+from spinney.scheduler.file import from_file
+from spinney.scheduler.service.component import COMPONENT
+from spinney.scheduler.service.pages import Pages
+from spinney.scheduler.snapshot import KINDS, read
+from tests import make
+from tests.services.stage import ADMIN, CRD
+
+FILE = SchedulerFile(actions="allocate", partition_label_value="blue")
+FREE = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+
+
+@pytest.fixture
+async def client() -> Client:
+    """A small cluster of the pool `blue`: one pod waits for a node that has room."""
+    server = ApiServer(SystemClock(), Chance(1))
+    await server.start()
+    found = Client(InProcess(server, ADMIN), Chance(2))
+    for crd in crds():
+        await found.create(CRD, crd)
+    blue = {"kai.scheduler/node-pool": "blue"}
+    await found.create(Node, make.node("n1", 8).label(*next(iter(blue.items()))).build())
+    await found.patch(Node, "n1", "", {"spec": {"taints": None}})
+    shares = {"cpu": FREE, "memory": FREE, "gpu": FREE}
+    await found.create(Queue, {"metadata": {"name": "q", "labels": blue}, "spec": {"resources": shares}})
+    group = {"metadata": {"name": "g", "labels": blue}, "spec": {"minMember": 1, "queue": "q"}}
+    await found.create(PodGroup, group, "default")
+    pod = make.pod("p").scheduler("kai-scheduler").gpus(1).annotate("pod-group-name", "g").build()
+    await found.create(Pod, pod, "default")
+    return found
+
+
+async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp_path: Path) -> None:
+    """It holds the objects, the configuration and the shard: `spinney snapshot run` decides what the service would."""
+    async with TestClient(TestServer(Pages(client, FILE, from_file(FILE)).application())) as asking:
+        answer = await asking.get("/get-snapshot")
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
+        content = await answer.read()
+    found = read(content)
+    assert [pod["metadata"]["name"] for pod in found.objects[KINDS["pods"].resource]] == ["p"]
+    assert found.config["actions"] == "allocate"
+    assert [plugin["name"] for plugin in found.config["tiers"][0]["plugins"]] == [
+        each.name for each in Config().plugins
+    ]
+    assert found.parameters["partitionParams"]["NodePoolLabelValue"] == "blue"
+    path = tmp_path / "now.zip"
+    path.write_bytes(content)
+    result = CliRunner().invoke(snapshot, ["run", str(path)])
+    assert "allocate: bind default/p on n1" in result.output
+
+
+async def test_pages_answer_only_to_the_loopback_address(client: Client) -> None:
+    """A name that was made to point here is refused: a web page elsewhere must not read the cluster."""
+    async with TestClient(TestServer(Pages(client, FILE, Config()).application())) as asking:
+        answer = await asking.get("/get-snapshot", headers={"host": "evil.example.com"})
+        assert answer.status == 403
+
+
+def test_a_snapshot_with_an_unknown_plugin_is_refused(tmp_path: Path) -> None:
+    """The message says where the name stands."""
+    path = tmp_path / "now.json"
+    path.write_text('{"config": {"tiers": [{"plugins": [{"name": "magic"}]}]}, "rawObjects": {}}')
+    result = CliRunner().invoke(snapshot, ["run", str(path)])
+    assert result.exit_code != 0
+    assert "the configuration in the snapshot: plugin magic is unknown" in result.output
+
+
+def test_the_scheduler_may_read_what_a_snapshot_holds() -> None:
+    """Every kind is in its rules."""
+    granted = {resource for rule in COMPONENT.rules for resource in rule.resources if "list" in rule.verbs}
+    assert {kind.resource.plural for kind in KINDS.values()} <= granted
