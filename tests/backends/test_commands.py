@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,7 @@ def test_a_binding_in_the_file_names_the_keys(manifest: Path) -> None:
     document = yaml.safe_load(manifest.read_text())
     document["spec"]["template"]["topologyConstraint"] = {"topologyName": "t", "pack": {"required": "rack"}}
     binding = {
+        "apiVersion": "grove.io/v1alpha1",
         "kind": "ClusterTopologyBinding",
         "metadata": {"name": "t"},
         "spec": {"levels": [{"domain": "rack", "key": "example.com/rack"}]},
@@ -117,10 +119,77 @@ def test_a_binding_in_the_file_names_the_keys(manifest: Path) -> None:
     assert group["spec"]["topologyConstraint"] == {"topology": "t", "requiredTopologyLevel": "example.com/rack"}
 
 
-def test_mistakes_are_said_in_one_line(manifest: Path, tmp_path: Path) -> None:
-    """An unknown backend, and a file without a set."""
-    unknown = CliRunner().invoke(render_set, ["-f", str(manifest), "--backend", "slurm"])
-    assert "no backend 'slurm' is registered" in unknown.stderr
-    empty = tmp_path / "empty.yaml"
-    empty.write_text("kind: Pod\n")
-    assert "holds no PodCliqueSet" in CliRunner().invoke(render_set, ["-f", str(empty)]).stderr
+def told(path: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code of a command that fails, and its one line."""
+    result = CliRunner().invoke(render_set, ["-f", str(path), *arguments], catch_exceptions=False)
+    assert result.stdout == ""
+    return result.exit_code, result.stderr.splitlines()[-1].removeprefix("Error: ")
+
+
+def broken(change: Callable[[Json], object]) -> str:
+    """The training example with a mistake in it."""
+    document = make.pcs("train").clique("workers", 4, 3).build()
+    change(document)
+    return yaml.safe_dump(document)
+
+
+def _pod(document: Json) -> Json:
+    found: Json = document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (": [", 2, "not YAML: while parsing a block mapping"),
+        (b"\xc1\x00", 2, "not text: invalid start byte at byte 0"),
+        ("kind: Pod\n", 2, "holds no PodCliqueSet"),
+        ("kind: List\nitems: 5\n", 2, "holds no PodCliqueSet"),
+        ("kind: PodCliqueSet\n", 1, "PodCliqueSet (without a name): metadata.name: Required value"),
+        ("kind: PodCliqueSet\nmetadata: 7\n", 1, "PodCliqueSet (without a name): metadata.name: Required value"),
+        (broken(lambda pcs: pcs.update(apiVersion="v1")), 1, "apiVersion is 'v1', use 'grove.io/v1alpha1'"),
+        (broken(lambda pcs: pcs["metadata"].update(name="A_b")), 1, 'metadata.name: Invalid value: "A_b"'),
+        (broken(lambda pcs: pcs.update(spec=None)), 1, "spec.template.cliques: Required value"),
+        (broken(lambda pcs: pcs["spec"].update(replicas="many")), 1, "spec.replicas in body must be of type integer"),
+        (broken(lambda pcs: pcs["spec"].update(replicas=-3)), 1, "spec.replicas: Invalid value: -3"),
+        (broken(lambda pcs: pcs["spec"].update(replicas=10**8)), 1, "400000000 pods are too many to print"),
+        (broken(lambda pcs: pcs["spec"]["template"].update(cliques=5)), 1, "must be of type array"),
+        (broken(lambda pcs: _pod(pcs).update(containers=5)), 1, "podSpec: Expected `array`, got `int`"),
+        (broken(lambda pcs: _pod(pcs).pop("containers")), 1, "podSpec.containers: Required value"),
+        (
+            broken(lambda pcs: _pod(pcs)["containers"][0].update(resources={"limits": {"cpu": "lots"}})),
+            1,
+            "containers[0].resources.limits[cpu]: quantity 'lots' cannot be read",
+        ),
+        (
+            broken(lambda pcs: pcs["spec"]["template"].update(topologyConstraint={"pack": {"required": "rack"}})),
+            1,
+            "spec.template.topologyConstraint.topologyName: Required value",
+        ),
+    ],
+)
+def test_what_the_cluster_would_refuse_is_refused_in_one_line(
+    tmp_path: Path, text: str | bytes, code: int, words: str
+) -> None:
+    """Broken files are a wrong call (2); broken sets are answered as the API server or admission would (1)."""
+    path = tmp_path / "set.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    found, line = told(path)
+    assert found == code
+    assert words in line
+
+
+def test_a_backend_that_is_not_registered_is_a_wrong_call(manifest: Path) -> None:
+    """The known ones are named."""
+    code, line = told(manifest, "--backend", "slurm")
+    assert (code, "no backend 'slurm' is registered, only default, kai" in line) == (2, True)
+
+
+def test_sets_in_a_list_are_found_and_unknown_fields_warned_of(manifest: Path) -> None:
+    """As kubectl does."""
+    document = yaml.safe_load(manifest.read_text())
+    document["spec"]["bogus"] = 1
+    manifest.write_text(yaml.safe_dump({"kind": "List", "items": [document]}))
+    result = CliRunner().invoke(render_set, ["-f", str(manifest)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert result.stderr == 'warning: PodCliqueSet train: unknown field "spec.bogus"\n'

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 import yaml
@@ -14,8 +12,10 @@ from spinney.api.meta import Json
 from spinney.backends.interface import Backend
 from spinney.backends.registry import Choice, MixedSchedulers, Registry, UnknownBackend, requested_scheduler
 from spinney.backends.releases import GANG_APIS, LATEST, served_by
-from spinney.cli.rendering import Rendered, levels, prepared, render
-from spinney.grove.topology import Levels
+from spinney.cli.offline import admission_problems, read_documents, typed
+from spinney.cli.rendering import Rendered, defaulted, levels, render, size
+
+MOST_PODS = 10_000
 
 
 @click.command(name="render")
@@ -34,33 +34,34 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
       spinney render -f set.yaml --backend default --kubernetes 1.35
       spinney render -f set.yaml --all
     """
-    documents = _read(filename)
-    sets = [document for document in documents if document.get("kind") == "PodCliqueSet"]
-    bindings = [document for document in documents if document.get("kind") == "ClusterTopologyBinding"]
+    documents = read_documents(filename)
+    sets = [document for document in documents if document.get("kind") == PodCliqueSet.resource.kind]
     if not sets:
         raise click.UsageError(f"{filename} holds no PodCliqueSet")
     registry = Registry.load()
     served = served_by(kubernetes, registry)
-    for document in sets:
-        pcs = prepared(document)
-        found = _levels(pcs, bindings)
+    for document in map(defaulted, sets):
+        pcs = typed(PodCliqueSet, document)
+        found, invented = levels(pcs, documents)
+        problems = admission_problems(document, found)
+        if problems:
+            raise click.ClickException(f"PodCliqueSet {pcs.name}: {'; '.join(problems)}")
+        if size(pcs) > MOST_PODS:
+            raise click.ClickException(
+                f"PodCliqueSet {pcs.name}: {size(pcs)} pods are too many to print; lower replicas"
+            )
         try:
             choices = [_forced(each, pcs) for each in registry] if every else [_chosen(registry, pcs, name)]
         except (MixedSchedulers, UnknownBackend) as error:
             raise click.ClickException(f"PodCliqueSet {pcs.name}: {error}") from error
+        if invented:
+            known = ", ".join(f"{domain} = {key}" for domain, key in found.keys)
+            click.echo(f"# no ClusterTopologyBinding was given; assuming {known}")
         rendered = [render(pcs, choice, served, found) for choice in choices]
         if every:
             _print_side_by_side(rendered)
         else:
             _print_one(choices[0], rendered[0])
-
-
-def _levels(pcs: PodCliqueSet, bindings: list[Json]) -> Levels:
-    found, invented = levels(pcs, bindings)
-    if invented:
-        known = ", ".join(f"{domain} = {key}" for domain, key in found.keys)
-        click.echo(f"# no ClusterTopologyBinding was given; assuming {known}")
-    return found
 
 
 def _print_one(choice: Choice, only: Rendered) -> None:
@@ -78,7 +79,9 @@ def _chosen(registry: Registry, pcs: PodCliqueSet, name: str) -> Choice:
         return registry.choose(pcs)
     backend = registry.get(name)
     if backend is None:
-        raise UnknownBackend(name, registry.names)
+        raise click.BadParameter(
+            f"no backend {name!r} is registered, only {', '.join(registry.names)}", param_hint="--backend"
+        )
     return _forced(backend, pcs)
 
 
@@ -107,16 +110,6 @@ def _print_side_by_side(rendered: Iterable[Rendered]) -> None:
 
 def _print_documents(documents: Iterable[Json]) -> None:
     click.echo(yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, explicit_start=True, width=120), nl=False)
-
-
-def _read(filename: str) -> list[Json]:
-    try:
-        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
-        return [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
-    except OSError as error:
-        raise click.UsageError(f"{filename}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise click.UsageError(f"{filename}: not YAML: {' '.join(str(error).split())}") from error
 
 
 class _Plain(yaml.SafeDumper):

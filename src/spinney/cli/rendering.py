@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueSet
+from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import Review, gang_annotations, review_set
@@ -14,6 +14,7 @@ from spinney.backends.interface import Backend, Cluster
 from spinney.backends.plan import without_none
 from spinney.backends.registry import Choice
 from spinney.backends.served import Served
+from spinney.cli.offline import binding_named
 from spinney.grove import children, gangs, pods, topology
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.layout import Gang, Layout, lay_out
@@ -36,24 +37,34 @@ class Rendered:
     review: Review
 
 
-def prepared(document: Json) -> PodCliqueSet:
+def defaulted(document: Json) -> Json:
     """A set as admission would leave it."""
-    namespace = document.get("metadata", {}).get("namespace") or "default"
-    defaulted = with_defaults(document, namespace)
-    metadata = {**defaulted["metadata"], "namespace": namespace, "uid": _UID.format(0)}
-    return convert(PodCliqueSet, {**defaulted, "metadata": metadata})
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        return document
+    namespace = metadata.get("namespace") or "default"
+    made = with_defaults(document, namespace)
+    return {**made, "metadata": {**made["metadata"], "namespace": namespace, "uid": _UID.format(0)}}
 
 
-def levels(pcs: PodCliqueSet, bindings: Sequence[Json]) -> tuple[topology.Levels, bool]:
+def levels(pcs: PodCliqueSet, documents: Sequence[Json]) -> tuple[topology.Levels, bool]:
     """The node label keys of the set's domains; made up, and said so, where no binding was given."""
     name = topology.topology_name(pcs)
-    for document in bindings:
-        if document["metadata"]["name"] == name:
-            return topology.levels_of(convert(ClusterTopologyBinding, document)), False
+    binding = binding_named(name, documents)
+    if binding is not None:
+        return topology.levels_of(binding), False
     constraints = topology.constraints(pcs)
     domains = dict.fromkeys(domain for found in constraints for domain in (found.required, found.preferred) if domain)
     keys = tuple((domain, f"topology.kubernetes.io/{domain}") for domain in domains)
     return topology.Levels(name or "any", keys) if keys else topology.NO_LEVELS, bool(keys)
+
+
+def size(pcs: PodCliqueSet) -> int:
+    """How many pods a set makes."""
+    template = pcs.spec.template
+    times = {name: group.replicas for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    each = sum(clique.spec.replicas * times.get(clique.name, 1) for clique in template.cliques)
+    return max(pcs.spec.replicas, 0) * each
 
 
 def render(pcs: PodCliqueSet, choice: Choice, served: Served, found: topology.Levels) -> Rendered:
