@@ -13,7 +13,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.backends.component import BackendsConfig
+from spinney.cli.components import load
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.grove.component import COMPONENT as GROVE
@@ -126,12 +126,13 @@ def _pretending() -> Component:
 
 
 @asynccontextmanager
-async def schedules(plane: ControlPlane) -> AsyncIterator[Schedules]:
-    """Our components at work on a control plane whose scheduler runs."""
+async def schedules(plane: ControlPlane, *services: str) -> AsyncIterator[Schedules]:
+    """The operator, all backends and some services at work on a control plane whose scheduler runs."""
     client = plane.client()
     await live.install(client, crds())
-    config = GROVE.settings() if GROVE.settings else None
-    components = [(GROVE, config), (BACKENDS, BackendsConfig(only=("default",))), (_pretending(), None)]
+    components: list[tuple[Component, Any]] = [(_pretending(), None)]
+    for component in (GROVE, BACKENDS, *map(load, services)):
+        components.append((component, component.settings() if component.settings else None))
     host = Host(client, SystemClock(), components)
     view = Schedules(client, host)
     task = asyncio.create_task(host.run())

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.kai import Queue
 from spinney.api.pod import Pod
 from spinney.kube.chance import Chance
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane
 from tests import data, make
 from tests.backends.kubescheduler import Schedules, schedules
+from tests.e2e.sequence import RESOURCES, Shell, apply_get_patch_delete
 
 RELEASES = ("v1.35.4", "v1.36.3")
 
@@ -173,3 +175,19 @@ async def test_from_136_on_a_packed_gang_lies_in_one_domain(cluster: Schedules, 
     await cluster.node("packed-4", 1, **{"where": where, "example.com/rack": "b"})
     await cluster.until("all are bound", lambda: cluster.bound(where) == {"workers": 3})
     assert {pod.spec.node_name for pod in cluster.living(where)} == {"packed-2", "packed-3", "packed-4"}
+
+
+@pytest.mark.parametrize("backend", RESOURCES)
+async def test_what_a_user_sees_with_kubectl(plane: ControlPlane, backend: str) -> None:
+    """The contract's sequence on the real API server: placed by the real kube-scheduler, or by ours for `kai`."""
+    if not plane.version.startswith("v1.35"):
+        pytest.skip("once is enough: 1.36 differs only in what the tests above look at")
+    services = ("scheduler", "binder", "podgroup-controller") if backend == "kai" else ()
+    async with schedules(plane, *services) as cluster:
+        where = await place(cluster, f"kubectl-{backend}")
+        await cluster.node(where, 8, where=where)
+        if backend == "kai":
+            shares = {key: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
+            queue = {"metadata": {"name": "default-queue"}, "spec": {"resources": shares}}
+            await cluster.client.create(Queue, queue)
+        await apply_get_patch_delete(Shell(plane.kubeconfig(), where), backend, nodeSelector={"where": where})
