@@ -6,16 +6,19 @@ from collections.abc import Iterable, Mapping
 
 from spinney.api import labels
 from spinney.api.core import Node, Pod
-from spinney.api.kai import PodGroup
+from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, Struct
+from spinney.api.resource import ResourceClaim
 from spinney.api.scheduling import PriorityClass
-from spinney.kube.cache import Change, Key
+from spinney.kube.cache import Cache, Change, Key
 from spinney.kube.clock import Clock, seconds
 from spinney.kube.controller import Controller, run_controllers
+from spinney.kube.discovery import Discovery
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.binder.claims import claim_name
 from spinney.services.podgroupchecks import WEBHOOK
-from spinney.services.usage import Amounts, add, allocated, quantities, requested
+from spinney.services.usage import add, allocated, claimed, quantities, requested
 
 BY_GROUP = "pods/group"
 # A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
@@ -51,11 +54,16 @@ def is_preemptible(group: PodGroup, classes: Iterable[PriorityClass]) -> bool:
 
 
 def plan_status(
-    group: PodGroup, pods: list[Pod], node_of: dict[str, Node], preemptible: bool, clock: Clock
+    group: PodGroup,
+    pods: list[Pod],
+    node_of: dict[str, Node],
+    preemptible: bool,
+    clock: Clock,
+    *,
+    claims: Iterable[ResourceClaim] = (),
 ) -> Json | None:
     """The status patch that brings a group's report up to date; None where it is."""
-    asked: Amounts = {}
-    held: Amounts = {}
+    asked, held = claimed(claims)
     for pod in pods:
         add(asked, requested(pod))
         add(held, allocated(pod, node_of.get(pod.spec.node_name)))
@@ -84,10 +92,9 @@ def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
 
 def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:
     """`Scheduled` tells whether the gang's minimum is placed; None where it says so already."""
-    placed = sum(1 for pod in pods if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"))
-    finished = sum(1 for pod in pods if pod.status.phase == "Succeeded")
-    needed = group.spec.min_member if group.spec.min_member is not None else 1
-    status, reason = ("True", "MinMembersPlaced") if placed + finished >= needed else ("False", "WaitingForMembers")
+    placed = [pod for pod in pods if pod.status.phase == "Succeeded" or (pod.spec.node_name and _lives(pod))]
+    missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
+    status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
     old = next((condition for condition in group.status.conditions if condition.type == "Scheduled"), None)
     if old is not None and (old.status, old.reason) == (status, reason):
         return None
@@ -95,7 +102,7 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
         "type": "Scheduled",
         "status": status,
         "reason": reason,
-        "message": f"{placed + finished} of at least {needed} pods have a node",
+        "message": missing or f"{len(placed)} pods have a node",
         "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
         "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
     }
@@ -107,6 +114,33 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     return [*others, entry]
 
 
+def _lives(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
+    """What a gang lacks, given the subgroups of the pods that have a node; empty where it stands."""
+    if spec.min_member is not None and len(placed) < spec.min_member:
+        return f"{len(placed)} of at least {spec.min_member} pods have a node"
+    if not spec.sub_groups:
+        return "" if placed or spec.min_member == 0 else "no pod has a node"
+    children: dict[str, list[SubGroup]] = {}
+    for subgroup in spec.sub_groups:
+        children.setdefault(subgroup.parent, []).append(subgroup)
+
+    def lacks(name: str, least_members: int | None, least_groups: int | None) -> str:
+        below = children.get(name, [])
+        if not below:
+            count, least = placed.count(name), least_members if least_members is not None else 1
+            return f"{count} of at least {least} pods of {name} have a node" if count < least else ""
+        found = [lacks(each.name, each.min_member, each.min_sub_group) for each in below]
+        least = len(below) if least_groups is None else least_groups
+        short = list(filter(None, found))
+        return "; ".join(short) if len(below) - len(short) < least else ""
+
+    return lacks("", None, spec.min_sub_group)
+
+
 class PodGroupSettings(Struct, frozen=True):
     """How the controller runs."""
 
@@ -116,8 +150,10 @@ class PodGroupSettings(Struct, frozen=True):
 class PodGroups:
     """Keeps `status` of every PodGroup true."""
 
-    def __init__(self, runtime: Runtime, settings: PodGroupSettings) -> None:
+    def __init__(self, runtime: Runtime, settings: PodGroupSettings, claims: Cache[ResourceClaim] | None) -> None:
         self._client = runtime.client
+        # None where the cluster knows no device claims.
+        self._claims = claims
         self._clock = runtime.clock
         self._groups = runtime.caches.of(PodGroup)
         self._pods = runtime.caches.of(Pod)
@@ -126,6 +162,8 @@ class PodGroups:
         self._pods.index(BY_GROUP, group_of)
         self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
+        if claims is not None:
+            self.controller.wait_for(claims)
         self._groups.on_change(self._group_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -153,7 +191,8 @@ class PodGroups:
             for pod in pods
             if pod.spec.node_name and (node := self._nodes.get(pod.spec.node_name)) is not None
         }
-        patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock)
+        claims = [claim for pod in pods if _lives(pod) for claim in self._claims_of(pod)]
+        patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
         if patch is None:
             return
         try:
@@ -161,10 +200,20 @@ class PodGroups:
         except NotFound:
             return
 
+    def _claims_of(self, pod: Pod) -> Iterable[ResourceClaim]:
+        if self._claims is None:
+            return
+        for reference in pod.spec.resource_claims:
+            name = claim_name(pod, reference.name)
+            if name is not None and (found := self._claims.get(name, pod.namespace)) is not None:
+                yield found
+
 
 async def run(runtime: Runtime, settings: PodGroupSettings | None = None) -> None:
     """Keep PodGroup status true until cancelled."""
-    await run_controllers(runtime, PodGroups(runtime, settings or PodGroupSettings()).controller)
+    served = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
+    claims = runtime.caches.of(ResourceClaim) if served else None
+    await run_controllers(runtime, PodGroups(runtime, settings or PodGroupSettings(), claims).controller)
 
 
 COMPONENT = Component(
@@ -175,6 +224,7 @@ COMPONENT = Component(
     rules=(
         Rule(("",), ("pods", "nodes"), ("get", "list", "watch")),
         Rule(("scheduling.k8s.io",), ("priorityclasses",), ("get", "list", "watch")),
+        Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("podgroups",), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
     ),

@@ -13,6 +13,7 @@ from spinney.api.kai import Queue, QueueResource
 from spinney.api.meta import Struct
 from spinney.api.quantity import milli
 from spinney.kube.cache import Cache
+from spinney.services.usage import is_gpu
 
 _LABELS = ("queue_name", "queue_metadata_name", "queue_display_name")
 
@@ -31,7 +32,7 @@ def values(queue: Queue) -> dict[str, float]:
     shares = queue.spec.resources
     gpu, cpu, memory = (shares.gpu, shares.cpu, shares.memory) if shares else (QueueResource(),) * 3
     held = queue.status.allocated
-    gpus = sum(milli(amount) for name, amount in held.items() if name.endswith("/gpu") or name.startswith("gpu."))
+    gpus = sum(milli(amount) for name, amount in held.items() if is_gpu(name))
     return {
         "queue_info": 1.0,
         "queue_deserved_gpus": gpu.quota,

@@ -16,7 +16,7 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups import replaced
 from spinney.services.queuechecks import WEBHOOK
 from spinney.services.queuemetrics import QueueMetrics, QueueSettings, served
-from spinney.services.usage import GPU, Amounts, add, quantities
+from spinney.services.usage import Amounts, add, is_gpu, quantities
 
 _FIELDS = ("requested", "allocated", "allocated_non_preemptible")
 _WIRE = dict(zip(_FIELDS, ("requested", "allocated", "allocatedNonPreemptible"), strict=True))
@@ -117,7 +117,7 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
 def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[Json]:
     orphan = bool(queue.spec.parent_queue) and not parent_exists
     quota = queue.spec.resources.gpu.quota if queue.spec.resources else 0
-    gpus = sum(amount for name, amount in total["allocated"].items() if name.endswith("/gpu") or name == GPU)
+    gpus = sum(amount for name, amount in total["allocated"].items() if is_gpu(name))
     over = quota >= 0 and gpus > quota * 1000
     return [
         {

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from spinney.api import labels
 from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import binary, from_milli, milli
 from spinney.api.requests import pod_requests
+from spinney.api.resource import ResourceClaim
 
 # Thousandths of each resource's unit.
 Amounts = dict[str, int]
 
 GPU = "nvidia.com/gpu"
 GPU_MEMORY = "run.ai/gpu.memory"
+# AMD's labeller writes the size into the key: beta.amd.com/gpu.vram.64G.
+_AMD_MEMORY = re.compile(r"beta\.amd\.com/gpu\.vram\.(\d+[KMGT]i?)")
 
 
 def requested(pod: Pod) -> Amounts:
@@ -67,7 +73,37 @@ def _held_share(pod: Pod, node: Node | None) -> int:
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
         return milli(fraction)
     memory = pod.metadata.annotations.get(labels.GPU_MEMORY, "")
-    whole = (node.metadata.labels if node else {}).get(labels.NODE_GPU_MEMORY, "")
-    if not memory.isdecimal() or not whole.isdecimal() or int(whole) == 0:
-        return 0
-    return -(-int(memory) * 1000 // int(whole))
+    whole = gpu_memory(node) if node is not None else 0
+    return -(-int(memory) * 1000 // whole) if memory.isdecimal() and whole else 0
+
+
+def gpu_memory(node: Node) -> int:
+    """The MiB of each of a node's GPUs, as the labels of NVIDIA or AMD tell; 0 where none does."""
+    whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
+    if whole.isdecimal():
+        return int(whole)
+    for label in node.metadata.labels:
+        if found := _AMD_MEMORY.fullmatch(label):
+            return milli(found[1]) // 1000 // 2**20
+    return 0
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether a resource counts GPUs: an extended resource, or the device class of claims."""
+    return resource.endswith("/gpu") or ("/" not in resource and "gpu" in resource)
+
+
+def claimed(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
+    """The GPUs that device claims ask for and those that they hold, by device class; each claim counts once."""
+    asked: Amounts = {}
+    held: Amounts = {}
+    for claim in {(found.namespace, found.name): found for found in claims}.values():
+        for request in claim.spec.devices.requests:
+            wanted = request.exactly or next(iter(request.first_available), None)
+            if wanted is None or not is_gpu(wanted.device_class_name):
+                continue
+            amount = {wanted.device_class_name: 1000 * (1 if wanted.allocation_mode == "All" else wanted.count or 1)}
+            add(asked, amount)
+            if claim.status.allocation is not None:
+                add(held, amount)
+    return asked, held

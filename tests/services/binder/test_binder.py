@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spinney.api.conditions import find
 from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json, convert
@@ -144,6 +145,29 @@ async def test_a_pod_that_can_never_be_bound_delays_nobody() -> None:
         assert "broken on purpose" in reason
         bad = await world.client.get(Pod, "bad", "default")
         assert ("PodBound", "False") in [(found.type, found.status) for found in bad.status.conditions]
+
+
+@virtual
+async def test_a_bind_that_works_in_the_end_takes_back_the_bad_news() -> None:
+    """The pod's condition says so, and an event does."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        world.transport.fault = lambda sent: broken("Forbidden", 403) if sent.path.endswith("/binding") else None
+        await request(world, await pod(world))
+        await asyncio.sleep(60)
+        assert await bound_condition(world) == ("False", "BindingError")
+        world.transport.fault = lambda sent: None
+        await world.client.delete(BindRequest, "p", "default")
+        await request(world, await world.client.get(Pod, "p", "default"))
+        await asyncio.sleep(1)
+        assert await bound_condition(world) == ("True", "Bound")
+
+
+async def bound_condition(world: Stage) -> tuple[str, str]:
+    """What the pod says about being bound."""
+    found = find((await world.client.get(Pod, "p", "default")).status.conditions, "PodBound")
+    assert found is not None
+    return found.status, found.reason
 
 
 @virtual

@@ -15,7 +15,7 @@ from spinney.kube.controller import Controller
 from spinney.kube.errors import Invalid, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.services.admission.settings import AdmissionSettings
-from spinney.services.usage import Amounts, add, requested
+from spinney.services.usage import Amounts, add, is_gpu, requested
 
 # GPUs, CPU and memory in the units of a queue's limits: devices, thousandths of a core, megabytes.
 Triple = tuple[Fraction, Fraction, Fraction]
@@ -53,7 +53,7 @@ def put_gate(pod: Json) -> None:
 
 def in_units(amounts: Amounts) -> Triple:
     """What a pod asks for, in the units of limits."""
-    gpus = sum(amount for name, amount in amounts.items() if name.endswith("/gpu"))
+    gpus = sum(amount for name, amount in amounts.items() if is_gpu(name))
     cpu, memory = amounts.get("cpu", 0), amounts.get("memory", 0)
     return Fraction(gpus, 1000), Fraction(cpu), Fraction(memory, 10**9)
 

@@ -9,6 +9,7 @@ import structlog
 
 from spinney.api import labels
 from spinney.api.bindrequests import decision_of, is_final, is_for, retries
+from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
@@ -106,8 +107,12 @@ class Binder:
         except (BindError, ApiError, TimeoutError) as error:
             return await self._failed(request, pod, str(error) or type(error).__name__)
         await self._write_status(request, {"phase": "Succeeded", "reason": None})
-        if request.status.failed_attempts:
+        told = find(pod.status.conditions, "PodBound")
+        if request.status.failed_attempts or told is not None:
+            # Whoever read of a failure learns that it is over; all others see the node.
             self._events.event(pod, "Normal", "Bound", f"Pod bound to node {request.spec.selected_node}")
+        if told is not None and told.status == "False":
+            await self._mark(pod, "True", "Bound", f"bound to node {request.spec.selected_node}")
         return None
 
     async def _bind(self, request: BindRequest, pod: Pod) -> None:
@@ -134,7 +139,7 @@ class Binder:
         message = f"binding to node {request.spec.selected_node} failed (attempt {attempts} of {limit}): {reason}"
         self._events.event(pod, "Warning", "BindingError", message)
         if attempts >= limit:
-            await self._mark_unbound(pod, reason)
+            await self._mark(pod, "False", "BindingError", reason)
             return None
         return After(2.0 ** (attempts - 1))
 
@@ -147,8 +152,8 @@ class Binder:
             # The pod and with it the request went in the meantime.
             _log.debug("request.gone", name=request.name, namespace=request.namespace)
 
-    async def _mark_unbound(self, pod: Pod, reason: str) -> None:
-        condition = {"type": "PodBound", "status": "False", "reason": "BindingError", "message": reason}
+    async def _mark(self, pod: Pod, status: str, reason: str, message: str) -> None:
+        condition = {"type": "PodBound", "status": status, "reason": reason, "message": message}
         try:
             await self._client.patch(
                 Pod,
