@@ -49,8 +49,11 @@ async def install(client: Client) -> None:
             await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
 
 
-# The reservation holder speaks for the pod it runs in, and for nobody without one.
-@pytest.mark.parametrize("name", [name for name in COMPONENTS if name != "reservation"])
+# These two speak for the pod or the node that they run on, and for nobody without one.
+BOUND = ("reservation", "numa-placement-exporter")
+
+
+@pytest.mark.parametrize("name", [name for name in COMPONENTS if name not in BOUND])
 async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: str) -> None:
     """With what `spinney manifests` prints and no more, a component gets ready, and nothing is refused to it."""
     admin, namespace = cluster.client(), await cluster.namespace()

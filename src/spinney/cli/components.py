@@ -20,6 +20,7 @@ COMPONENTS: dict[str, str] = {
     "scheduler": "spinney.scheduler.service.component:COMPONENT",
     "binder": "spinney.services.binder.component:COMPONENT",
     "reservation": "spinney.services.holder:COMPONENT",
+    "numa-placement-exporter": "spinney.services.numa:COMPONENT",
     "platform": "spinney.cli.platform:COMPONENT",
 }
 

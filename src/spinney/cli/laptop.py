@@ -53,8 +53,8 @@ from spinney.services.platform.processes import Process
 from spinney.services.platform.shards import NAMESPACE as SERVICES_NAMESPACE
 
 READY_SECONDS = 60.0
-# Runs only inside reservation pods.
-_NOT_HERE = ("reservation",)
+# These run only inside reservation pods, and on nodes that have a kubelet.
+_NOT_HERE = ("reservation", "numa-placement-exporter")
 # What init containers really run.
 _PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}
 

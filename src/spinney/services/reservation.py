@@ -42,7 +42,8 @@ def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationS
             {
                 "name": "resource-reservation",
                 "image": settings.image,
-                "args": ["run", "reservation"],
+                # Each speaks for itself: there is nobody to elect.
+                "args": ["run", "reservation", "--no-leader-election"],
                 "env": [
                     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},

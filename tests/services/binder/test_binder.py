@@ -259,6 +259,7 @@ def test_reservation_pods_are_made_as_config_says() -> None:
     spec = made["spec"]
     assert (spec["runtimeClassName"], spec["securityContext"]) == ("nvidia", {"fsGroup": 7})
     assert spec["containers"][0]["securityContext"] == {"runAsUser": 8}
+    assert spec["containers"][0]["args"] == ["run", "reservation", "--no-leader-election"]
     assert spec["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1", "memory": "64Mi"}
 
 

@@ -35,6 +35,7 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "Secret"),
     ("v1", "Service"),
     ("apps/v1", "Deployment"),
+    ("apps/v1", "DaemonSet"),
     ("policy/v1", "PodDisruptionBudget"),
     (_ADMISSION, "MutatingWebhookConfiguration"),
     (_ADMISSION, "ValidatingWebhookConfiguration"),

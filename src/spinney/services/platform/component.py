@@ -21,6 +21,7 @@ ACCOUNTS = (
     "node-scale-adjuster",
     "admission",
     "scheduler",
+    "numa-placement-exporter",
 )
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "patch", "delete")
@@ -52,7 +53,7 @@ def _rules() -> tuple[Rule, ...]:
         Rule(("kai.scheduler",), ("configs/status", "schedulingshards/status"), ("patch",)),
         # Owner references that block deletion need this where the API server checks them.
         Rule(("kai.scheduler",), ("configs/finalizers", "schedulingshards/finalizers"), ("update",)),
-        Rule(("apps",), ("deployments",), (*_READ, *_WRITE)),
+        Rule(("apps",), ("deployments", "daemonsets"), (*_READ, *_WRITE)),
         Rule(("",), ("serviceaccounts", "services", "configmaps", "secrets"), ("get", "list", *_WRITE)),
         Rule(("",), ("namespaces",), ("get", "create")),
         # Who leads among the replicas of a scheduler, and the way to it.

@@ -14,6 +14,7 @@ from spinney.kube.clock import seconds
 from spinney.kube.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
+from spinney.services.platform.agents import plan_exporter
 from spinney.services.platform.apply import Applier, Place, place_of
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.monitoring import plan_monitoring
@@ -55,6 +56,8 @@ class Platform:
         self._namespaces: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
         self.configs.watch(self._configs, when=_specified).watch(deployments, self._of_config)
+        # Whether anything is exported from nodes depends on the shards.
+        self.configs.watch(self._shards, lambda _: [CONFIG], _specified)
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
         self.shards.watch(self._shards, when=_specified).watch(self._configs, self._all_shards, _specified)
         self.shards.watch(deployments, self._of_shard)
@@ -89,6 +92,9 @@ class Platform:
         wanted = plan_monitoring(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
+        if (exporter := plan_exporter(config.spec, self._shards)) is not None:
+            wanted += plan_rights(exporter, self._load(exporter.component), namespace_of(config.spec))
+            wanted += self._runner.agents(exporter, config.spec, self._image)
         errors = await self._applier.keep(plan_namespaces(config.spec))
         outcome = await self._applier.apply(config, [*wanted, *self._shared(config.spec)], present)
         await self._runner.keep("config", processes)

@@ -58,6 +58,10 @@ class Launcher:
         """Nothing: what runs here needs no pods."""
         return []
 
+    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """Nothing either: simulated nodes have no kubelet to look at."""
+        return []
+
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """Stop what is not wanted or wanted otherwise, start what is missing."""
         running = self._groups.setdefault(group, {})

@@ -116,10 +116,15 @@ def image_name(image: Image | None, default: str) -> str:
     return f"{path}:{image.tag}" if image.tag else path
 
 
-def _completed(process: Process, common: Global) -> Process:
-    needs = process.needs or {"requests": _REQUESTS, "limits": _LIMITS}
+def needs_of(process: Process) -> Json:
+    """What a process's container asks for: as Config says, else its own default, else everybody's."""
     if process.service.resources is not None:
-        needs = msgspec.to_builtins(process.service.resources)
+        said: Json = msgspec.to_builtins(process.service.resources)
+        return said
+    return process.needs or {"requests": _REQUESTS, "limits": _LIMITS}
+
+
+def _completed(process: Process, common: Global) -> Process:
     return Process(
         name=process.name,
         component=process.component,
@@ -128,7 +133,7 @@ def _completed(process: Process, common: Global) -> Process:
         service=process.service,
         replicas=process.replicas or common.replica_count or 1,
         vpa=process.vpa or common.vpa,
-        needs=needs,
+        needs=needs_of(process),
         webhooks=process.webhooks,
     )
 

@@ -10,6 +10,7 @@ from spinney.api.conditions import find
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json
 from spinney.kube.cache import Cache
+from spinney.services.platform.agents import plan_daemon_set
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import Process
 
@@ -19,6 +20,9 @@ class Runner(Protocol):
 
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
         """What a process needs in the cluster beside its account and webhooks."""
+
+    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """The same for a process that runs on every node."""
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """Of a group, exactly these processes should run."""
@@ -36,6 +40,10 @@ class Deployments:
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
         """A Deployment and what belongs to it."""
         return plan_deployment(process, config, image)
+
+    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
+        """A DaemonSet and its settings."""
+        return plan_daemon_set(process, config, image)
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """The objects alone do it."""
