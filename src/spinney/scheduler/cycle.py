@@ -159,6 +159,7 @@ class Cycle:
         self.spare: tuple[int, NDArray[np.float64]] | None = None
         self.refusals: dict[tuple[int, Barred, int, int], tuple[tuple[str, int], ...]] = {}
         self._masks: dict[int, Mask] = {}
+        self._too_large: dict[int, bool] = {}
         self._domains: dict[str, Domains] = {}
         memories = [int(memory) for memory in state.nodes.gpu_memory[self.all_rows] if memory > 100]
         self.smallest_gpu = min(memories, default=100)
@@ -197,6 +198,14 @@ class Cycle:
                 mask &= hook(cls)
             self._masks[cls.id] = mask
         return mask
+
+    def too_large(self, cls: TaskClass) -> bool:
+        """Whether a class asks for more of something than any node has; what is shared is not looked at."""
+        known = self._too_large.get(cls.id)
+        if known is None:
+            known = not cls.shared and bool((cls.request > self.largest_node).any())
+            self._too_large[cls.id] = known
+        return known
 
     def domains(self, topology: str) -> Domains | None:
         """A topology in arrays; None if there is no such topology."""

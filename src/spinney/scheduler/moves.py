@@ -56,12 +56,12 @@ class Moves:
     def rollback(self, point: Checkpoint) -> None:
         """Undo everything after a point."""
         entries, moves = point
-        log = self.log
-        if len(log) > entries:
+        changes = self.log[entries:]
+        if changes:
             self.version += 1
-        while len(log) > entries:
-            undo, target, key, value = log.pop()
-            undo(target, key, value)
+            del self.log[entries:]
+            for undo, target, key, value in reversed(changes):
+                undo(target, key, value)
         del self.done[moves:]
 
     def bind(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:

@@ -11,47 +11,50 @@ from spinney.scheduler.pools import Line, Pool, job_key
 from spinney.scheduler.tasks import Triple
 
 T = TypeVar("T")
+Before = Callable[[T, T], bool]
 
 
 class Heap(Generic[T]):
-    """A binary heap whose order may change while things are in it; `fix` puts the first item where it belongs."""
+    """A binary heap whose order may change while things are in it; `fix` puts the first item where it belongs.
 
-    def __init__(self, before: Callable[[T, T], bool]) -> None:
+    It is told the order with every call and keeps none: an order that knows its heaps would never be freed at once.
+    """
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
         self.items: list[T] = []
-        self.before = before
 
-    def push(self, item: T) -> None:
+    def push(self, item: T, before: Before[T]) -> None:
         """Put an item in."""
-        self.items.append(item)
-        self._up(len(self.items) - 1)
-
-    def pop(self) -> T:
-        """Take the first item out."""
         items = self.items
-        last = len(items) - 1
-        items[0], items[last] = items[last], items[0]
-        self._down(0, last)
-        return items.pop()
-
-    def fix(self) -> None:
-        """Sink the first item to its place."""
-        self._down(0, len(self.items))
-
-    def _up(self, child: int) -> None:
-        items = self.items
+        child = len(items)
+        items.append(item)
         while child > 0:
             parent = (child - 1) // 2
-            if not self.before(items[child], items[parent]):
+            if not before(items[child], items[parent]):
                 break
             items[parent], items[child] = items[child], items[parent]
             child = parent
 
-    def _down(self, parent: int, size: int) -> None:
+    def pop(self, before: Before[T]) -> T:
+        """Take the first item out."""
         items = self.items
+        last = len(items) - 1
+        items[0], items[last] = items[last], items[0]
+        self._sink(last, before)
+        return items.pop()
+
+    def fix(self, before: Before[T]) -> None:
+        """Sink the first item to its place."""
+        self._sink(len(self.items), before)
+
+    def _sink(self, size: int, before: Before[T]) -> None:
+        items, parent = self.items, 0
         while (child := 2 * parent + 1) < size:
-            if child + 1 < size and self.before(items[child + 1], items[child]):
+            if child + 1 < size and before(items[child + 1], items[child]):
                 child += 1
-            if not self.before(items[child], items[parent]):
+            if not before(items[child], items[parent]):
                 break
             items[parent], items[child] = items[child], items[parent]
             parent = child
@@ -60,11 +63,10 @@ class Heap(Generic[T]):
 class _Queue:
     """A queue in the order: with a line of jobs if it is a leaf, else with queues."""
 
-    __slots__ = ("line", "number", "parent", "queues", "stale")
+    __slots__ = ("line", "number", "queues", "stale")
 
     def __init__(self, number: int, queues: Heap[_Queue] | None, line: Line | None) -> None:
         self.number = number
-        self.parent: _Queue | None = None
         self.queues = queues
         self.line = line
         self.stale = False
@@ -79,7 +81,7 @@ class JobOrder:
     def __init__(self, cycle: Cycle, gangs: Iterable[Gang] = (), victims: bool = False) -> None:
         self.cycle = cycle
         self.victims = victims
-        self._roots: Heap[_Queue] = Heap(self._before)
+        self._roots: Heap[_Queue] = Heap()
         self._nodes: dict[int, _Queue] = {}
         # What jobs already handed out as victims hold, by queue.
         self._taken: dict[int, Triple] = {}
@@ -123,13 +125,14 @@ class JobOrder:
         node = self._nodes.pop(number, None)
         if node is None:
             return
-        heap = node.parent.queues if node.parent and node.parent.queues else self._roots
+        parent = self._parent(node)
+        heap = self._heap(parent)
         rest = [one for one in heap.items if one is not node]
         heap.items = []
         for one in rest:
-            heap.push(one)
-        if node.parent is not None and not rest:
-            self.drop(node.parent.number)
+            heap.push(one, self._before)
+        if parent is not None and not rest:
+            self.drop(parent.number)
 
     def line(self, number: int) -> Line | None:
         """The line of jobs of one queue."""
@@ -153,25 +156,29 @@ class JobOrder:
             self._link(leaf)
         self._mark(leaf)
 
+    def _parent(self, node: _Queue) -> _Queue | None:
+        number = self.cycle.queues.parent[node.number]
+        return self._nodes[number] if number >= 0 else None
+
+    def _heap(self, parent: _Queue | None) -> Heap[_Queue]:
+        return self._roots if parent is None or parent.queues is None else parent.queues
+
     def _link(self, node: _Queue) -> None:
         parent_number = self.cycle.queues.parent[node.number]
         if parent_number < 0:
-            self._roots.push(node)
+            self._roots.push(node, self._before)
             return
         parent = self._nodes.get(parent_number)
         fresh = parent is None
         if parent is None:
-            parent = self._nodes[parent_number] = _Queue(parent_number, Heap(self._before), None)
-        node.parent = parent
-        assert parent.queues is not None
-        parent.queues.push(node)
+            parent = self._nodes[parent_number] = _Queue(parent_number, Heap(), None)
+        self._heap(parent).push(node, self._before)
         if fresh:
             self._link(parent)
 
-    def _mark(self, node: _Queue | None) -> None:
-        while node is not None:
-            node.stale = True
-            node = node.parent
+    def _mark(self, node: _Queue) -> None:
+        for number in self.cycle.queues.path[node.number]:
+            self._nodes[number].stale = True
 
     def pop(self) -> Gang:
         """Take the next job out."""
@@ -189,7 +196,7 @@ class JobOrder:
             node = heap.items[0]
             if node.stale:
                 if len(heap.items) > 1:
-                    heap.fix()
+                    heap.fix(self._before)
                 node.stale = False
                 continue
             if node.queues is None:
@@ -200,10 +207,11 @@ class JobOrder:
         if not node.empty():
             self._mark(node)
             return
-        (node.parent.queues if node.parent and node.parent.queues else self._roots).pop()
+        parent = self._parent(node)
+        self._heap(parent).pop(self._before)
         del self._nodes[node.number]
-        if node.parent is not None:
-            self._shrink(node.parent)
+        if parent is not None:
+            self._shrink(parent)
 
     def _before(self, left: _Queue, right: _Queue) -> bool:
         if left.empty():

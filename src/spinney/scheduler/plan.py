@@ -71,7 +71,7 @@ def plan(state: State, config: Config, now: float, reservations: Reservations | 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Let cyclic garbage wait: its collector would walk all pods again and again, a quarter of a plan's time."""
+    """Keep the collector of cyclic garbage away: it would walk all pods again and again, a quarter of a plan's time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

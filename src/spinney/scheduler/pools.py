@@ -19,7 +19,7 @@ def job_key(cycle: Cycle, gang: Gang) -> Any:
 
 
 class Pool:
-    """Jobs by queue, in order; kept right while decisions change jobs."""
+    """Jobs by queue, in the order they are served; kept right while decisions change jobs."""
 
     def __init__(self, cycle: Cycle, wanted: Callable[[Job], bool], victims: bool) -> None:
         self.cycle = cycle
@@ -30,13 +30,9 @@ class Pool:
         for job in cycle.state.jobs.values():
             if wanted(job):
                 self.sorted.setdefault(job.queue, []).append(job)
-                self._keys[job.key] = self._key(job)
+                self._keys[job.key] = job_key(cycle, job)
         for jobs in self.sorted.values():
             jobs.sort(key=self._known_key)
-
-    def _key(self, job: Job) -> Any:
-        key = job_key(self.cycle, job)
-        return Reversed(key) if self.victims else key
 
     def _known_key(self, job: Job) -> Any:
         return self._keys[job.key]
@@ -45,16 +41,20 @@ class Pool:
         """Put jobs that decisions changed where they belong now, or take them out."""
         for job in jobs:
             line = self.sorted.setdefault(job.queue, [])
-            known = self._keys.pop(job.key, None)
+            known = self._keys.get(job.key)
             if known is not None:
-                line.remove(job)
+                del line[bisect_left(line, known, key=self._known_key)]
+                del self._keys[job.key]
             if self._wanted(job):
-                self._keys[job.key] = key = self._key(job)
+                self._keys[job.key] = key = job_key(self.cycle, job)
                 line.insert(bisect_left(line, key, key=self._known_key), job)
 
 
 class Line:
-    """The jobs of one queue waiting to be handed out: a sorted list, and a heap of those put in besides."""
+    """The jobs of one queue waiting to be handed out: a sorted list, and a heap of those put in besides.
+
+    Victims are handed out from the end of the list.
+    """
 
     __slots__ = ("_accept", "_at", "_head", "_jobs", "cycle", "extra", "victims")
 
@@ -76,7 +76,7 @@ class Line:
     def _first(self) -> Job | None:
         jobs, accept = self._jobs, self._accept
         while self._at < len(jobs):
-            job = jobs[self._at]
+            job = jobs[-1 - self._at] if self.victims else jobs[self._at]
             if accept(job):
                 return job
             self._at += 1

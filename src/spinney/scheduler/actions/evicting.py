@@ -149,8 +149,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
 
 def _too_large(cycle: Cycle, job: Job) -> bool:
     """Whether a task asks for more than any node has: then nobody's leaving helps."""
-    classes = {task.cls.id: task.cls for task in cycle.chunk(job)}
-    return any((cls.request > cycle.largest_node).any() for cls in classes.values() if not cls.shared)
+    return any(cycle.too_large(cls) for cls in {task.cls for task in cycle.chunk(job)})
 
 
 def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:
