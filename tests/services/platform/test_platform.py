@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+import pytest
 import yaml
 
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
@@ -19,8 +21,10 @@ from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cli.components import load
+from spinney.cli.run import run as run_command
 from spinney.services.platform.deployments import plan_deployment
-from spinney.services.platform.processes import plan_processes
+from spinney.services.platform.plugins import policy_has_interface
+from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_certificate
 from tests.services.stage import Stage, stage, virtual
 
@@ -186,6 +190,21 @@ async def test_a_mistake_in_a_shard_is_told_and_stops_nothing() -> None:
 
 
 @virtual
+async def test_a_mistake_in_config_is_told_and_stops_nothing() -> None:
+    """The field and what it must be stand in the conditions; what runs stays as it was."""
+    async with platform() as held:
+        before = await deployments(held)
+        wrong = {"volumebinding": {"arguments": {"bindTimeoutSeconds": "soon"}}}
+        await held.client.patch(Config, "kai-config", "", {"spec": {"binder": {"plugins": wrong}}})
+        await asyncio.sleep(1)
+        assert await said(held, Config, "kai-config", "Deployed") == (
+            "False",
+            "spec: binder.plugins.volumebinding.arguments.bindTimeoutSeconds is 'soon'; it must be a number of seconds",
+        )
+        assert await deployments(held) == before
+
+
+@virtual
 async def test_missing_kinds_are_told() -> None:
     """Prometheus without its operator: everything else is deployed, and the condition says what is missing."""
     async with platform({"prometheus": {"enabled": True}}) as held:
@@ -246,6 +265,62 @@ def test_a_memory_limit_is_for_admission_and_binder() -> None:
     config = convert(ConfigSpec, {"binder": {"plugins": {"hamicore": {"enabled": True}}}})
     on = {process.name for process in plan_processes(config, "i") if getattr(process.settings, "memory_limit", False)}
     assert on == {"admission", "binder"}
+
+
+@pytest.mark.parametrize(
+    ("binder", "found", "wanted"),
+    [
+        ({}, False, {}),
+        ({}, True, {"cdi": True}),
+        ({"cdiEnabled": False}, True, {}),
+        ({"cdiEnabled": False, "plugins": {"gpusharing": {"arguments": {"cdiEnabled": "true"}}}}, False, {"cdi": True}),
+        (
+            {"plugins": {"volumebinding": {"arguments": {"bindTimeoutSeconds": "30"}}}},
+            False,
+            {"volumeTimeoutSeconds": 30},
+        ),
+        ({"plugins": {"volumebinding": {"enabled": False}}}, False, {"volumes": False}),
+        ({"plugins": {"dynamicresources": {"enabled": False}}}, False, {"claims": False}),
+    ],
+)
+def test_plugins_of_the_binder(binder: Json, found: bool, wanted: Json) -> None:
+    """A plugin's own argument comes before Config's field, that before what the cluster says."""
+    config = convert(ConfigSpec, {"binder": binder})
+    settings = next(each.settings for each in plan_processes(config, "image", cdi=found) if each.name == "binder")
+    assert msgspec.to_builtins(settings) | wanted == msgspec.to_builtins(settings)
+    default = next(each.settings for each in plan_processes(ConfigSpec(), "image") if each.name == "binder")
+    assert {**msgspec.to_builtins(default), **wanted} == msgspec.to_builtins(settings)
+
+
+@pytest.mark.parametrize(
+    ("release", "cdi", "wanted"),
+    [
+        ("v25.10.0", {"enabled": True}, True),
+        ("v26.1.2", {"enabled": True}, True),
+        ("v24.9.1", {"enabled": True}, False),
+        ("v24.9.1", {"enabled": True, "default": True}, True),
+        ("v25.10.0", {"enabled": False}, False),
+        ("", {}, False),
+    ],
+)
+def test_how_nvidias_operator_names_devices(release: str, cdi: Json, wanted: bool) -> None:
+    """From 25.10 on the interface is the default where it is on; before, only where that is said."""
+    labels = {"app.kubernetes.io/version": release} if release else {}
+    assert policy_has_interface({"metadata": {"labels": labels}, "spec": {"cdi": cdi}}) == wanted
+
+
+def test_what_is_deployed_is_understood() -> None:
+    """`spinney run` takes the arguments of every Deployment, and reads its settings as they were meant."""
+    config = convert(ConfigSpec, {"global": {"jsonLog": True}, "binder": {"service": {"k8sClientConfig": {"qps": 5}}}})
+    scheduler = plan_scheduler(convert(SchedulingShard, {"metadata": {"name": "s"}, "spec": {"kValue": 0.5}}), config)
+    assert scheduler is not None
+    for process in (*plan_processes(config, "image"), scheduler):
+        file, deployment, _ = plan_deployment(process, config, "image")
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        parsed = run_command.make_context("run", arguments[1:]).params
+        assert parsed["components"] == (process.component,)
+        read = convert(load(process.component).settings, yaml.safe_load(file["data"]["config.yaml"]))
+        assert read == process.settings
 
 
 def test_certificates_are_renewed_and_both_authorities_trusted() -> None:

@@ -23,6 +23,9 @@ class BinderSettings(Struct, frozen=True):
     volume_timeout_seconds: float = 120.0
     # Devices are named in the way of the container device interface.
     cdi: bool = False
+    # Whether volumes and device claims are ours to bind.
+    volumes: bool = True
+    claims: bool = True
     # Containers learn how much of the GPU's memory is theirs.
     memory_limit: bool = False
     # A bind may wait for a volume or a reservation: those must not hold up the others.
@@ -33,9 +36,9 @@ async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     """Carry out BindRequests until cancelled."""
     settings = settings or BinderSettings()
     gpus = SharedGpus(runtime, settings.reservation)
-    volumes = Volumes(runtime, settings.volume_timeout_seconds)
-    claims = (Claims(runtime.client), ExtendedClaims(runtime.client))
-    steps = (gpus, volumes, *claims, SharingConfig(runtime.client, settings.cdi, settings.memory_limit))
+    volumes = (Volumes(runtime, settings.volume_timeout_seconds),) if settings.volumes else ()
+    claims = (Claims(runtime.client), ExtendedClaims(runtime.client)) if settings.claims else ()
+    steps = (gpus, *volumes, *claims, SharingConfig(runtime.client, settings.cdi, settings.memory_limit))
     await run_controllers(runtime, Binder(runtime, steps, settings.workers).controller, gpus.controller)
 
 

@@ -60,6 +60,8 @@ def _rules() -> tuple[Rule, ...]:
         Rule(("coordination.k8s.io",), ("leases",), ("get",)),
         Rule(("",), ("pods",), ("get",)),
         Rule(("discovery.k8s.io",), ("endpointslices",), ("get", *_WRITE)),
+        # How NVIDIA's operator hands out devices.
+        Rule(("nvidia.com",), ("clusterpolicies",), ("get", "list")),
         Rule(("policy",), ("poddisruptionbudgets",), ("get", "list", *_WRITE)),
         Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), ("get", "list", *_WRITE)),
         Rule(("monitoring.coreos.com",), ("prometheuses", "servicemonitors"), ("get", "list", *_WRITE)),

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 
 from spinney.api import labels
 from spinney.api.apps import Deployment
-from spinney.api.kaiconfig import Config, ConfigSpec
+from spinney.api.kaiconfig import Binder, Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json
 from spinney.kube.cache import Change, Key
 from spinney.kube.clock import seconds
 from spinney.kube.controller import After, Controller
+from spinney.kube.discovery import Discovery
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.agents import plan_exporter
@@ -19,6 +20,7 @@ from spinney.services.platform.apply import Applier, Place, place_of
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.monitoring import plan_monitoring
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
+from spinney.services.platform.plugins import found_interface, told_interface
 from spinney.services.platform.probe import Ping, PrometheusProbe, over_http
 from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
 from spinney.services.platform.rights import plan_rights
@@ -49,6 +51,7 @@ class Platform:
         self._load = load
         self._runner = runner
         self._applier = Applier(runtime.client)
+        self._discovery = Discovery(runtime.client)
         self._configs = runtime.caches.of(Config)
         self._shards = runtime.caches.of(SchedulingShard)
         deployments = runtime.caches.of(Deployment)
@@ -87,12 +90,18 @@ class Platform:
             if key == CONFIG:
                 await self._runner.keep("config", ())
             return None
-        processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations)
+        cdi = await self._interface(config.spec)
+        try:
+            processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations, cdi=cdi)
+            exporter = plan_exporter(config.spec, self._shards)
+        except ValueError as error:
+            # What runs goes on as it was, as with a shard.
+            return await self._report(config, Findings(mistake=f"spec: {error}"))
         present = await self._present(config.spec)
         wanted = plan_monitoring(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
-        if (exporter := plan_exporter(config.spec, self._shards)) is not None:
+        if exporter is not None:
             wanted += plan_rights(exporter, self._load(exporter.component), namespace_of(config.spec))
             wanted += self._runner.agents(exporter, config.spec, self._image)
         errors = await self._applier.keep(plan_namespaces(config.spec))
@@ -130,6 +139,11 @@ class Platform:
             errors=outcome.errors, missing=outcome.missing, waiting=self._waiting(processes, config.spec)
         )
         return await self._report(shard, findings)
+
+    async def _interface(self, config: ConfigSpec) -> bool:
+        if told_interface(config.binder or Binder()) is not None:
+            return False
+        return await found_interface(self._runtime.client, self._discovery)
 
     @property
     def _image(self) -> str:

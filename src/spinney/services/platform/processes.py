@@ -29,6 +29,7 @@ from spinney.api.meta import Json, Struct
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.binder.component import BinderSettings
 from spinney.services.nodescale import NodeScaleSettings
+from spinney.services.platform.plugins import CLAIMS, HAMI, VOLUMES, is_on, seconds_argument, told_interface
 from spinney.services.platform.shards import NAMESPACE, plan_file
 from spinney.services.podgrouper.context import Settings as GrouperSettings
 from spinney.services.podgroups import PodGroupSettings
@@ -41,9 +42,6 @@ _SCHEDULER_NEEDS: Json = {
     "requests": {"cpu": "250m", "memory": "512Mi"},
     "limits": {"cpu": "700m", "memory": "512Mi"},
 }
-
-# The binder plugin that tells containers how much GPU memory is theirs, for an enforcer of that name.
-HAMI = "hamicore"
 
 T = TypeVar("T")
 
@@ -71,16 +69,26 @@ def namespace_of(config: ConfigSpec) -> str:
     return config.namespace or NAMESPACE
 
 
-def plan_processes(config: ConfigSpec, image: str, annotations: Mapping[str, str] | None = None) -> list[Process]:
-    """The services that Config switches on, apart from schedulers; annotations say what Config has no field for."""
+def plan_processes(
+    config: ConfigSpec, image: str, annotations: Mapping[str, str] | None = None, *, cdi: bool = False
+) -> list[Process]:
+    """The services that Config switches on, apart from schedulers; annotations say what Config has no field for.
+
+    `cdi` is how devices are named where Config leaves that open.
+    """
     common = config.global_ or Global()
     wanted = [
         _pod_grouper(config.pod_grouper or PodGrouper(), common, annotations or {}),
-        _binder(config.binder or Binder(), image),
+        _binder(config.binder or Binder(), image, cdi),
         _queue_controller(config.queue_controller or QueueController()),
         _pod_group_controller(config.pod_group_controller or PodGroupController()),
         _node_scale_adjuster(config.node_scale_adjuster or NodeScaleAdjuster(), common, image),
-        _admission(config.admission or Admission(), common, _is_on(config.binder, HAMI), annotations or {}),
+        _admission(
+            config.admission or Admission(),
+            common,
+            is_on(config.binder or Binder(), HAMI, default=False),
+            annotations or {},
+        ),
     ]
     return [_completed(process, common) for process in wanted if process.service.enabled is not False]
 
@@ -167,7 +175,7 @@ def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, s
     )
 
 
-def _binder(wanted: Binder, image: str) -> Process:
+def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
     said = wanted.resource_reservation or ResourceReservation()
     default = ReservationSettings()
     reservation = ReservationSettings(
@@ -183,9 +191,13 @@ def _binder(wanted: Binder, image: str) -> Process:
     )
     settings = BinderSettings(
         reservation=reservation,
-        volume_timeout_seconds=wanted.volume_binding_timeout_seconds or 120.0,
-        cdi=bool(wanted.cdi_enabled),
-        memory_limit=_is_on(wanted, HAMI),
+        volume_timeout_seconds=seconds_argument(wanted, VOLUMES, "bindTimeoutSeconds")
+        or wanted.volume_binding_timeout_seconds
+        or 120.0,
+        cdi=_or(told_interface(wanted), cdi),
+        memory_limit=is_on(wanted, HAMI, default=False),
+        volumes=is_on(wanted, VOLUMES),
+        claims=is_on(wanted, CLAIMS),
         workers=wanted.max_concurrent_reconciles or 512,
     )
     return Process(
@@ -276,12 +288,6 @@ def _admission(wanted: Admission, common: Global, memory_limit: bool, annotation
         vpa=wanted.vpa,
         webhooks=True,
     )
-
-
-def _is_on(binder: Binder | None, plugin: str) -> bool:
-    """Whether Config switches on a binder plugin that is off by default."""
-    said = (binder or Binder()).plugins.get(plugin)
-    return said is not None and said.enabled is not False
 
 
 def _or(said: T | None, default: T) -> T:
