@@ -8,10 +8,12 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
+
+import msgspec
 
 from spinney.api.meta import encode
 from spinney.embedded import cluster as embedded_cluster
@@ -119,7 +121,7 @@ class Bearer:
             user = self._server.user_of_token(self._token) if self._token else ANONYMOUS
         except Refusal as refusal:
             return Response(refusal.code, encode(refusal.body()))
-        return await self._server.handle(replace(request, user=user))
+        return await self._server.handle(msgspec.structs.replace(request, user=user))
 
     async def close(self) -> None:
         """Nothing is held open."""
