@@ -540,3 +540,50 @@ async def test_deprecated_kind(api: Api, namespace: str) -> None:
     """A kind that is deprecated warns whoever uses it."""
     answer = await api.get(f"/api/v1/namespaces/{namespace}/endpoints")
     assert answer.warnings == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+
+
+WARNED: dict[str, tuple[Json, str]] = {
+    "variable-twice": (
+        {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
+        r"spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
+    ),
+    "port-twice": (
+        {"ports": [{"containerPort": 80}, {"containerPort": 80}]},
+        "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
+    ),
+    "half-a-byte": (
+        {"resources": {"requests": {"memory": "100m"}}},
+        r"spec.containers[0].resources.requests[memory]: fractional byte value \"100m\" is invalid, must be an integer",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WARNED)
+async def test_pod_warning(api: Api, namespace: str, case: str) -> None:
+    """A pod that is strange, but not wrong, is taken with a warning."""
+    members, warning = WARNED[case]
+    wanted = make.pod("a", namespace).build()
+    wanted["spec"]["containers"][0] |= members
+    answer = await api.post(f"/api/v1/namespaces/{namespace}/pods", wanted, dryRun="All")
+    assert (answer.code, answer.warnings) == (201, f'299 - "{warning}"')
+
+
+async def test_zeros_are_dropped(api: Api, namespace: str) -> None:
+    """Optional members that are empty, zero or false are not kept, unless they say something."""
+    wanted = make.pod("a", namespace).build()
+    wanted["spec"] |= {"hostNetwork": False, "hostname": "", "schedulerName": "", "automountServiceAccountToken": False}
+    wanted["spec"]["containers"][0] |= {"stdin": False, "workingDir": "", "env": [{"name": "A", "value": ""}]}
+    spec = (await api.post(f"/api/v1/namespaces/{namespace}/pods", wanted)).ok()["spec"]
+    assert not {"hostNetwork", "hostname"} & set(spec)
+    assert (spec["schedulerName"], spec["automountServiceAccountToken"]) == ("default-scheduler", False)
+    (container,) = spec["containers"]
+    assert not {"stdin", "workingDir"} & set(container)
+    assert container["env"] == [{"name": "A"}]
+
+
+async def test_empty_class_is_kept(api: Api, namespace: str) -> None:
+    """An empty storage class is a choice, and stays."""
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+    made = (await api.post(path, {"metadata": {"name": "a"}, "spec": spec}, dryRun="All")).ok()
+    assert made["spec"]["storageClassName"] == ""

@@ -18,7 +18,7 @@ import jsonschema_rs
 from spinney.api.meta import Json
 from spinney.embedded import quantities
 from spinney.embedded.errors import bad_request
-from spinney.embedded.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape
+from spinney.embedded.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape, zeros
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
@@ -80,8 +80,11 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
     if "properties" in schema:
         needed = set(schema.get("required") or ())
         members = {}
+        left_out = zeros().get(name, ())
         for key, value in schema["properties"].items():
             member = _normal(value, "", into)
+            if key in left_out:
+                member = {**member, "not": {"enum": ["", 0, False]}}
             if key in _NULL_IS_KEPT:
                 member = {"anyOf": [member, {"type": "null"}]}
             if key not in needed and value.get("type") == "array":
@@ -204,6 +207,7 @@ class _Walker:
             given = ((key, zero if item is None else item) for key, item in value.items())
             return {key: self.value(item, shape.values, path, owner) for key, item in given if item is not None}
         needed = shape.schema.get("required") or ()
+        zero_members = zeros().get(shape.name, ())
         before = known if isinstance(known, dict) else {}
         result: Json = {}
         for key, item in value.items():
@@ -217,6 +221,8 @@ class _Walker:
             child = shape.child(key)
             made = self.value(item, child, f"{path}.{key}", go_name, before.get(key))
             if made in ([], {}) and key not in needed and _left_out(child):
+                continue
+            if not made and key in zero_members:
                 continue
             result[key] = made
         return result

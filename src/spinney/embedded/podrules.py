@@ -44,6 +44,8 @@ GATED: Json = {
 def admit(server: ApiServer, call: Call, pod: Json) -> None:
     """What admission and the pod strategy put into a new pod."""
     spec = pod["spec"]
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     _priority(server, call, spec)
     _tolerations(spec)
     _account(server, call, spec)

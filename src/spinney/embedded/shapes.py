@@ -22,6 +22,13 @@ def definitions() -> Definitions:
     return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, Any]])
 
 
+@lru_cache(maxsize=1)
+def zeros() -> dict[str, frozenset[str]]:
+    """Members that are left out where they are zero, by schema; `scripts/zeros_data.py` makes the file."""
+    packed = files("spinney.embedded").joinpath("data/zeros.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, frozenset[str]])
+
+
 class Shape:
     """One node of a schema, with references resolved as they are walked."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patching
+from spinney.embedded import escalation, fields, gojson, ownership, patching, podwarnings
 from spinney.embedded.admission import Operation
 from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body
 from spinney.embedded.complete import complete
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _HEAD = ("metadata", "kind", "apiVersion")
 _RETRIES = 5
 # Kinds whose own rules are told before what an update may not do.
-_SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/daemonsets"))
+_SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/daemonsets", "/pods"))
 # Metadata that counts as a part of the spec.
 _COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 _NAME_DRAWS = 8
@@ -99,6 +99,7 @@ async def create_from(
     escalation.check(server, call, document)
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.CREATE, document, None)
+    call.warnings.extend(podwarnings.warnings_of(kind.table, document))
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
     return commit(server, call, complete(kind.table, document))

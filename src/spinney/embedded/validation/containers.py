@@ -1,7 +1,8 @@
-"""Containers of a pod: ports, environment, resources, mounts and probes, and the volumes they use."""
+"""Containers of a pod: ports, environment, resources, mounts, probes and hooks."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from spinney.api.meta import Json
@@ -15,10 +16,22 @@ from spinney.embedded.errors import (
     required,
     unsupported,
 )
-from spinney.embedded.validation import names
+from spinney.embedded.validation import names, security
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pods"))
 _RANGE = "must be between 1 and 65535, inclusive"
+_ENV_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_FIELDS = frozenset(
+    (
+        *("metadata.name", "metadata.namespace", "metadata.uid", "metadata.annotations", "metadata.labels"),
+        *("spec.nodeName", "spec.serviceAccountName", "spec.restartPolicy", "spec.schedulerName"),
+        *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs", "status.phase"),
+    )
+)
+_RESOURCES = tuple(
+    f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
+)
 
 
 def check_container(container: Json, path: str, volumes: dict[str, Json], seen: set[str]) -> list[FieldError]:
@@ -48,6 +61,41 @@ def check_container(container: Json, path: str, volumes: dict[str, Json], seen: 
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe) is not None:
             found += _probe(container[probe], f"{path}.{probe}", probe)
+    for hook, handler in (container.get("lifecycle") or {}).items():
+        if isinstance(handler, dict):
+            found += _handler(handler, f"{path}.lifecycle.{hook}", ("exec", "httpGet", "tcpSocket", "sleep"))
+    return found + _uncommon(container, path, volumes)
+
+
+def _uncommon(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
+    """What few containers have."""
+    found: list[FieldError] = []
+    if container.get("securityContext"):
+        found += security.check_ids(container["securityContext"], f"{path}.securityContext")
+    message = container.get("terminationMessagePolicy", "File")
+    if message not in _MESSAGE_POLICIES:
+        found.append(unsupported(f"{path}.terminationMessagePolicy", message, _MESSAGE_POLICIES))
+    for at, source in enumerate(container.get("envFrom") or ()):
+        prefix = source.get("prefix", "")
+        if prefix and not names.ENV_NAME.match(prefix):
+            found.append(invalid(f"{path}.envFrom[{at}].prefix", prefix, _ENV_RULE))
+        if "configMapRef" not in source and "secretRef" not in source:
+            found.append(invalid(f"{path}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`"))
+    for at, device in enumerate(container.get("volumeDevices") or ()):
+        where, name = f"{path}.volumeDevices[{at}]", device.get("name", "")
+        if not name:
+            found.append(required(f"{where}.name"))
+        if name not in volumes:
+            found.append(not_found_field(f"{where}.name", name))
+        if not device.get("devicePath"):
+            found.append(required(f"{where}.devicePath"))
+    for policy in container.get("resizePolicy") or ():
+        for key, allowed in (
+            ("resourceName", ("cpu", "memory")),
+            ("restartPolicy", ("NotRequired", "RestartContainer")),
+        ):
+            if policy.get(key) not in allowed:
+                found.append(unsupported(f"{path}.resizePolicy", policy.get(key, ""), allowed))
     return found
 
 
@@ -92,16 +140,36 @@ def _env(variables: list[Json], path: str) -> list[FieldError]:
         if not name:
             found.append(required(f"{where}.name"))
         elif not names.ENV_NAME.match(name):
-            rule = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            found.append(invalid(f"{where}.name", name, rule))
+            found.append(invalid(f"{where}.name", name, _ENV_RULE))
         source = variable.get("valueFrom")
         if source is not None:
             if variable.get("value"):
                 detail = "may not be specified when `value` is not empty"
                 found.append(invalid(f"{where}.valueFrom", "", detail))
-            if not any(source.values()):
-                detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-                found.append(invalid(f"{where}.valueFrom", "", detail))
+            found += _source(source, f"{where}.valueFrom")
+    return found
+
+
+def _source(source: Json, path: str) -> list[FieldError]:
+    """Where a variable's value comes from."""
+    if not any(value is not None for value in source.values()):
+        which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        return [invalid(path, "", f"must specify one of: {which}")]
+    found: list[FieldError] = []
+    field = (source.get("fieldRef") or {}).get("fieldPath", "")
+    if field and field not in _FIELDS and not re.match(r"^metadata\.(labels|annotations)\[", field):
+        detail = f"error converting fieldPath: field label not supported: {field}"
+        found.append(invalid(f"{path}.fieldRef.fieldPath", field, detail))
+    resource = (source.get("resourceFieldRef") or {}).get("resource", "")
+    if resource and resource not in _RESOURCES and ".hugepages-" not in resource:
+        found.append(unsupported(f"{path}.resourceFieldRef.resource", resource, _RESOURCES))
+    for key in ("configMapKeyRef", "secretKeyRef"):
+        if source.get(key) is None:
+            continue
+        name = source[key].get("name", "")
+        found += [invalid(f"{path}.{key}.name", name, problem) for problem in names.subdomain_problems(name)]
+        if not source[key].get("key"):
+            found.append(required(f"{path}.{key}.key"))
     return found
 
 
@@ -150,32 +218,6 @@ def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
-    """The volumes of a pod, which `known` then holds by name."""
-    found: list[FieldError] = []
-    for at, volume in enumerate(volumes):
-        where = f"{path}[{at}]"
-        name = volume.get("name", "")
-        found += names.check_label_name(name, f"{where}.name")
-        if name in known:
-            found.append(duplicate(f"{where}.name", name))
-        known[name] = volume
-        sources = [key for key in volume if key != "name"]
-        if len(sources) > 1:
-            for extra in sources[1:]:
-                found.append(forbidden_field(f"{where}.{extra}", "may not specify more than 1 volume type"))
-        claim = volume.get("persistentVolumeClaim")
-        if claim is not None and not claim.get("claimName"):
-            found.append(required(f"{where}.persistentVolumeClaim.claimName"))
-        if "hostPath" in volume and not volume["hostPath"].get("path"):
-            found.append(required(f"{where}.hostPath.path"))
-        if "configMap" in volume and not volume["configMap"].get("name"):
-            found.append(required(f"{where}.configMap.name"))
-        if "secret" in volume and not volume["secret"].get("secretName"):
-            found.append(required(f"{where}.secret.secretName"))
-    return found
-
-
 def _mounts(mounts: list[Json], path: str, volumes: dict[str, Json]) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
@@ -184,7 +226,7 @@ def _mounts(mounts: list[Json], path: str, volumes: dict[str, Json]) -> list[Fie
         name, target = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             found.append(required(f"{where}.name"))
-        elif name not in volumes:
+        if name not in volumes:
             found.append(not_found_field(f"{where}.name", name))
         if not target:
             found.append(required(f"{where}.mountPath"))
@@ -195,15 +237,36 @@ def _mounts(mounts: list[Json], path: str, volumes: dict[str, Json]) -> list[Fie
 
 
 def _probe(probe: Json, path: str, name: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    handlers = [key for key in ("exec", "httpGet", "tcpSocket", "grpc") if key in probe]
-    if not handlers:
-        found.append(required(path, "must specify a handler type"))
-    for extra in handlers[1:]:
-        found.append(forbidden_field(f"{path}.{extra}", "may not specify more than 1 handler type"))
+    found = _handler(probe, path, ("exec", "httpGet", "tcpSocket", "grpc"))
     for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
         if probe.get(key, 0) < 0:
             found.append(invalid(f"{path}.{key}", probe[key], "must be greater than or equal to 0"))
     if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
         found.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
+    period = probe.get("terminationGracePeriodSeconds")
+    if name == "readinessProbe" and period is not None:
+        detail = "must not be set for readinessProbes"
+        found.append(invalid(f"{path}.terminationGracePeriodSeconds", period, detail))
     return found
+
+
+def _handler(node: Json, path: str, kinds: tuple[str, ...]) -> list[FieldError]:
+    """What a probe or a hook does: exactly one thing."""
+    given = [key for key in kinds if key in node]
+    if not given:
+        return [required(path, "must specify a handler type")]
+    found = [forbidden_field(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in given[1:]]
+    kind, handler = given[0], node[given[0]]
+    if kind == "exec" and not handler.get("command"):
+        found.append(required(f"{path}.exec.command"))
+    if kind in ("httpGet", "tcpSocket"):
+        found += _port(handler.get("port", 0), f"{path}.{kind}.port")
+    return found
+
+
+def _port(port: int | str, path: str) -> list[FieldError]:
+    if isinstance(port, int):
+        return [] if 0 < port < 65536 else [invalid(path, port, _RANGE)]
+    if names.PORT_NAME.match(port):
+        return []
+    return [invalid(path, port, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")]

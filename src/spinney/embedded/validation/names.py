@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -128,6 +129,15 @@ def check_annotations(annotations: Mapping[str, str] | None, field: str) -> list
     if size > ANNOTATIONS_LIMIT:
         found.append(too_long(field, ANNOTATIONS_LIMIT))
     return found
+
+
+def check_address(address: str, field: str) -> list[FieldError]:
+    """An IP address."""
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return [invalid(field, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+    return []
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

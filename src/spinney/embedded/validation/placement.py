@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.api.meta import Json
 from spinney.embedded.errors import (
     FieldError,
+    duplicate,
     forbidden_field,
     invalid,
     required,
@@ -41,7 +42,7 @@ def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
                 invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
             )
         if effect and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-            found.append(unsupported(f"{where}.effect", effect, ("NoExecute", "NoSchedule", "PreferNoSchedule")))
+            found.append(unsupported(f"{where}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
     return found
 
 
@@ -60,9 +61,18 @@ def check_affinity(affinity: Json, path: str) -> list[FieldError]:
     for side in ("podAffinity", "podAntiAffinity"):
         terms = (affinity.get(side) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for at, term in enumerate(terms):
-            at_path = f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}]"
-            if not term.get("topologyKey"):
-                found.append(required(f"{at_path}.topologyKey", "can not be empty"))
+            where = f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}].topologyKey"
+            key = term.get("topologyKey", "")
+            if not key:
+                found.append(required(where, "can not be empty"))
+            found += [invalid(where, key, problem) for problem in names.qualified_problems(key)]
+    for side in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
+        wishes = (affinity.get(side) or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        for at, wish in enumerate(wishes):
+            weight = wish.get("weight", 0)
+            if not 1 <= weight <= 100:
+                where = f"{path}.{side}.preferredDuringSchedulingIgnoredDuringExecution[{at}].weight"
+                found.append(invalid(where, weight, "must be in the range 1-100"))
     return found
 
 
@@ -101,4 +111,8 @@ def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
         when = constraint.get("whenUnsatisfiable", "")
         if when not in ("DoNotSchedule", "ScheduleAnyway"):
             found.append(unsupported(f"{where}.whenUnsatisfiable", when, ("DoNotSchedule", "ScheduleAnyway")))
+        pairs = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in constraints]
+        if (constraint.get("topologyKey"), when) in pairs[at + 1 :]:
+            name = f"{where}.{{topologyKey, whenUnsatisfiable}}"
+            found.append(duplicate(name, f"{{{constraint.get('topologyKey')}, {when}}}"))
     return found

@@ -12,7 +12,10 @@ from spinney.embedded.errors import (
     required,
     unsupported,
 )
-from spinney.embedded.validation import containers, names, placement
+from spinney.embedded.validation import containers, names, placement, security
+from spinney.embedded.validation.volumes import check_volumes
+
+_RESTARTS = ("Always", "Never", "OnFailure")
 
 
 def check_create(pod: Json) -> list[FieldError]:
@@ -40,7 +43,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     volumes: dict[str, Json] = {}
     if spec.get("volumes"):
-        found += containers.check_volumes(spec["volumes"], f"{path}.volumes", volumes)
+        found += check_volumes(spec["volumes"], f"{path}.volumes", volumes)
     mains = spec.get("containers") or ()
     seen: set[str] = set()
     if not mains:
@@ -54,10 +57,11 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
             for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if container.get(key) is not None:
                     found.append(forbidden_field(f"{path}.initContainers[{at}].{key}", detail))
-        if container.get("restartPolicy") not in (None, "Always"):
-            found.append(
-                unsupported(f"{path}.initContainers[{at}].restartPolicy", container["restartPolicy"], ("Always",))
-            )
+    for key in ("containers", "initContainers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            policy = container.get("restartPolicy")
+            if policy is not None and policy not in _RESTARTS:
+                found.append(unsupported(f"{path}.{key}[{at}].restartPolicy", policy, _RESTARTS))
     found += _claims(spec, path)
     found += _enumerated(spec, path)
     if spec.get("schedulingGates"):
@@ -126,9 +130,29 @@ def _enumerated(spec: Json, path: str) -> list[FieldError]:
     if dns not in ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"):
         allowed = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
         found.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
-    grace = spec.get("terminationGracePeriodSeconds", 30)
-    if grace < 0:
-        found.append(invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+    system = (spec.get("os") or {}).get("name")
+    if system is not None and system not in ("linux", "windows"):
+        found.append(unsupported(f"{path}.os", system, ("linux", "windows")))
+    return found + security.check_pod(spec, path) + _names(spec, path)
+
+
+def _names(spec: Json, path: str) -> list[FieldError]:
+    """Name servers, host aliases and the conditions that a pod waits for."""
+    found: list[FieldError] = []
+    config = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None" and not config:
+        detail = "must provide `dnsConfig` when `dnsPolicy` is None"
+        found.append(required(f"{path}.dnsConfig", detail))
+    for at, address in enumerate((config or {}).get("nameservers") or ()):
+        found += names.check_address(address, f"{path}.dnsConfig.nameservers[{at}]")
+    for at, alias in enumerate(spec.get("hostAliases") or ()):
+        found += names.check_address(alias.get("ip", ""), f"{path}.hostAliases[{at}].ip")
+    for at, gate in enumerate(spec.get("readinessGates") or ()):
+        name = gate.get("conditionType", "")
+        where = f"{path}.readinessGates[{at}].conditionType"
+        found += [invalid(where, name, problem) for problem in names.qualified_problems(name)]
+    if spec.get("hostNetwork") and spec.get("hostUsers") is False:
+        found.append(forbidden_field(f"{path}.hostNetwork", "when `hostUsers` is false"))
     return found
 
 
