@@ -15,17 +15,20 @@ from spinney.api.meta import Json, Resource
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.embedded.nodes.node import Nodes
+from spinney.embedded.nodes.profile import Profile
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.component import component
 from spinney.grove.settings import Settings
+from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
-from spinney.kube.runtime import Component
+from spinney.kube.runtime import Component, Runtime
 from spinney.testing.controlplane import ControlPlane
-from tests import make, worlds
+from tests import worlds
 from tests.backends import live
 from tests.grove.stage import GROUPS, Stage
 from tests.grove.standin import KubeletStandIn, StandIn
@@ -33,6 +36,7 @@ from tests.grove.standin import KubeletStandIn, StandIn
 # Far above what anything here takes: only what never happens is to fail.
 _PATIENCE = 120.0
 _QUIET = 0.5
+_HEARTBEAT = 10.0
 _numbers = count(9000)
 
 
@@ -100,12 +104,16 @@ async def _staged(
     # Earlier tests end with their operator: nobody is left to let go of what they made.
     await live.clear(admin, PodCliqueSet, PodCliqueScalingGroup, PodClique, PodGang, ComputeDomain)
     namespace = await cluster.namespace()
-    names = [f"{prefix}-{index:02}" for index in range(nodes)]
-    await asyncio.gather(*(admin.create(Node, _node(name)) for name in names))
+    runtime = Runtime(client=admin, caches=Caches(admin), clock=SystemClock())
+    # Nodes must be heard of: the control plane calls the pods of silent ones not ready.
+    heartbeats = Nodes(runtime, lease_seconds=_HEARTBEAT)
+    profile = Profile(count=nodes, prefix=prefix, labels={"type": "kwok", "node_role.e2e.grove.nvidia.com": "agent"})
+    await heartbeats.register(profile)
     if before is not None:
         await before(admin, namespace)
     hosts = [await _host(cluster, made) for made in (component(settings or Settings()), BACKENDS)]
-    parts: list[Any] = [*hosts, StandIn(cluster.client(), nodes=prefix), KubeletStandIn(cluster.client())]
+    scheduler, kubelet = StandIn(cluster.client(), nodes=prefix), KubeletStandIn(cluster.client())
+    parts: list[Any] = [*hosts, runtime.caches, heartbeats, scheduler, kubelet]
     tasks = [asyncio.create_task(part.run()) for part in parts]
     try:
         for host in hosts:
@@ -115,12 +123,7 @@ async def _staged(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(admin.delete(Node, name) for name in names))
-
-
-def _node(name: str) -> Json:
-    built = make.node(name).label("type", "kwok").label("node_role.e2e.grove.nvidia.com", "agent")
-    return built.label("kubernetes.io/hostname", name).build()
+        await asyncio.gather(*(admin.delete(Node, profile.name(index)) for index in range(nodes)))
 
 
 async def _host(cluster: worlds.Cluster, made: Component) -> Host:

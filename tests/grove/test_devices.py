@@ -15,7 +15,7 @@ from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.errors import ApiError
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import play
+from tests.grove.virtual import VirtualStage, play
 
 MNNVL = Settings(config=GroveConfiguration(network=Network(auto_mnnvl_enabled=True)))
 EXTERNAL = {"spec": {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "ext-class"}}]}}}}
@@ -139,6 +139,23 @@ def test_claims_are_owned_by_the_level_that_shares_them() -> None:
             ]
         await stage.delete(PodCliqueSet, "rs-test")
         await stage.sees(lambda: claims(stage), set())
+
+    play(scenario, nodes=7)
+
+
+def test_a_missing_claim_template_is_told_once() -> None:
+    """A template that is not there is told on the set and in one event, not with every attempt; then all comes."""
+
+    async def scenario(stage: VirtualStage) -> None:
+        await stage.apply(SHARED)
+        await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
+        await stage.settle(120)
+        (error,) = (await stage.pcs("rs-test")).status.last_errors
+        assert 'resourceclaimtemplates.resource.k8s.io "ext-ns-tpl" not found' in error.description
+        await stage.no_writes_at_rest()
+        await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
+        await stage.sees(lambda: claims(stage), SET | claims_of(0, 2))
+        assert not (await stage.pcs("rs-test")).status.last_errors
 
     play(scenario, nodes=7)
 

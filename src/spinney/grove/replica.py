@@ -78,11 +78,13 @@ class Replicas:
             raise
         except Exception as caught:
             error = caught
-            self._recorder.event(pcs, "Warning", _RECONCILE_ERROR, f"replica {index}: {caught}")
             raise
         finally:
             if self._summaries.note_error((pcs.namespace, pcs.name), index, error, self._clock.now()):
                 self.tell_set(pcs.namespace, pcs.name)
+                # Told once, however often it is tried again.
+                if error is not None:
+                    self._recorder.event(pcs, "Warning", _RECONCILE_ERROR, f"replica {index}: {error}")
 
     async def _keep(self, view: View, key: Key) -> After | None:
         choice = self._world.choose(view.pcs)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_of
 from spinney.kube.client import Client, Patch
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
 
 T = TypeVar("T", bound=Object)
 
@@ -19,13 +19,14 @@ Work = Coroutine[Any, Any, object]
 _MOST_AT_ONCE = 64
 
 
-class NameTaken(Exception):
+class NameTaken(AlreadyExists):
     """An object of the name we need exists and belongs to someone else."""
 
     def __init__(self, kind: str, namespace: str, name: str) -> None:
-        super().__init__(
+        message = (
             f"{kind} {namespace}/{name} exists and belongs to someone else; delete or rename it, or rename the set"
         )
+        super().__init__(Status(status="Failure", reason="AlreadyExists", code=409, message=message))
 
 
 class Writer:
