@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 import uvloop
+from _machine import children, cpu_seconds, resident
 
 from spinney.embedded.credentials import ADMIN
 from spinney.embedded.server import ApiServer
@@ -72,25 +73,6 @@ async def many(world: World, requests: list[Request]) -> float:
 
     await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
     return len(requests) / (time.perf_counter() - start)
-
-
-def resident(pids: list[int]) -> int:
-    """The bytes that processes hold."""
-    total = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                total += int(line.split()[1]) * 1024
-    return total
-
-
-def cpu_seconds(pids: list[int]) -> float:
-    """The time that processes have worked."""
-    total = 0.0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
 
 
 async def fan_out(world: World, names: list[str]) -> float:
@@ -190,22 +172,9 @@ async def real() -> AsyncIterator[World]:
             account = b'{"metadata":{"name":"default"}}'
             await transport.send(Request("POST", "/api/v1/namespaces/default/serviceaccounts", (), JSON, account))
             try:
-                yield World("real", transport, took, children())
+                yield World("real", transport, took, list(children()))
             finally:
                 await transport.close()
-
-
-def children() -> list[int]:
-    """The processes that this one started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == os.getpid():
-            found.append(int(path.parent.name))
-    return found
 
 
 WORLDS = {"in-process": in_process, "https": over_https, "real": real}
