@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,6 +141,15 @@ def cpu() -> dict[str, float]:
     return {"benchmark": time.process_time()} | {name: cpu_seconds([pid]) for pid, name in children().items()}
 
 
+async def at_rest(read: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What was written when nothing more comes: statuses may be late, longer than the services gather them."""
+    before, after = {}, read()
+    while before != after:
+        await asyncio.sleep(8)
+        before, after = after, read()
+    return after
+
+
 def settled(before: dict[str, float], after: dict[str, float], count: int) -> Json:
     """Writes per pod of the services."""
     found = {key: round((value - before.get(key, 0)) / count, 3) for key, value in after.items()}
@@ -161,7 +170,7 @@ async def embedded(nodes: int, count: int, workers: int) -> Json:
         await host.ready.wait()
         before = writes(generate_latest().decode())
         result = await measure(client, caches, count, workers, "running")
-        result |= settled(before, writes(generate_latest().decode()), count)
+        result |= settled(before, await at_rest(lambda: writes(generate_latest().decode())), count)
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
         return result
@@ -186,8 +195,7 @@ async def real(nodes: int, count: int, workers: int) -> Json:
         async with _services(plane) as metrics:
             before = writes(metrics())
             result = await measure(client, caches, count, workers, "bound")
-            await asyncio.sleep(3)
-            result |= settled(before, writes(metrics()), count)
+            result |= settled(before, await at_rest(lambda: writes(metrics())), count)
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
         await client.close()

@@ -52,6 +52,31 @@ async def test_the_most_urgent_goes_first() -> None:
 
 
 @virtual
+async def test_what_may_be_late_leaves_room() -> None:
+    """While anything else is in flight status and events take an eighth of the places, alone they take all."""
+    flow = Flow(at_once=16)
+    in_flight = 0
+    most = 0
+
+    async def send(request: Request) -> None:
+        nonlocal in_flight, most
+        async with flow.turn(request):
+            in_flight += 1
+            most = max(most, in_flight)
+            await asyncio.sleep(1)
+            in_flight -= 1
+
+    async with flow.turn(POD):
+        late = [asyncio.create_task(send(STATUS)) for _ in range(40)]
+        await asyncio.sleep(3.5)
+        assert most == 2
+        async with flow.turn(POD):
+            assert asyncio.get_running_loop().time() == 3.5
+    await asyncio.gather(*late)
+    assert most == 16
+
+
+@virtual
 async def test_a_lease_does_not_wait_for_a_place() -> None:
     """A busy client still renews its lease at once."""
     flow = Flow(at_once=1)

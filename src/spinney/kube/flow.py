@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from enum import IntEnum
 
 from spinney.kube.transport import Request
@@ -42,7 +41,8 @@ def priority_of(request: Request) -> Priority:
 class Flow:
     """Lets requests through: `at_once` in flight, `per_second` on average after a burst, in order of priority.
 
-    Leases never wait for a place in flight: a component that is busy must not lose its lease for it.
+    Leases never wait for a place in flight: a component that is busy must not lose its lease for it. What may be late
+    takes few places while anything else is in flight, since a server with 64 requests at once has no order of its own.
     """
 
     def __init__(
@@ -53,10 +53,12 @@ class Flow:
         order: Callable[[Request], int] = priority_of,
     ) -> None:
         self._at_once = at_once
+        self._late_at_once = max(at_once // 8, 1)
         self._per_second = per_second
         self._burst = burst
         self._order = order
         self._in_flight = 0
+        self._late_in_flight = 0
         self._tokens = float(burst)
         self._filled_at = 0.0
         self._sequence = 0
@@ -68,21 +70,15 @@ class Flow:
         """How many requests wait."""
         return len(self._waiting)
 
-    @asynccontextmanager
-    async def turn(self, request: Request) -> AsyncIterator[None]:
-        """Wait for a place, and hold it for the block."""
-        await self._enter(self._order(request))
-        self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._admit()
+    def turn(self, request: Request) -> Turn:
+        """A place to wait for, and to hold for a block."""
+        return Turn(self, self._order(request))
 
-    async def _enter(self, priority: int) -> None:
+    async def enter(self, priority: int) -> None:
+        """Wait for a place."""
         self._fill()
         if not self._waiting and self._has_room(priority):
-            self._tokens -= 1
+            self._take(priority)
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sequence += 1
@@ -92,11 +88,19 @@ class Flow:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._in_flight -= 1
-                self._admit()
+                self.leave(priority)
             raise
-        # The place was counted when it was given; the block counts it itself.
+
+    def leave(self, priority: int) -> None:
+        """Give a place to the next."""
         self._in_flight -= 1
+        self._late_in_flight -= priority >= Priority.STATUS
+        self._admit()
+
+    def _take(self, priority: int) -> None:
+        self._tokens -= 1
+        self._in_flight += 1
+        self._late_in_flight += priority >= Priority.STATUS
 
     def _admit(self) -> None:
         self._fill()
@@ -108,15 +112,18 @@ class Flow:
             if not self._has_room(priority):
                 break
             heapq.heappop(self._waiting)
-            self._tokens -= 1
-            self._in_flight += 1
+            self._take(priority)
             waiter.set_result(None)
         self._wake_later()
 
     def _has_room(self, priority: int) -> bool:
         if self._tokens < _WHOLE:
             return False
-        return priority == Priority.LEASE or self._in_flight < self._at_once
+        if priority == Priority.LEASE:
+            return True
+        if priority >= Priority.STATUS and self._in_flight > self._late_in_flight >= self._late_at_once:
+            return False
+        return self._in_flight < self._at_once
 
     def _fill(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -132,3 +139,19 @@ class Flow:
     def _tick(self) -> None:
         self._timer = None
         self._admit()
+
+
+class Turn:
+    """One request's place in the flow."""
+
+    __slots__ = ("_flow", "_priority")
+
+    def __init__(self, flow: Flow, priority: int) -> None:
+        self._flow = flow
+        self._priority = priority
+
+    async def __aenter__(self) -> None:
+        await self._flow.enter(self._priority)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._flow.leave(self._priority)
