@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -33,10 +33,15 @@ class _Lookup:
     all_pods: Cache[Pod]
     groups: Cache[PodGroup]
     priority_classes: Cache[PriorityClass]
+    # Whose group is being found.
+    pod: Key = ("", "")
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
-        """One object as plain data, or None."""
-        return await self.owners.get(api_version, kind, namespace, name)
+        """One object as plain data, or None; what the group is made from is followed from then on."""
+        found = await self.owners.get(api_version, kind, namespace, name)
+        if found is not None:
+            self.owners.depends(self.pod, found["metadata"]["uid"])
+        return found
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
         """All objects of a kind with these labels; none where the kind is not served."""
@@ -142,7 +147,8 @@ class PodGrouper:
         if any(_skips(owner) for owner in chain):
             return None
         top = chain[-1] if chain else pod_as_owner(pod)
-        return await group(Context(pod, top, chain, self._lookup, self._settings))
+        lookup = replace(self._lookup, pod=(pod.namespace, pod.name))
+        return await group(Context(pod, top, chain, lookup, self._settings))
 
     async def _write_group(self, grouping: Grouping) -> None:
         live = self._groups.get(grouping.name, grouping.namespace)

@@ -47,12 +47,16 @@ class Owners:
                 owner = await self._owner(reference, pod.namespace)
             except Forbidden:
                 break
-            self._below[reference.uid].add((pod.namespace, pod.name))
-            self._above[pod.namespace, pod.name].add(reference.uid)
+            self.depends((pod.namespace, pod.name), reference.uid)
             found.append(owner)
             references = msgspec.convert(owner["metadata"].get("ownerReferences") or (), tuple[OwnerReference, ...])
             holder = f"{reference.kind} {reference.name}"
         return tuple(found)
+
+    def depends(self, pod: Key, uid: str) -> None:
+        """The pod's group is made from this object: it is looked at again when the object changes."""
+        self._below[uid].add(pod)
+        self._above[pod].add(uid)
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
         """One object as plain data, or None where it or its kind is not there."""
