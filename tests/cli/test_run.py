@@ -117,6 +117,10 @@ def test_help_has_examples(name: str, command: click.Command) -> None:
         (["run", COMPONENT, "--kubeconfig", "/absent/file"], "kubeconfig /absent/file: No such file"),
         (["run", COMPONENT, "--lease-duration", "5"], "--lease-duration > --renew-deadline"),
         (["run", COMPONENT, "--qps", "fast"], "'fast' is not a valid float"),
+        (["run", COMPONENT, "--only", "kai"], "none of these components has parts to choose from"),
+        (["up", "--nodes", "-1"], "'--nodes': -1 is not in the range x>=0"),
+        (["up", "--port", "99999"], "'--port': 99999 is not in the range 0<=x<=65535"),
+        (["conformance", "kai-scheduler", __file__], "not JSON: "),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], part: str) -> None:
@@ -129,6 +133,16 @@ def test_a_broken_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("clusters: [")
     assert_one_line(spinney("run", COMPONENT, "--kubeconfig", str(path)), str(path), "not YAML")
+
+
+async def test_a_backend_that_does_not_exist_is_a_wrong_call(cluster: Cluster) -> None:
+    """The registered ones are named, and nothing is left running."""
+    kubeconfig = str(await cluster.kubeconfig())
+    ran = await spinney_apart("run", "backends", "--only", "slurm", "--no-leader-election", "--kubeconfig", kubeconfig)
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1] == (
+        "spinney: no backend slurm is registered, only default, kai, koordinator, volcano, yunikorn"
+    )
 
 
 def test_an_unreachable_server(tmp_path: Path) -> None:

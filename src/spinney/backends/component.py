@@ -7,6 +7,7 @@ import asyncio
 from spinney.api.meta import Struct
 from spinney.backends.controller import BackendController
 from spinney.backends.registry import Registry
+from spinney.kube.errors import CannotStart
 from spinney.kube.runtime import Component, Rule, Runtime
 
 
@@ -22,7 +23,9 @@ async def run(runtime: Runtime, config: BackendsConfig | None = None) -> None:
     chosen = (config.only if config else ()) or registry.names
     unknown = [name for name in chosen if registry.get(name) is None]
     if unknown:
-        raise ValueError(f"no backend {', '.join(unknown)} is registered, only {', '.join(registry.names)}")
+        raise CannotStart(
+            f"no backend {', '.join(unknown)} is registered, only {', '.join(registry.names)}", exit_code=2
+        )
     controllers = [BackendController(runtime, backend) for backend in registry if backend.name in chosen]
     async with asyncio.TaskGroup() as tasks:
         for controller in controllers:

@@ -11,7 +11,12 @@ import click
 from spinney.scheduler.cases import Result, case_name, run_case
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  spinney conformance kai-scheduler cases.json
+"""
+)
 def conformance() -> None:
     """Compare decisions with those of the original projects."""
 
@@ -28,7 +33,7 @@ def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
       spinney conformance kai-scheduler cases.json
       spinney conformance kai-scheduler cases.json --case "two jobs one queue"
     """
-    entries: list[dict[str, Any]] = json.loads(file.read_text())
+    entries = _entries(file)
     results = []
     for entry in entries:
         if wanted and not case_name(entry).endswith(wanted):
@@ -43,6 +48,16 @@ def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
     click.echo(f"{passed} passed, {len(results) - passed} failed")
     if passed < len(results):
         raise SystemExit(1)
+
+
+def _entries(file: Path) -> list[dict[str, Any]]:
+    try:
+        entries = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise click.BadParameter(f"{file}: not JSON: {error}", param_hint="FILE") from error
+    if not isinstance(entries, list):
+        raise click.BadParameter(f"{file}: is no list of cases", param_hint="FILE")
+    return entries
 
 
 def _run(entry: dict[str, Any]) -> Result:

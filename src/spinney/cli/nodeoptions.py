@@ -56,15 +56,30 @@ def node_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _OPTIONS = (
-    click.option("--nodes", default=64, show_default=True, help="How many simulated nodes."),
-    click.option("--gpus", default=8, show_default=True, help="GPUs per node."),
-    click.option("--gpu-memory", default=GPU_MEMORY_MIB, show_default=True, metavar="MIB", help="Memory of a GPU."),
+    click.option(
+        "--nodes", type=click.IntRange(min=0), default=64, show_default=True, help="How many simulated nodes."
+    ),
+    click.option("--gpus", type=click.IntRange(min=0), default=8, show_default=True, help="GPUs per node."),
+    click.option(
+        "--gpu-memory",
+        type=click.IntRange(min=1),
+        default=GPU_MEMORY_MIB,
+        show_default=True,
+        metavar="MIB",
+        help="Memory of a GPU.",
+    ),
     click.option("--dra", is_flag=True, help="Offer GPUs in resource slices instead of as nvidia.com/gpu."),
     click.option("--cpu", default="128", show_default=True, help="CPUs per node."),
     click.option("--memory", default="1Ti", show_default=True, help="Memory per node."),
-    click.option("--racks", default=8, show_default=True, help="Racks that the nodes stand in."),
-    click.option("--blocks", default=2, show_default=True, help="Blocks that the racks stand in."),
-    click.option("--zones", default=1, show_default=True, help="Zones that the racks stand in."),
+    click.option(
+        "--racks", type=click.IntRange(min=1), default=8, show_default=True, help="Racks that the nodes stand in."
+    ),
+    click.option(
+        "--blocks", type=click.IntRange(min=1), default=2, show_default=True, help="Blocks that the racks stand in."
+    ),
+    click.option(
+        "--zones", type=click.IntRange(min=1), default=1, show_default=True, help="Zones that the racks stand in."
+    ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for every node."),
     click.option("--taint", "taints", multiple=True, metavar="KEY=VALUE:EFFECT", help="A taint for every node."),
 )

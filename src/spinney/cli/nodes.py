@@ -44,6 +44,8 @@ def nodes(*, nodes: Profile, kubeconfig: str, context: str) -> None:
         registry = Nodes(runtime, lease_seconds=_LEASE_SECONDS)
         kubelets = Kubelets(runtime, {"spinney initc": initc.program})
         try:
+            # One question before anything starts: who cannot get an answer hears why at once.
+            await client.call("GET", "/version")
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(runtime.caches.run(), name="caches")
                 await registry.controller.synced()

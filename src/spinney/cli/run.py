@@ -99,6 +99,8 @@ def run(  # one name per option
     loaded = [load(name) for name in dict.fromkeys(components)]
     configured = list(zip(loaded, _configurations(loaded, configs), strict=True))
     if only:
+        if not any(map(_has_parts, (config for _, config in configured))):
+            raise click.BadParameter("none of these components has parts to choose from", param_hint="--only")
         configured = [(component, _narrowed(config, only)) for component, config in configured]
     configured = [(_as_configured(component, config), config) for component, config in configured]
     loaded = [component for component, _ in configured]
@@ -210,9 +212,13 @@ def _configurations(components: list[Component], configs: tuple[str, ...]) -> li
 
 def _narrowed(config: Any, only: str) -> Any:
     """The configuration with only some parts of its component switched on, where it has parts."""
-    if config is None or "only" not in type(config).__struct_fields__:
+    if not _has_parts(config):
         return config
     return msgspec.structs.replace(config, only=tuple(filter(None, only.split(","))))
+
+
+def _has_parts(config: Any) -> bool:
+    return config is not None and "only" in type(config).__struct_fields__
 
 
 def _as_configured(component: Component, config: Any) -> Component:

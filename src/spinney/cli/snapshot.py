@@ -13,7 +13,13 @@ from spinney.cli.picture import fetch_snapshot, load_snapshot, picture_of
 from spinney.scheduler.snapshot import write
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  spinney snapshot save now.zip
+  spinney snapshot run now.zip
+"""
+)
 def snapshot() -> None:
     """Keep a moment of a cluster in a file, and plan on it again.
 

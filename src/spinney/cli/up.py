@@ -23,7 +23,13 @@ Examples:
 """
 )
 @node_options
-@click.option("--port", default=6443, show_default=True, help="Where to listen on 127.0.0.1; 0 picks a free port.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=6443,
+    show_default=True,
+    help="Where to listen on 127.0.0.1; 0 picks a free port.",
+)
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),

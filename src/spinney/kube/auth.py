@@ -158,7 +158,7 @@ async def _run(command: str, arguments: list[str], environment: Mapping[str, str
         raise ConfigError(f"credential program {command}: no answer within 60 s") from error
     if process.returncode:
         said = complaint.decode(errors="replace").strip().splitlines()
-        last = said[-1] if said else ""
+        last = said[-1] if said else "it said nothing"
         raise ConfigError(f"credential program {command}: exit code {process.returncode}: {last}")
     return answer
 
