@@ -33,8 +33,10 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Each writes its numbers and a chart to benchmarks/out or prints them; `make bench BENCH=api` runs one of them.
+BENCH ?= api operator end_to_end scheduler backends kube
 bench: setup
-	@for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+	@for name in $(BENCH); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done
 
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup

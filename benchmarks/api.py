@@ -2,9 +2,9 @@
 
 Every world gets the same requests: pods are created with many in flight, listed whole, changed under ten watchers. The
 servers behind HTTPS are processes of their own, on the same machine as this client, and so share its cores. Memory is
-what the server's process grew by (for the real one, etcd's is counted too). The numbers come out as JSON.
+what the server's process grew by (for the real one, etcd's is counted too). The numbers come out as JSON and a chart.
 
-Usage: python benchmarks/api.py [--pods 10000] [--worlds in-process,https,real]
+Usage: python benchmarks/api.py [--pods 10000] [--worlds in-process,https,real] [--out DIR]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 import uvloop
+from _chart import Panel, bars
 from _machine import children, cpu_seconds, resident
 
 from spinney.embedded.credentials import ADMIN
@@ -177,6 +178,22 @@ async def real() -> AsyncIterator[World]:
                 await transport.close()
 
 
+# Row, what it is, and the aim by world.
+ROWS = (
+    ("writes_per_second", "pods created / s", {"in-process": 20_000, "https": 2_000}),
+    ("cpu_microseconds_per_write", "server's CPU µs / write", {}),
+    ("watch_events_per_second", "events / s to 10 watchers", {}),
+    ("list_seconds", "s to list all pods", {}),
+    ("start_seconds", "s to start", {"https": 2.0}),
+    ("bytes_per_pod", "bytes / pod", {}),
+)
+
+
+def chart(rows: list[dict[str, Any]], file: Path) -> None:
+    """A panel per row of the table, a bar per world."""
+    bars(file, [Panel(title, {row["world"]: row[key] for row in rows}, aims) for key, title, aims in ROWS])
+
+
 WORLDS = {"in-process": in_process, "https": over_https, "real": real}
 
 
@@ -185,6 +202,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--worlds", default="in-process,https,real")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/out"))
     options = parser.parse_args()
     collect_rarely()
     rows = []
@@ -193,7 +211,11 @@ async def main() -> None:
             rows.append(await measure(world, options.pods))
             print(json.dumps(rows[-1]), file=sys.stderr)
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
-    print(json.dumps({"pods": options.pods, "in_flight": IN_FLIGHT, "machine": machine, "rows": rows}, indent=2))
+    report = json.dumps({"pods": options.pods, "in_flight": IN_FLIGHT, "machine": machine, "rows": rows}, indent=2)
+    print(report)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "api.json").write_text(report)
+    chart(rows, options.out / "api.png")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How fast the operator makes, releases and removes 1,000 pods in 500 gangs, and how many writes that takes.
 
-    python benchmarks/operator.py [--world embedded|real] [--replicas 500]
+    python benchmarks/operator.py [--world embedded|real] [--replicas 500] [--out DIR]
 
 Measured from the set's creation until all pods exist, until no gate is left, until all are ready (embedded only: the
 real control plane has no nodes here), and from scaling to zero until no pod is left. Beside it stands the creation of
@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvloop
+from _chart import Panel, bars
 
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.core import Node, Pod
@@ -272,7 +273,8 @@ async def real() -> AsyncIterator[World]:
 
 async def main(worlds: list[str], replicas: int) -> Json:
     """The report."""
-    report: Json = {"replicas": replicas, "machine": platform.processor() or platform.machine(), "peers": PEERS}
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
+    report: Json = {"replicas": replicas, "machine": machine, "peers": PEERS}
     for name in worlds:
         async with {"embedded": embedded, "real": real}[name]() as world:
             seconds = report[name] = await bench(world, replicas)
@@ -282,12 +284,34 @@ async def main(worlds: list[str], replicas: int) -> Json:
     return report
 
 
+# Seconds, and times the creation of bare pods in the same run.
+AIMS = {"embedded": {"created": 1.0, "ready": 3.0, "zero": 2.0}, "real": {"created": 3.0, "ungated": 5.0, "zero": 3.0}}
+STEPS = ("created", "ungated", "ready", "available", "minus50", "plus50", "zero")
+
+
+def chart(report: Json, file: Path) -> None:
+    """By the clock and by work done; on the real API server in times of bare creation."""
+    panels: list[Panel] = []
+    if "embedded" in report:
+        found = report["embedded"]
+        shown = {step: found[step] for step in STEPS}
+        panels.append(Panel(f"embedded: seconds for {report['replicas']} gangs", shown, AIMS["embedded"]))
+        panels.append(Panel("embedded: CPU seconds", {step: found["cpu"][step] for step in STEPS}, AIMS["embedded"]))
+    if "real" in report:
+        panels.append(Panel("real: times bare creation", report["real"]["timesBare"], AIMS["real"]))
+    bars(file, panels)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--world", choices=["embedded", "real"], action="append")
     parser.add_argument("--replicas", type=int, default=500)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/out"))
     options = parser.parse_args()
     configure("text", "warning")
     collect_rarely()
-    json.dump(uvloop.run(main(options.world or ["embedded"], options.replicas)), sys.stdout, indent=2)
-    print()
+    made = uvloop.run(main(options.world or ["embedded", "real"], options.replicas))
+    print(json.dumps(made, indent=2))
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "operator.json").write_text(json.dumps(made, indent=2))
+    chart(made, options.out / "operator.png")
