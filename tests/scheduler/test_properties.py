@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -173,6 +174,33 @@ def test_another_node_never_hurts_a_gang(cluster: Cluster, gpus: int) -> None:
     before = len(cluster.plan("allocate").decisions)
     cluster.node("more", gpus)
     assert len(cluster.plan("allocate").decisions) >= before
+
+
+@given(clusters(), some.integers(1, 8))
+def test_more_quota_never_hurts_a_gang(cluster: Cluster, more: int) -> None:
+    """What can be placed without evictions can still be placed when its queue is owed more."""
+    pending = [job for job in cluster.state.jobs.values() if job.pending]
+    for job in pending[1:]:
+        cluster.state.drop_job(job.key)
+    before = len(cluster.plan("allocate").decisions)
+    for name, spec in list(cluster.state.queue_specs.items()):
+        limit = spec.gpu.limit + more if spec.gpu.limit >= 0 else -1
+        cluster.state.set_queue(replace(spec, gpu=Share(spec.gpu.quota + more, limit, spec.gpu.weight)))
+        assert name in cluster.state.queues.index
+    assert len(cluster.plan("allocate").decisions) >= before
+
+
+@given(clusters())
+def test_fair_shares_add_up(cluster: Cluster) -> None:
+    """No more is given out than there is, unless quotas alone are more; nobody is given more than it asks for."""
+    done, queues = cluster.plan("allocate"), cluster.state.queues
+    nodes = cluster.state.nodes
+    total = float(nodes.allocatable[nodes.all_rows(), GPU].sum())
+    wanted = [held[2] + waits[2] for held, waits in zip(cluster.state.charged, cluster.state.waiting, strict=True)]
+    quotas = [min(queues.quota[number][2], wanted[number]) for number in range(len(queues))]
+    shares = [done.fair_share[name][2] for name in queues.names]
+    assert sum(shares) <= max(total, sum(quotas)) + 1e-9
+    assert all(share <= want + 1e-9 for share, want in zip(shares, wanted, strict=True))
 
 
 @given(clusters())

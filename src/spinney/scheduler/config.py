@@ -69,6 +69,8 @@ class Config:
     skip_alike: bool = True
     # Victims that find another place do not count as taken from their queue.
     consolidating_reclaim: bool = True
+    # Whether queues above the leaves have a part in fairness.
+    full_hierarchy: bool = True
     # Scenarios tried for one job before the search gives up; the reason then says so.
     search_steps: int = 2000
     # How long a gang waits before nodes are kept for it, and for how many gangs at once that is done; 0 for none.

@@ -22,7 +22,7 @@ def next_deadline(state: State, config: Config, now: float, history: float | Non
         waits = (
             max(history, job.created, job.last_eviction or 0.0)
             for job in state.jobs.values()
-            if job.pending and job.elastic_state() == 0
+            if job.pending and not job.set_satisfied(0)
         )
         moments += [since + config.reserve_after for since in waits if since + config.reserve_after > now]
     return min(moments, default=None)

@@ -237,9 +237,12 @@ class Job(Gang):
         count += sum(self.alive[leaf] - self.gated[leaf] >= self.minimums[leaf] for leaf in node.podsets)
         return count >= self.needed(index)
 
-    def gang_satisfied(self) -> bool:
-        """Whether every leaf has its minimum on nodes."""
-        return all(used >= minimum for used, minimum in zip(self.used, self.minimums, strict=True))
+    def gang_satisfied(self, index: int = 0) -> bool:
+        """Whether as many subgroups as needed have their minimum on nodes, tasks on their way out included."""
+        node = self.tree.sets[index]
+        count = sum(self.gang_satisfied(child) for child in node.sets)
+        count += sum(self.used[leaf] >= self.minimums[leaf] for leaf in node.podsets)
+        return count >= self.needed(index)
 
     def elastic(self) -> bool:
         """Whether some leaf has more tasks than it needs."""

@@ -131,7 +131,8 @@ def job_spec(
     topologies: Mapping[str, TopologySpec],
 ) -> JobSpec:
     """A PodGroup as a gang."""
-    priority = _priority(group, classes)
+    found = _class_of(group, classes)
+    priority = found.value if found is not None else _DEFAULT_PRIORITY
     spec, annotations = group.spec, group.metadata.annotations
     preemptible = spec.preemptibility == "preemptible" if spec.preemptibility else priority < _NON_PREEMPTIBLE_FROM
     return JobSpec(
@@ -149,16 +150,18 @@ def job_spec(
         stale_since=_moment(annotations.get(labels.STALE_SINCE)),
         staleness_grace=_seconds(spec.staleness_grace_period),
         preemption_delay=_seconds(spec.preemption_delay) or 0.0,
+        preempts=found is None or found.preemption_policy != "Never",
     )
 
 
-def _priority(group: PodGroup, classes: Iterable[PriorityClass]) -> int:
-    default = _DEFAULT_PRIORITY
+def _class_of(group: PodGroup, classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """The class that the group names, else the one for all that name none."""
+    default = None
     for found in classes:
         if found.name == group.spec.priority_class_name:
-            return found.value
+            return found
         if found.global_default:
-            default = found.value
+            default = found
     return default
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,6 +58,13 @@ class Queues:
             if first != second:
                 break
         return pair
+
+
+def flattened(specs: Mapping[str, QueueSpec]) -> dict[str, QueueSpec]:
+    """The leaves alone, side by side: fairness between projects, whichever department they belong to."""
+    parents = {spec.parent for spec in specs.values()}
+    leaves = (name for name in specs if name not in parents and _rooted(name, specs))
+    return {name: replace(specs[name], parent="") for name in leaves}
 
 
 def _rooted(name: str, specs: Mapping[str, QueueSpec]) -> bool:

@@ -175,7 +175,7 @@ class Book:
 def waits(cycle: Cycle, job: Job, since: float) -> bool:
     """Whether a gang waits for its first tasks, and did at a moment; one of its name that came later is another."""
     in_queue = job.queue >= 0 and cycle.queues.leaf(job.queue)
-    return in_queue and job.created <= since and bool(job.pending) and job.ready() and job.elastic_state() == 0
+    return in_queue and job.created <= since and bool(job.pending) and job.ready() and not job.set_satisfied(0)
 
 
 def guests_among(book: Book, kept: Kept, placed: Iterable[Task]) -> set[str]:

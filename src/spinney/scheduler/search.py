@@ -132,7 +132,9 @@ class Solver:
         some: dict[str, Gang] = {job.key: job for job, _ in trial.victims()}
         some[preemptor.job.key] = preemptor
         for gang in TrialOrder(self.waiting, some):
-            done = place_gang(cycle, gang, rows, trial=True)
+            # A victim without GPUs finds a place on nodes that are of no use to whom it makes room for.
+            anywhere = gang is not preemptor and any(task.cls.cpu_only for task in gang.all_tasks())
+            done = place_gang(cycle, gang, cycle.all_rows if anywhere else rows, trial=True)
             if gang is preemptor and not done:
                 return False
         return True

@@ -269,6 +269,8 @@ class JobSpec:
     stale_since: float | None = None
     staleness_grace: float | None = None
     preemption_delay: float = 0.0
+    # False for a priority class whose `preemptionPolicy` is Never: its gangs go first, but push nobody out.
+    preempts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job, Tree
 from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
-from spinney.scheduler.queues import Queues, zeros
+from spinney.scheduler.queues import Queues, flattened, zeros
 from spinney.scheduler.specs import (
     Constraints,
     GroupSpec,
@@ -46,6 +46,8 @@ class State:
         self.tasks: dict[str, Task] = {}
         self.topologies: dict[str, TopologySpec] = {}
         self.queue_specs: dict[str, QueueSpec] = {}
+        # Whether leaves of the queue tree are divided between as if there were nothing above them.
+        self.flat = False
         self._queues: Queues | None = None
         # What each queue, with all below it, holds now; the part that may not be evicted; and what waits in it.
         self.charged: list[list[float]] = []
@@ -81,7 +83,7 @@ class State:
     def queues(self) -> Queues:
         """The queue tree; rebuilt, with all charges, after a queue changed."""
         if self._queues is None:
-            self._queues = Queues(self.queue_specs)
+            self._queues = Queues(flattened(self.queue_specs) if self.flat else self.queue_specs)
             self._recharge(self._queues)
         return self._queues
 

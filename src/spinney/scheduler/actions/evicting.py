@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
-from spinney.scheduler.pools import Pool
+from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import Check, Solver
 
@@ -35,7 +34,9 @@ def consolidation(cycle: Cycle) -> None:
     def victims(job: Job, pool: Pool) -> JobOrder:
         if limit < 0:
             return JobOrder.of_pool(pool, list(pool.sorted), lambda one: one is not job)
-        some = islice((one for one in cycle.state.jobs.values() if one is not job and _evictable(one)), limit + 1)
+        # The least deserving, so that the same cluster gives the same plan: upstream takes any.
+        least = (one for jobs in pool.sorted.values() for one in jobs[: limit + 2] if one is not job)
+        some = sorted(least, key=lambda one: job_key(cycle, one), reverse=True)[: limit + 1]
         return JobOrder(cycle, some, victims=True)
 
     def caps(_: Job, freeable: Freeable) -> dict[int, float | None]:
@@ -92,7 +93,7 @@ def preempt(cycle: Cycle) -> None:
         return JobOrder.of_pool(pool, [job.queue], accept)
 
     def may(job: Job) -> bool:
-        return all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
+        return job.spec.preempts and all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
 
     def caps(job: Job, _: Freeable) -> dict[int, float | None]:
         return {job.queue: None}

@@ -70,6 +70,7 @@ class Scheduler:
         self._think = think
         self._wake = asyncio.Event()
         self.state = State()
+        self.state.flat = not config.full_hierarchy
         self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in, devices=devices, zones=zones)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)

@@ -71,7 +71,7 @@ class Pages:
             "partitionParams": pool,
             "maxNumberConsolidationPreemptees": config.consolidation_victims,
             "useSchedulingSignatures": config.skip_alike,
-            "fullHierarchyFairness": True,
+            "fullHierarchyFairness": config.full_hierarchy,
             "allowConsolidatingReclaim": config.consolidating_reclaim,
             "globalDefaultStalenessGracePeriod": round(config.staleness_grace * _NANOSECONDS),
         }
