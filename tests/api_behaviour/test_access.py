@@ -388,3 +388,16 @@ async def test_token_claims(api: Api, namespace: str) -> None:
     assert (claims["aud"], claims["iss"]) == (["mine"], "https://kubernetes.default.svc")
     assert claims["sub"] == f"system:serviceaccount:{namespace}:default"
     assert claims["exp"] - claims["iat"] == 900
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"impersonate_uid": "5"}, "{UID  5  authentication.k8s.io/v1  }"),
+        ({"impersonate_extra_a": "b"}, "{UserExtra  b  authentication.k8s.io/v1  a}"),
+    ],
+)
+async def test_impersonating_nobody(api: Api, headers: dict[str, str], told: str) -> None:
+    """Neither an identity nor anything extra can be taken on without a user."""
+    answer = await api.with_headers(**headers).get("/api/v1/pods")
+    answer.refused(400, "BadRequest", f"requested [{told}] without impersonating a user")

@@ -257,3 +257,28 @@ async def test_partial_events(api: Api, namespace: str) -> None:
         event = await watch.next()
     assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
     assert "data" not in event["object"]
+
+
+async def test_last_finalizer(api: Api, namespace: str) -> None:
+    """An object that goes with its last finalizer is seen to go as it was kept, finalizer included."""
+    path = secrets(namespace)
+    wanted = secret("a")
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    (await api.post(path, wanted)).ok()
+    (await api.delete(f"{path}/a")).ok()
+    start = await version(api, path)
+    async with api.watch(path, resourceVersion=start) as watch:
+        answer = (await api.merge(f"{path}/a", {"metadata": {"finalizers": None}})).ok()
+        event = await watch.next()
+    assert "finalizers" not in answer["metadata"]
+    assert (event["type"], event["object"]["metadata"]["finalizers"]) == ("DELETED", ["example.com/hold"])
+
+
+async def test_initial_events_without_bookmarks(api: Api, namespace: str) -> None:
+    """Who wants no bookmarks is not told where the initial events end."""
+    path = secrets(namespace)
+    await api.post(path, secret("a"))
+    async with api.watch(path, sendInitialEvents="true", resourceVersionMatch="NotOlderThan") as watch:
+        assert await watch.take(1) == [("ADDED", "a")]
+        await api.post(path, secret("b"))
+        assert await watch.take(1) == [("ADDED", "b")]

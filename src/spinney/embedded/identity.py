@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 AUTHENTICATED = "system:authenticated"
 _ACCOUNT = "system:serviceaccount:"
+_EXTRA = "impersonate-extra-"
 
 
 def identify(server: ApiServer, request: Request) -> User:
@@ -27,10 +28,16 @@ def identify(server: ApiServer, request: Request) -> User:
 
 
 def _alone(user: User, request: Request) -> User:
-    if "impersonate-group" in request.headers or "impersonate-uid" in request.headers:
-        groups = request.headers.get("impersonate-group", "")
-        told = " ".join(f"{{Group  {group.strip()}    }}" for group in groups.split(","))
-        raise bad_request(f"requested [{told}] without impersonating a user")
+    told: list[str] = []
+    for key, value in request.headers.items():
+        if key == "impersonate-group":
+            told += [f"{{Group  {group.strip()}    }}" for group in value.split(",")]
+        elif key == "impersonate-uid":
+            told.append(f"{{UID  {value}  authentication.k8s.io/v1  }}")
+        elif key.startswith(_EXTRA):
+            told.append(f"{{UserExtra  {value}  authentication.k8s.io/v1  {key.removeprefix(_EXTRA)}}}")
+    if told:
+        raise bad_request(f"requested [{' '.join(told)}] without impersonating a user")
     return user
 
 
@@ -66,11 +73,7 @@ def _impersonated(server: ApiServer, user: User, headers: Mapping[str, str]) -> 
         check(user, Attributes("impersonate", "", "users", "", "", name))
     for group in groups:
         check(user, Attributes("impersonate", "", "groups", "", "", group))
-    extra = {
-        key.removeprefix("impersonate-extra-"): (value,)
-        for key, value in headers.items()
-        if key.startswith("impersonate-extra-")
-    }
+    extra = {key.removeprefix(_EXTRA): (value,) for key, value in headers.items() if key.startswith(_EXTRA)}
     if name != ANONYMOUS.name and AUTHENTICATED not in groups:
         groups.append(AUTHENTICATED)
     return User(name, tuple(groups), headers.get("impersonate-uid", ""), extra)

@@ -49,7 +49,10 @@ def _who_am_i(server: ApiServer, call: Call, body: Json) -> Response:
 
 
 def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
-    user = user_of_token(server, str((body.get("spec") or {}).get("token", "")))
+    token = str((body.get("spec") or {}).get("token", ""))
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    user = user_of_token(server, token)
     if user is None:
         return _answer(call, body, {"user": {}, "error": "[invalid bearer token]"})
     return _answer(call, body, {"authenticated": True, "user": _user_info(user), "audiences": [ISSUER]})
@@ -96,16 +99,28 @@ def _self_review(server: ApiServer, call: Call, body: Json) -> Response:
     return _decided(server, call, body, call.user)
 
 
+def _check_namespace(call: Call, spec: Json) -> None:
+    """A local review is about resources of its namespace."""
+    errors: list[FieldError] = []
+    path = spec.get("nonResourceAttributes")
+    given = (spec.get("resourceAttributes") or {}).get("namespace", "")
+    if path is None and given != call.namespace:
+        errors.append(invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
+    if path is not None:
+        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        errors.append(invalid("spec.nonResourceAttributes", told, "disallowed on this kind of request"))
+    if errors:
+        raise invalid_object(replace(call.kind, kind=""), "", errors)
+
+
 def _review(server: ApiServer, call: Call, body: Json) -> Response:
     spec = body.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("user") and not spec.get("groups"):
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
     _check_attributes(call, spec, errors)
-    if call.namespace and (spec.get("resourceAttributes") or {}).get("namespace") != call.namespace:
-        detail = "must match metadata.namespace"
-        errors.append(invalid("spec.resourceAttributes.namespace", call.namespace, detail))
-        raise invalid_object(replace(call.kind, kind=""), "", errors)
+    if call.namespace:
+        _check_namespace(call, spec)
     user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
     return _decided(server, call, body, user)
 
@@ -157,6 +172,13 @@ async def request_token(server: ApiServer, call: Call) -> Response:
     if seconds < _SHORTEST:
         error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
         raise invalid_object(_TOKEN, "", [error])
+    if seconds > 1 << 32:
+        error = invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
+        raise invalid_object(_TOKEN, "", [error])
+    given = (body.get("metadata") or {}).get("name", "")
+    if given not in ("", call.name):
+        error = invalid("metadata.name", given, "must match the service account name if specified")
+        raise invalid_object(_TOKEN, call.name, [error])
     audiences = spec.get("audiences") or [ISSUER]
     now = server.clock.now()
     issued = int(now.timestamp())

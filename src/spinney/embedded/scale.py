@@ -15,6 +15,7 @@ from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
 from spinney.embedded.shapes import built_in_shape
+from spinney.embedded.types import check_type
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ async def scale(server: ApiServer, call: Call) -> Response:
     def change(old: Json) -> Json:
         current = scale_of(call.kind, old)
         wanted = _wanted(call, current)
+        check_type(wanted, _SCALE)
         metadata = wanted.get("metadata") or {}
+        if call.verb == "update" and not metadata.get("name"):
+            raise writes.no_name(call)
         version = metadata.get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise conflict(call.kind, call.name)

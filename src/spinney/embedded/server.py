@@ -318,6 +318,9 @@ _ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
     "binding": subresources.bind,
     "eviction": subresources.evict,
     "log": subresources.log,
+    "exec": subresources.connect,
+    "attach": subresources.connect,
+    "portforward": subresources.connect,
     "scale": scale.scale,
     "token": reviews.request_token,
 }

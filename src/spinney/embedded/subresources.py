@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 from spinney.api.meta import Json, encode
 from spinney.embedded import writes
 from spinney.embedded.admission import Operation
-from spinney.embedded.calls import Call, read_body
+from spinney.embedded.calls import Call, number, read_body
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
 from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, plain, required, unsupported
+from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
 from spinney.embedded.store import Item
+from spinney.embedded.types import check_type
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
+_BINDING = Kind.of("", "v1", "Binding", "bindings", namespaced=True)
+_EVICTION = Kind.of("policy", "v1", "Eviction", "evictions", namespaced=True)
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -31,8 +35,9 @@ def _binding_conflict(name: str, why: str) -> Refusal:
 async def bind(server: ApiServer, call: Call) -> Response:
     """Assign a pod to a node, if it has none and nothing holds it back."""
     binding = read_body(call)
+    check_type(binding, _BINDING)
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
-    if metadata.get("name") not in (None, "", call.name):
+    if metadata.get("name", "") != call.name:
         raise bad_request("name in URL does not match name in Binding object")
     errors: list[FieldError] = []
     if target.get("kind") not in (None, "", "Node"):
@@ -119,10 +124,12 @@ async def evict(server: ApiServer, call: Call) -> Response:
     from spinney.embedded.eviction import allow  # noqa: PLC0415  # only evictions need budgets
 
     eviction = read_body(call)
+    if not str(eviction.get("apiVersion", "")).startswith("policy/"):
+        check_type(eviction, _EVICTION)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    if (eviction.get("metadata") or {}).get("name") not in (None, "", call.name):
+    if (eviction.get("metadata") or {}).get("name", "") != call.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = eviction.get("deleteOptions") or {}
     dry_run = call.dry_run or bool(options.get("dryRun"))
@@ -133,9 +140,44 @@ async def evict(server: ApiServer, call: Call) -> Response:
 
 
 async def log(server: ApiServer, call: Call) -> Response:
-    """What a pod's container has written: simulated ones write nothing, and a pod on no node has none."""
+    """What a pod's container has written: nothing on no node; and simulated ones do not write."""
+    for key in ("tailLines", "limitBytes", "sinceSeconds"):
+        number(call.query.get(key, ""))
+    spec = _pod_spec(server, call)
+    wanted = call.query.get("container", "")
+    known = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
+    if wanted and wanted not in known:
+        raise bad_request(f"container {wanted} is not valid for pod {call.name}")
+    if not wanted and len(spec["containers"]) > 1:
+        raise bad_request(f"a container name must be specified for pod {call.name}, choose one of: {_listed(spec)}")
+    if not spec.get("nodeName"):
+        return Response(204)
+    raise _simulated(server, call, spec["nodeName"], "has no log")
+
+
+async def connect(server: ApiServer, call: Call) -> Response:
+    """Enter a pod, or speak to it: nothing runs in a simulated one."""
+    node = _pod_spec(server, call).get("nodeName")
+    if not node:
+        raise bad_request(f"pod {call.name} does not have a host assigned")
+    raise _simulated(server, call, node, f"cannot be reached by {call.subresource}")
+
+
+def _listed(spec: Json) -> str:
+    names = " ".join(each["name"] for each in spec["containers"])
+    return f"[{names}]"
+
+
+def _pod_spec(server: ApiServer, call: Call) -> Json:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    on_node = bool((load(item).get("spec") or {}).get("nodeName"))
-    return Response(200, b"", {"content-type": "text/plain"}) if on_node else Response(204)
+    spec: Json = load(item)["spec"]
+    return spec
+
+
+def _simulated(server: ApiServer, call: Call, node: str, what: str) -> Refusal:
+    if server.store.get("/nodes", node) is None:
+        return not_found(call.kind, node)
+    why = f'node "{node}" is simulated, so pod "{call.name}" runs no program and {what}'
+    return Refusal(501, "NotImplemented", why, {})

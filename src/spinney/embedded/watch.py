@@ -83,7 +83,7 @@ class Watch:
 
     def bookmark(self, initial_events_end: bool = False) -> None:
         """Say how far the watcher has seen."""
-        metadata: Json = {"resourceVersion": str(self._server.store.version), "creationTimestamp": None}
+        metadata: Json = {"resourceVersion": str(self._server.store.version)}
         if initial_events_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         kind = self._call.kind
@@ -186,7 +186,7 @@ def watch(server: ApiServer, call: Call) -> Response:
         stream.start(list(server.store.table(call.kind.table).range(call.namespace)) if wanted else None, [])
     else:
         _resume(server, call, stream, int(text))
-    if streaming_list:
+    if streaming_list and flag(query, "allowWatchBookmarks"):
         stream.bookmark(initial_events_end=True)
     if flag(query, "allowWatchBookmarks") and server.bookmark_seconds:
         stream.every(server.bookmark_seconds, stream.bookmark)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from spinney.api.meta import Json, encode
 from spinney.embedded import escalation, fields, gojson, ownership, patching, podwarnings
 from spinney.embedded.admission import Operation
@@ -33,9 +35,9 @@ from spinney.embedded.kinds import Kind
 from spinney.embedded.lifecycle import prepare_create, prepare_update
 from spinney.embedded.ownership import Writer
 from spinney.embedded.reads import answer
-from spinney.embedded.shapes import kind_names
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
+from spinney.embedded.types import check_type
 from spinney.embedded.validation import metadata as metadata_checks
 from spinney.kube.transport import Response
 
@@ -160,7 +162,7 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     What it shares with `known`, the object before a change, is as it should be.
     """
     kind = call.kind
-    _check_type(call, document)
+    check_type(document, call.kind)
     if not isinstance(document.get("metadata") or {}, dict):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
@@ -178,38 +180,6 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     if unknown or call.duplicates:
         _unknown_fields(call, unknown)
     return document
-
-
-def _check_type(call: Call, document: Json) -> None:
-    """Refuse an object of another kind or version, in the words of whoever decodes it."""
-    kind = call.kind
-    version, name = document.get("apiVersion"), document.get("kind")
-    if (not name or name == kind.kind) and (not version or version == kind.api_version):
-        return
-    if kind.custom is not None:
-        metadata = document.get("metadata") or {}
-        if name == kind.kind:
-            raise bad_request(
-                f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-            )
-        error = invalid("kind", name, f"must be {kind.kind}")
-        shown_kind = replace(kind, kind=name or kind.kind)
-        raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])
-    version = version or kind.api_version
-    where = f'{name or kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
-    if kind_names().get((*_split(version), name or kind.kind)):
-        group = "core" if not kind.group else kind.group.partition(".")[0]
-        short = version.rpartition("/")[2]
-        raise bad_request(f"{where}converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion")
-    raise bad_request(
-        f'{where}no kind "{name or kind.kind}" is registered for version "{version}" in scheme '
-        '"pkg/runtime/scheme.go:111"'
-    )
-
-
-def _split(version: str) -> tuple[str, str]:
-    group, _, short = version.rpartition("/")
-    return group, short
 
 
 def _no_type(document: Json) -> Json:
@@ -259,7 +229,7 @@ async def update(server: ApiServer, call: Call) -> Response:
     if name and name != call.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if not name:
-        raise _no_name(call)
+        raise no_name(call)
     _place(call, metadata)
     rules = strategy(call.kind)
     if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
@@ -273,7 +243,8 @@ async def update(server: ApiServer, call: Call) -> Response:
     return answer(call, [item], server)
 
 
-def _no_name(call: Call) -> Refusal:
+def no_name(call: Call) -> Refusal:
+    """400: an object that does not say its name."""
     return bad_request(f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided")
 
 
@@ -305,7 +276,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     old = current(kind, item)
     proposed = change(old)
     if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
-        raise _no_name(call)
+        raise no_name(call)
     try:
         new = checked(call, proposed, old if call.verb == "patch" else None)
     except Refusal as refusal:
@@ -353,7 +324,9 @@ def _finish(
     if new == old:
         return item
     if finished(new) and not call.dry_run:
-        return remove(server, kind, item, new)
+        # Who watches sees it go as it was kept; whoever let it go sees what that changed.
+        remove(server, kind, item, old)
+        return msgspec.structs.replace(item, body=encode(new))
     return commit(server, call, new)
 
 

@@ -1,0 +1,41 @@
+"""What an object says it is, and whether that is what a path takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spinney.api.meta import Json
+from spinney.embedded.errors import bad_request, invalid, invalid_object
+from spinney.embedded.kinds import Kind
+from spinney.embedded.shapes import kind_names
+
+
+def check_type(document: Json, kind: Kind) -> None:
+    """Refuse an object of another kind or version, in the words of whoever decodes it."""
+    version, name = document.get("apiVersion"), document.get("kind")
+    if (not name or name == kind.kind) and (not version or version == kind.api_version):
+        return
+    if kind.custom is not None:
+        metadata = document.get("metadata") or {}
+        if name == kind.kind:
+            raise bad_request(
+                f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+            )
+        error = invalid("kind", name, f"must be {kind.kind}")
+        shown_kind = replace(kind, kind=name or kind.kind)
+        raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])
+    version = version or kind.api_version
+    where = f'{name or kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
+    if kind_names().get((*_split(version), name or kind.kind)):
+        group = "core" if not kind.group else kind.group.partition(".")[0]
+        short = version.rpartition("/")[2]
+        raise bad_request(f"{where}converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion")
+    raise bad_request(
+        f'{where}no kind "{name or kind.kind}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"'
+    )
+
+
+def _split(version: str) -> tuple[str, str]:
+    group, _, short = version.rpartition("/")
+    return group, short
