@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from spinney.api.apps import DaemonSet
-from spinney.api.kai import SchedulingShard
+from spinney.api.kai import Config, SchedulingShard
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
 from spinney.services.platform.agents import plan_daemon_set, plan_exporter
-from tests.services.platform.test_platform import NAMESPACE, platform
+from tests.services.platform.test_platform import NAMESPACE, platform, said
 from tests.services.stage import Stage, virtual
 
 ALIGNS: Json = {"plugins": {"numa": {"enabled": True}}}
@@ -32,7 +32,7 @@ def test_when_it_is_deployed(enabled: bool | None, plugins: Json, deployed: bool
     said = {} if enabled is None else {"enabled": enabled}
     config = convert(ConfigSpec, {"numaPlacementExporter": {"service": said}})
     shard = convert(SchedulingShard, {"metadata": {"name": "s"}, "spec": {"plugins": plugins}})
-    assert (plan_exporter(config, [shard]) is not None) == deployed
+    assert bool(plan_exporter(config, [shard])) == deployed
 
 
 def test_its_pods_see_the_kubelets_files() -> None:
@@ -46,8 +46,7 @@ def test_its_pods_see_the_kubelets_files() -> None:
         },
     }
     config = convert(ConfigSpec, spec)
-    process = plan_exporter(config, [])
-    assert process is not None
+    (process,) = plan_exporter(config, [])
     settings, daemon_set = plan_daemon_set(process, config, "image")
     assert "pollSeconds: 5.0" in settings["data"]["config.yaml"]
     pod = daemon_set["spec"]["template"]["spec"]
@@ -74,5 +73,10 @@ async def test_it_comes_and_goes_with_the_shards() -> None:
         assert await deployed(held) == []
         await held.client.patch(SchedulingShard, "default", "", {"spec": ALIGNS})
         assert await deployed(held) == ["numa-placement-exporter"]
+        status = {"observedGeneration": 1, "desiredNumberScheduled": 3, "numberReady": 1}
+        patch = {"status": {**status, "currentNumberScheduled": 3, "numberMisscheduled": 0}}
+        await held.client.patch(DaemonSet, "numa-placement-exporter", NAMESPACE, patch, subresource="status")
+        await asyncio.sleep(2)
+        assert "is ready on 1 of 3 nodes" in (await said(held, Config, "kai-config", "Available"))[1]
         await held.client.patch(SchedulingShard, "default", "", {"spec": {"plugins": None}})
         assert await deployed(held) == []

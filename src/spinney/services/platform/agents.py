@@ -24,16 +24,16 @@ _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 _KUBELET, _SYSFS, _CONFIG = "/host/kubelet", "/host/sys", "/etc/spinney"
 
 
-def plan_exporter(config: ConfigSpec, shards: Iterable[SchedulingShard]) -> Process | None:
-    """The exporter as a process; None where it is switched off, or nobody says a word and no shard aligns."""
+def plan_exporter(config: ConfigSpec, shards: Iterable[SchedulingShard]) -> list[Process]:
+    """The exporter, unless it is switched off, or nobody says a word and no shard aligns."""
     said = config.numa_placement_exporter or NumaPlacementExporter()
     service = said.service or ServiceConfig()
     enabled = service.enabled if service.enabled is not None else any(_aligns(shard) for shard in shards)
     if not enabled:
-        return None
+        return []
     every = seconds(said.poll_interval) if said.poll_interval else 1.0
     settings = NumaSettings(kubelet=_KUBELET, sysfs=_SYSFS, poll_seconds=every)
-    return Process(name=NAME, component=NAME, account=NAME, settings=settings, service=service)
+    return [Process(name=NAME, component=NAME, account=NAME, settings=settings, service=service, on_every_node=True)]
 
 
 def _aligns(shard: SchedulingShard) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spinney.api.apps import Deployment
+from spinney.api.apps import DaemonSet, Deployment
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
@@ -32,7 +32,7 @@ def component(load: Callable[[str], Component]) -> Component:
     """The platform operator; `load` finds the components whose rights and webhooks it sets up."""
 
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
-        runner = Deployments(runtime.caches.of(Deployment))
+        runner = Deployments(runtime.caches.of(Deployment), runtime.caches.of(DaemonSet))
         platform = Platform(runtime, settings or PlatformSettings(), load, runner)
         leaders = Leaders(runtime, load("scheduler"))
         await run_controllers(runtime, *platform.controllers, leaders.controller)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spinney.api import labels
-from spinney.api.apps import Deployment
+from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.kaiconfig import Binder, Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json
@@ -59,6 +59,7 @@ class Platform:
         self._namespaces: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
         self.configs.watch(self._configs, when=_specified).watch(deployments, self._of_config)
+        self.configs.watch(runtime.caches.of(DaemonSet), self._of_config)
         # Whether anything is exported from nodes depends on the shards.
         self.configs.watch(self._shards, lambda _: [CONFIG], _specified)
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
@@ -73,7 +74,7 @@ class Platform:
         for shard in self._shards:
             self.shards.enqueue("", shard.name)
 
-    def _of_config(self, change: Change[Deployment]) -> Sequence[Key]:
+    def _of_config(self, change: Change[Deployment] | Change[DaemonSet]) -> Sequence[Key]:
         return [CONFIG] if any(o.kind == "Config" for o in change.object.metadata.owner_references) else []
 
     def _of_shard(self, change: Change[Deployment]) -> Sequence[Key]:
@@ -93,7 +94,7 @@ class Platform:
         cdi = await self._interface(config.spec)
         try:
             processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations, cdi=cdi)
-            exporter = plan_exporter(config.spec, self._shards)
+            processes += plan_exporter(config.spec, self._shards)
         except ValueError as error:
             # What runs goes on as it was, as with a shard.
             return await self._report(config, Findings(mistake=f"spec: {error}"))
@@ -101,9 +102,6 @@ class Platform:
         wanted = plan_monitoring(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
-        if exporter is not None:
-            wanted += plan_rights(exporter, self._load(exporter.component), namespace_of(config.spec))
-            wanted += self._runner.agents(exporter, config.spec, self._image)
         errors = await self._applier.keep(plan_namespaces(config.spec))
         outcome = await self._applier.apply(config, [*wanted, *self._shared(config.spec)], present)
         await self._runner.keep("config", processes)

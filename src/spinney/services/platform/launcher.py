@@ -58,14 +58,11 @@ class Launcher:
         """Nothing: what runs here needs no pods."""
         return []
 
-    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """Nothing either: simulated nodes have no kubelet to look at."""
-        return []
-
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """Stop what is not wanted or wanted otherwise, start what is missing."""
         running = self._groups.setdefault(group, {})
-        wanted = {process.name: self._adjust(process) for process in processes}
+        # Simulated nodes have no kubelets to look at.
+        wanted = {process.name: self._adjust(process) for process in processes if not process.on_every_node}
         answering: dict[str, dict[str, Reviewer]] = {}
         for name in [name for name, found in running.items() if wanted.get(name) != found.process]:
             answering[name] = running[name].reviewers
@@ -79,7 +76,7 @@ class Launcher:
         for running in self._groups.values():
             if process.name in running:
                 return running[process.name].waiting
-        return f"{process.name} does not run"
+        return "" if process.on_every_node else f"{process.name} does not run"
 
     def resolve(self, client: Json) -> Reviewer:
         """What answers at a webhook's clientConfig; for the embedded API server."""

@@ -62,6 +62,8 @@ class Process:
     needs: Json | None = None
     # Its own webhooks are registered.
     webhooks: bool = False
+    # One for each node, which only a cluster with kubelets has.
+    on_every_node: bool = False
 
 
 def namespace_of(config: ConfigSpec) -> str:

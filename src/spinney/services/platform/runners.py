@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from spinney.api.apps import Deployment
+from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.conditions import find
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json
@@ -21,9 +21,6 @@ class Runner(Protocol):
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
         """What a process needs in the cluster beside its account and webhooks."""
 
-    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """The same for a process that runs on every node."""
-
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """Of a group, exactly these processes should run."""
 
@@ -34,22 +31,22 @@ class Runner(Protocol):
 class Deployments:
     """The cluster runs them."""
 
-    def __init__(self, deployments: Cache[Deployment]) -> None:
+    def __init__(self, deployments: Cache[Deployment], daemon_sets: Cache[DaemonSet]) -> None:
         self._deployments = deployments
+        self._daemon_sets = daemon_sets
 
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """A Deployment and what belongs to it."""
-        return plan_deployment(process, config, image)
-
-    def agents(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """A DaemonSet and its settings."""
-        return plan_daemon_set(process, config, image)
+        """A Deployment or a DaemonSet, and what belongs to it."""
+        plan = plan_daemon_set if process.on_every_node else plan_deployment
+        return plan(process, config, image)
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
         """The objects alone do it."""
 
     def waiting(self, process: Process, namespace: str) -> str:
-        """What the Deployment says of its pods."""
+        """What the Deployment or the DaemonSet says of its pods."""
+        if process.on_every_node:
+            return self._waiting_on_nodes(process, namespace)
         found = self._deployments.get(process.name, namespace)
         if found is None:
             return f"Deployment {process.name} does not exist yet"
@@ -62,3 +59,10 @@ class Deployments:
         reason = f": {why.message}" if why is not None and why.message else ""
         ready = min(status.updated_replicas, status.available_replicas)
         return f"Deployment {process.name} has {ready} of {process.replicas} pods available{reason}"
+
+    def _waiting_on_nodes(self, process: Process, namespace: str) -> str:
+        found = self._daemon_sets.get(process.name, namespace)
+        if found is None or found.status.observed_generation < found.metadata.generation:
+            return f"DaemonSet {process.name} has not been looked at yet"
+        ready, wanted = found.status.number_ready, found.status.desired_number_scheduled
+        return f"DaemonSet {process.name} is ready on {ready} of {wanted} nodes" if ready < wanted else ""
