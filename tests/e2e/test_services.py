@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from spinney.api import labels
-from spinney.api.core import ConfigMap, Pod
+from spinney.api.conditions import find
+from spinney.api.core import ConfigMap, Node, Pod
 from spinney.api.kai import Queue
 from spinney.embedded.nodes.profile import Profile
 from tests import make
@@ -155,3 +156,35 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
         return not await held.running("gang")
 
     await held.eventually(evicted, 60)
+
+
+@end_to_end(nodes(2, gpus=1))
+async def test_autoscalers_see_what_is_missing(held: Installed) -> None:
+    """A part of a GPU that has no room is stood for by a whole one until a node comes; a gang waits visibly, whole."""
+    await held.client.patch(Node, "node-01", "", {"spec": {"unschedulable": True}})
+    for name in ("first", "second"):
+        pod = make.pod(name).scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.9")
+        await held.apply(pod.label(labels.QUEUE, "default-queue").build())
+
+    async def stood_for() -> bool:
+        return len(await held.pods(namespace=labels.SCALE_ADJUST_NAMESPACE)) == 1
+
+    await held.eventually(stood_for)
+    stand_in = (await held.pods(namespace=labels.SCALE_ADJUST_NAMESPACE))[0]
+    assert stand_in.spec.containers[0].resources.requests[labels.GPU_RESOURCE] == "1"
+    assert _unschedulable(stand_in)
+    await held.client.patch(Node, "node-01", "", {"spec": {"unschedulable": None}})
+    await held.runs("", 2)
+
+    async def gone() -> bool:
+        return not await held.pods(namespace=labels.SCALE_ADJUST_NAMESPACE)
+
+    await held.eventually(gone)
+    await held.job("gang", pods=2, gpus=1, queue="default-queue", annotations={labels.BATCH_MIN_MEMBER: "2"})
+    await asyncio.sleep(20)
+    assert [_unschedulable(pod) for pod in await held.pods("gang")] == [True, True]
+
+
+def _unschedulable(pod: Pod) -> bool:
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    return scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable")

@@ -63,7 +63,7 @@ async def refusal(client: Client, queue: str, request: Json, settings: Admission
 
 
 async def may_use(client: Client, queue: str, user: Json) -> bool:
-    """Whether the API server lets the sender `use` the queue."""
+    """Whether the API server lets a user `use` the queue."""
     spec = {
         "user": user.get("username", ""),
         "groups": user.get("groups") or [],
