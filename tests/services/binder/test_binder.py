@@ -273,6 +273,31 @@ def test_the_memory_of_a_portion(label: str, portion: str, mebibytes: int) -> No
     assert memory_of(convert(Node, node), portion) == mebibytes
 
 
+@virtual
+async def test_a_reservation_outlives_a_watch_that_is_behind() -> None:
+    """A request that succeeded for a pod without a node keeps its device; a pod that has ended does not."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+        wanted = await pod(world)
+        await world.client.create(Pod, reservation_pod("n1", "g1", wanted, ReservationSettings()), RESERVATIONS)
+        made = [each.uid for each in await reserved(world)]
+        # Half of a decision, so that the binder leaves it alone.
+        await request(world, wanted, decision=("d", 2), receivedResourceType="Fraction", selectedGPUGroups=["g1"])
+        done = {"status": {"phase": "Succeeded"}}
+        await world.client.patch(BindRequest, "p", "default", done, subresource="status")
+        await asyncio.sleep(60)
+        assert [each.uid for each in await reserved(world)] == made
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+        await world.client.call("POST", "/api/v1/namespaces/default/pods/p/binding", body=binding)
+        await world.client.patch(Pod, "p", "default", {"metadata": {"labels": {"runai-gpu-group": "g1"}}})
+        await asyncio.sleep(60)
+        assert [each.uid for each in await reserved(world)] == made
+        await world.client.patch(Pod, "p", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await asyncio.sleep(1)
+        assert await reserved(world) == []
+
+
 async def leaked(world: Stage) -> list[str]:
     """What a failed bind left behind."""
     found = await world.client.get(Pod, "p", "default")

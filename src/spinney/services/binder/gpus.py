@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from spinney.api import labels
-from spinney.api.bindrequests import is_final
+from spinney.api.bindrequests import is_final, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
@@ -79,7 +79,7 @@ class SharedGpus:
                 for pod in members
                 if pod.namespace != self._settings.namespace and pod.spec.node_name and _is_live(pod)
             ]
-            requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if not is_final(request)]
+            requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if self._holds(request)]
             if not users and not requested:
                 for pod in held:
                     await self._delete(pod, grace_seconds=0)
@@ -90,6 +90,18 @@ class SharedGpus:
                     await self._delete(pod)
         if not members and not requested:
             self._locks.pop(group, None)
+
+    def _holds(self, request: BindRequest) -> bool:
+        """Whether a decision keeps its devices: until it has failed, or the pod shows that it is bound.
+
+        The watch on pods may be behind: a request that succeeded for a pod without a node was a moment ago.
+        """
+        if not is_final(request):
+            return True
+        pod = self._pods.get(request.spec.pod_name, request.namespace)
+        if pod is None or request.status.phase != "Succeeded" or not is_for(request, pod):
+            return False
+        return not pod.spec.node_name and _is_live(pod)
 
     async def _reserve(self, bind: Bind, group: str) -> str:
         name, namespace = reservation_name(bind.target, group), self._settings.namespace
