@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import customs, podrules
+from spinney.embedded import customs, limitranges, podrules
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -126,6 +126,7 @@ def _limit_range(server: ApiServer, call: Call, document: Json) -> None:
 
 
 def _claim(server: ApiServer, call: Call, document: Json) -> None:
+    limitranges.admit_claim(server, call, document)
     document["status"] = {"phase": "Pending"}
     spec = document["spec"]
     if "storageClassName" not in spec:

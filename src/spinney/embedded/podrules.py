@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded import quantities
+from spinney.embedded import limitranges, quantities
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -49,6 +49,7 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
     _priority(server, call, spec)
     _tolerations(spec)
     _account(server, call, spec)
+    limitranges.admit_pod(server, call, pod)
     runtime = spec.get("runtimeClassName")
     if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
