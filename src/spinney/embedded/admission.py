@@ -6,104 +6,29 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import cel, patches, selectors
+from spinney.embedded import cel, patches, policies, selectors
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import Refusal, internal
+from spinney.embedded.hooks import Hook, Operation, hooks_of
 from spinney.embedded.kinds import Kind
+from spinney.embedded.policies import BINDINGS, POLICIES, Bound, bound_policies
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
+# Configurations of admission itself, which nothing is asked about.
+TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
 Reviewer = Callable[[bytes], Awaitable[bytes]]
 # From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
 Resolver = Callable[[Json], Reviewer]
-
-
-class Operation(StrEnum):
-    """What a webhook can be called for."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
-    CONNECT = "CONNECT"
-
-
-@dataclass(frozen=True)
-class Hook:
-    """One webhook of a configuration."""
-
-    name: str
-    configuration: str
-    client: Json
-    rules: tuple[Json, ...]
-    equivalent: bool
-    must_answer: bool
-    namespaces: selectors.Selector
-    objects: selectors.Selector
-    conditions: tuple[tuple[str, str], ...]
-    seconds: float
-    again: bool
-
-    def wants(self, kind: Kind, subresource: str, operation: Operation) -> bool:
-        """Whether a rule covers the request."""
-        return any(self._covers(rule, kind, subresource, operation) for rule in self.rules)
-
-    def _covers(self, rule: Json, kind: Kind, subresource: str, operation: Operation) -> bool:
-        if not _any(rule.get("operations"), operation.value) or not _any(rule.get("apiGroups"), kind.group):
-            return False
-        # With matchPolicy Equivalent a rule for another version of the resource counts too.
-        if not _any(rule.get("apiVersions"), kind.version) and not self.equivalent:
-            return False
-        scope = rule.get("scope", "*")
-        if scope != "*" and (scope == "Namespaced") is not kind.namespaced:
-            return False
-        wanted = f"{kind.plural}/{subresource}" if subresource else kind.plural
-        return any(_resource_matches(pattern, wanted) for pattern in rule.get("resources") or ())
-
-
-def _any(patterns: list[str] | None, value: str) -> bool:
-    return bool(patterns) and ("*" in (patterns or ()) or value in (patterns or ()))
-
-
-def _resource_matches(pattern: str, wanted: str) -> bool:
-    resource, _, sub = wanted.partition("/")
-    base, slash, below = pattern.partition("/")
-    if base not in ("*", resource):
-        return False
-    if not slash:
-        return not sub
-    return below in ("*", sub)
-
-
-def hooks_of(configuration: Json) -> list[Hook]:
-    """The webhooks of a configuration, in its order."""
-    name = configuration["metadata"]["name"]
-    return [
-        Hook(
-            name=hook["name"],
-            configuration=name,
-            client=hook.get("clientConfig") or {},
-            rules=tuple(hook.get("rules") or ()),
-            equivalent=hook.get("matchPolicy") != "Exact",
-            must_answer=hook.get("failurePolicy") != "Ignore",
-            namespaces=selectors.from_object(hook.get("namespaceSelector")),
-            objects=selectors.from_object(hook.get("objectSelector")),
-            conditions=tuple((item["name"], item["expression"]) for item in hook.get("matchConditions") or ()),
-            seconds=float(hook.get("timeoutSeconds") or 10),
-            again=hook.get("reinvocationPolicy") == "IfNeeded",
-        )
-        for hook in configuration.get("webhooks") or ()
-    ]
 
 
 class Admission:
@@ -113,9 +38,13 @@ class Admission:
         self._server = server
         self.resolve = resolve
         self._hooks: dict[str, list[Hook]] = {MUTATING: [], VALIDATING: []}
+        self._policies: list[Bound] = []
 
     def refresh(self, table: str) -> None:
         """Read the configurations of a table anew."""
+        if table in (POLICIES, BINDINGS):
+            self._policies = bound_policies(self._server)
+            return
         items = self._server.store.table(table).range("")
         self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 
@@ -124,8 +53,8 @@ class Admission:
         return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)
 
     def checks(self, kind: Kind) -> bool:
-        """Whether there are validating webhooks that a write of this kind could meet."""
-        return bool(self._hooks[VALIDATING]) and kind.table not in (MUTATING, VALIDATING)
+        """Whether there are validating webhooks or policies that a write of this kind could meet."""
+        return bool(self._hooks[VALIDATING] or self._policies) and kind.table not in TABLES
 
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
         """The object as the mutating webhooks leave it."""
@@ -145,16 +74,28 @@ class Admission:
         return new
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
-        """Ask the validating webhooks."""
+        """Hold the write to the policies, then ask the validating webhooks."""
+        self._check_policies(call, operation, new, old)
         for hook in self._hooks[VALIDATING]:
             await self._ask(hook, call, operation, new, old)
 
     async def validate_delete(self, call: Call, operation: Operation, old: Json) -> None:
         """Ask all webhooks about a deletion."""
-        if call.kind.table in (MUTATING, VALIDATING):
+        if call.kind.table in TABLES:
             return
+        self._check_policies(call, operation, None, old)
         for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
             await self._ask(hook, call, operation, None, old)
+
+    def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
+        for policy in self._policies:
+            if not policies.wants(policy, call, operation):
+                continue
+            if not all(self._selected(match, call, new, old) for match in policy.matches):
+                continue
+            request = _request(self._server.chance.uid(), call, operation, new, old)
+            item = self._server.store.get("/namespaces", call.namespace) if call.namespace else None
+            policies.check(policy, call, request, load(item) if item is not None else None)
 
     async def _ask(
         self, hook: Hook, call: Call, operation: Operation, new: Json | None, old: Json | None

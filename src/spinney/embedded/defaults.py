@@ -361,7 +361,28 @@ def _csi_driver(document: Json) -> None:
     )
 
 
+def _policy(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    if spec.get("matchConstraints") is not None:
+        _match_resources(spec["matchConstraints"])
+
+
+def _policy_binding(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    if spec.get("matchResources") is not None:
+        _match_resources(spec["matchResources"])
+
+
+def _match_resources(match: Json) -> None:
+    _fill(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+    for rule in match.get("resourceRules") or ():
+        rule.setdefault("scope", "*")
+
+
 DEFAULTS: dict[str, Default] = {
+    "admissionregistration.k8s.io/validatingadmissionpolicies": _policy,
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings": _policy_binding,
     "/pods": _pod,
     "/podtemplates": _pod_template,
     "/replicationcontrollers": _replication_controller,

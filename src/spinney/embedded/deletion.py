@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import fields
-from spinney.embedded.admission import Operation
 from spinney.embedded.calls import Call, Unreadable, flag, json_name, media_type, number, parse
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import (
@@ -23,6 +22,7 @@ from spinney.embedded.errors import (
     not_found,
     unsupported,
 )
+from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON, answer, matcher
 from spinney.embedded.store import Item

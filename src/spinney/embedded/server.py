@@ -21,7 +21,8 @@ from spinney.embedded import (
     subresources,
     writes,
 )
-from spinney.embedded.admission import MUTATING, VALIDATING, Admission, Resolver
+from spinney.embedded.admission import TABLES as ADMISSION_TABLES
+from spinney.embedded.admission import Admission, Resolver
 from spinney.embedded.aggregation import RoleAggregator
 from spinney.embedded.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.conversion import load
@@ -33,6 +34,7 @@ from spinney.embedded.identity import identify, user_of_token
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
 from spinney.embedded.openapi import OpenApi
+from spinney.embedded.quotas import QuotaKeeper
 from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
 from spinney.embedded.reads import JSON
 from spinney.embedded.remote import over_https
@@ -83,6 +85,7 @@ class ApiServer:
         self._definitions = DefinitionKeeper(self)
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
+        self._quotas = QuotaKeeper(self)
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
         self.tokens = Tokens(token_key or chance.uid().encode())
@@ -107,7 +110,7 @@ class ApiServer:
     def _follow(self, table: str, event: Event) -> None:
         if table == custom.TABLE:
             self._definitions.follow(event)
-        elif table in (MUTATING, VALIDATING):
+        elif table in ADMISSION_TABLES:
             self.admission.refresh(table)
         elif table in rbac.TABLES:
             self.authorizer.forget()
@@ -117,6 +120,7 @@ class ApiServer:
             self._definitions.object_gone(table)
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
+        self._quotas.follow(event)
 
     def restore(self, table: str, item: Item) -> None:
         """Put back an object from before, and let everyone who follows writes know of it."""

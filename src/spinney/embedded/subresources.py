@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import writes
-from spinney.embedded.admission import Operation
 from spinney.embedded.calls import Call, number, read_body
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
 from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, plain, required, unsupported
+from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
 from spinney.embedded.store import Item

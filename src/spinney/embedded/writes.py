@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patching, podwarnings
-from spinney.embedded.admission import Operation
+from spinney.embedded import escalation, fields, gojson, ownership, patching, podwarnings, quotas
 from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body
 from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
@@ -31,6 +30,7 @@ from spinney.embedded.errors import (
     not_found,
     plain,
 )
+from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.lifecycle import prepare_create, prepare_update
 from spinney.embedded.ownership import Writer
@@ -102,6 +102,7 @@ async def create_from(
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.CREATE, document, None)
     call.warnings.extend(podwarnings.warnings_of(kind.table, document))
+    quotas.admit(server, call, document)
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
     return commit(server, call, complete(kind.table, document))
