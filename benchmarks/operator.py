@@ -11,8 +11,10 @@ _path = sys.path[:]
 sys.path[:] = [entry for entry in sys.path if entry.rstrip("/") != _FOLDER]
 
 if __name__ == "__main__":
+    import operator  # the real one, before our folder is on the path again
     import runpy
 
+    sys.path[:] = _path
     runpy.run_path(f"{_FOLDER}/podcliquesets.py", run_name="__main__")
 else:
     del sys.modules["operator"]

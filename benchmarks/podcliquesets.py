@@ -161,7 +161,7 @@ async def measure(client: Client, operator: Host, pods: Pods, replicas: int, run
         took["available"] = Moment.now().since(begin)
     await asyncio.sleep(2)
     per_replica = round(writes.total() / replicas, 2)
-    for name, to in (("minus50", replicas - 25), ("plus50", replicas), ("zero", 0)):
+    for name, to in (("minus50", max(replicas - 25, 0)), ("plus50", replicas), ("zero", 0)):
         reached = pods.when(lambda to=to: len(pods.exist) == len(pods.free) == 2 * to)
         begin = Moment.now()
         await client.patch(PodCliqueSet, "scale", "default", {"spec": {"replicas": to}})

@@ -102,13 +102,19 @@ class Kubelets:
             return None
 
     async def _go_on(self, pod: Pod, node: Node, run: PodRun) -> After | None:
+        now = self._clock.now()
+        if pod.metadata.resource_version == run.reported and now.timestamp() < run.wakes:
+            return After(run.wakes - now.timestamp()) if run.wakes < math.inf else None
         waits = await self._waits(pod, run)
         now = self._clock.now()
         for container in run.advance(now.timestamp()) if not waits else ():
             self._start_program(pod, container)
         patch = status_patch(pod, run, host_address(node), now)
         if patch is not None:
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+            pod = await self._client.patch(
+                Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
+            )
+            run.reported = pod.metadata.resource_version if not waits else ""
         if run.phase in TERMINAL:
             self._room(node).release(pod.uid)
         elif run.phase == "Running":

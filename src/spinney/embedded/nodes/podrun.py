@@ -34,6 +34,8 @@ class PodRun:
         self.rejected: tuple[str, str] | None = None
         # Whether everything that the pod refers to was found.
         self.complete = False
+        # The pod's version that our last report made: who sees it again has nothing new to say.
+        self.reported = ""
         self._policy = pod.spec.restart_policy
         self._deadline = now + (pod.spec.active_deadline_seconds or math.inf)
         self._programs = programs
@@ -98,6 +100,7 @@ class PodRun:
     def program_done(self, name: str, exit_code: int, now: float) -> bool:
         """Take the exit code of an init container's program; says whether it has to run again."""
         run = self.inits[name]
+        self.reported = ""
         if exit_code and self._policy != "Never":
             run.ended = Ended(exit_code, run.started, now)
             run.stage = Stage("running", math.inf, restarts=run.stage.restarts + 1)
@@ -113,6 +116,7 @@ class PodRun:
 
     def kill(self, now: float) -> None:
         """End every container that runs."""
+        self.reported = ""
         for run in (*self.inits.values(), *self.mains.values()):
             if not run.over:
                 run.finish(KILLED, now)

@@ -176,4 +176,4 @@ def _ready(pod: Pod, run: PodRun, message: str) -> tuple[str, str, str, str]:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().removesuffix("+00:00") + "Z"
