@@ -28,6 +28,8 @@ from spinney.api.schema import (
 
 GROUP = "grove.io"
 VERSION = "grove.io/v1alpha1"
+# More than a cluster can hold: a slip of the finger is refused, through the scale subresource as well.
+MOST_REPLICAS = 100_000
 
 _DOMAIN = schema(minLength=1, maxLength=63, pattern="^[a-z][a-z0-9-]*$")
 _LABEL_KEY = schema(
@@ -91,7 +93,7 @@ class PodCliqueSpec(Struct, frozen=True):
 
     role_name: str = ""
     pod_spec: Annotated[Json, REQUIRED] = {}
-    replicas: Annotated[Int32, REQUIRED] = 0
+    replicas: Annotated[Int32, REQUIRED, schema(maximum=MOST_REPLICAS)] = 0
     min_available: Int32 | None = None
     starts_after: tuple[str, ...] = ()
     auto_scaling_config: AutoScalingConfig | None = None
@@ -172,7 +174,7 @@ class ScalingGroupConfig(Struct, frozen=True):
     name: Annotated[str, NAME, REQUIRED] = ""
     clique_names: Annotated[tuple[Annotated[str, NAME], ...], MANY, REQUIRED] = ()
     annotations: dict[str, str] = {}
-    replicas: Annotated[Int32, default(1)] = 1
+    replicas: Annotated[Int32, default(1), schema(maximum=MOST_REPLICAS)] = 1
     min_available: Annotated[Int32, default(1)] = 1
     scale_config: AutoScalingConfig | None = None
     resource_sharing: tuple[GroupResourceSharing, ...] = ()
@@ -222,7 +224,7 @@ class UpdateStrategy(Struct, frozen=True):
 class PodCliqueSetSpec(Struct, frozen=True):
     """How many replicas, of what, updated how."""
 
-    replicas: Annotated[Int32, schema(minimum=0), default(0)] = 0
+    replicas: Annotated[Int32, schema(minimum=0, maximum=MOST_REPLICAS), default(0)] = 0
     update_strategy: UpdateStrategy | None = None
     template: Annotated[PodCliqueSetTemplate, REQUIRED] = PodCliqueSetTemplate()
 
@@ -382,7 +384,7 @@ class GroupUpdateProgress(Struct, frozen=True):
 class PodCliqueScalingGroupSpec(Struct, frozen=True):
     """How many replicas of which cliques."""
 
-    replicas: Annotated[Int32, default(1), REQUIRED] = 1
+    replicas: Annotated[Int32, default(1), REQUIRED, schema(maximum=MOST_REPLICAS)] = 1
     min_available: Annotated[Int32, default(1)] = 1
     clique_names: Annotated[tuple[str, ...], REQUIRED] = ()
 

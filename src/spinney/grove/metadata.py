@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
+from spinney.grove.names import short
 
 # What caches of kinds that others use too are restricted to.
 MANAGED = f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}"
@@ -14,7 +15,7 @@ def managed(pcs: str, name: str, component: str) -> dict[str, str]:
     return {
         labels.MANAGED_BY: labels.GROVE_OPERATOR,
         labels.PART_OF: pcs,
-        labels.NAME: name,
+        labels.NAME: short(name),
         labels.COMPONENT: component,
     }
 

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 ROLE_PREFIX = "grove.io:pcs:"
 # A hostname has 63 characters; indices, separators and a pod's suffix need the rest.
 NAME_BUDGET = 45
+# Values of labels, and names inside a pod, have at most so many characters; names of objects may have more.
+_LABEL_LENGTH = 63
+_DIGEST_LENGTH = 8
+
+
+def short(name: str) -> str:
+    """An object's name as a label's value or inside a pod: itself, or its beginning with a digest of the whole."""
+    if len(name) <= _LABEL_LENGTH:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: _LABEL_LENGTH - _DIGEST_LENGTH - 1].rstrip('-.')}-{digest}"
 
 
 def replica(pcs: str, index: int) -> str:

@@ -86,7 +86,7 @@ def _labels(layout: Layout, place: Place) -> dict[str, str]:
 def _with_claims(spec: Json, claims: list[str]) -> Json:
     if not claims:
         return spec
-    added = [{"name": claim, "resourceClaimName": claim} for claim in claims]
+    added = [{"name": names.short(claim), "resourceClaimName": claim} for claim in claims]
     changed = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *added]}
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
@@ -96,7 +96,7 @@ def _with_claims(spec: Json, claims: list[str]) -> Json:
 
 def _claiming(container: Json, claims: list[str]) -> Json:
     resources = dict(container.get("resources") or {})
-    resources["claims"] = [*(resources.get("claims") or ()), *({"name": claim} for claim in claims)]
+    resources["claims"] = [*(resources.get("claims") or ()), *({"name": names.short(claim)} for claim in claims)]
     return {**container, "resources": resources}
 
 

@@ -52,12 +52,16 @@ class Replicas:
         self._recorder = recorder
         self._clock = runtime.clock
         self._names = Names(runtime.client.chance)
+        # Why pods could not be made, as far as it was told: by replica, then by clique.
+        self._failures: dict[Key, dict[str, str]] = {}
         self._devices = Devices(world, writer, runtime.client)
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one set replica closer to what it should be; the rest follows from what that changes."""
         namespace, name, index = split(key)
         pcs = self._world.sets.get(name, namespace)
+        if pcs is None or index >= pcs.spec.replicas:
+            self._failures.pop(key, None)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             await self._let_go(key)
             return None
@@ -72,13 +76,16 @@ class Replicas:
         """Keep the replica; what goes wrong is told on the set, until it goes well again."""
         error: Exception | None = None
         try:
-            return await self._keep(look(self._world, pcs, index), key)
+            wish = await self._keep(look(self._world, pcs, index), key)
         except (Conflict, ConnectionLost):
             # Daily bread: the next attempt comes at once.
             raise
         except Exception as caught:
             error = caught
             raise
+        else:
+            self._failures.pop(key, None)
+            return wish
         finally:
             if self._summaries.note_error((pcs.namespace, pcs.name), index, error, self._clock.now()):
                 self.tell_set(pcs.namespace, pcs.name)
@@ -233,12 +240,21 @@ class Replicas:
             try:
                 pod = await self._writer.create(Pod, pods.build(view.layout, place, making))
             except ApiError as error:
-                message = f"pod {place.name} could not be created: {error}"
-                self._recorder.event(place.stored, "Warning", reasons.POD_CREATE_FAILED, message)
+                self._tell_failure(view, place, str(error))
                 raise
             view.pods[place.stored.uid].append(pod)
 
         await all_of([make(place) for gang in view.layout.gangs for place in self._places(view, gang)])
+
+    def _tell_failure(self, view: View, place: pods.Place, error: str) -> None:
+        """Say on a clique why its pods cannot be made: once, however many there are and often it is tried again."""
+        told = self._failures.setdefault(view.key, {})
+        why = error.replace(place.name, place.clique.name)
+        if told.get(place.clique.name) == why:
+            return
+        told[place.clique.name] = why
+        message = f"pod {place.name} could not be created: {error}"
+        self._recorder.event(place.stored, "Warning", reasons.POD_CREATE_FAILED, message)
 
     def _places(self, view: View, gang: Gang) -> Iterator[pods.Place]:
         """The pods that a gang names and that do not exist yet."""

@@ -44,6 +44,11 @@ class View:
         return self.layout.pcs
 
     @property
+    def key(self) -> Key:
+        """The replica's key: namespace and `set/index`."""
+        return self.pcs.namespace, f"{self.pcs.name}/{self.layout.index}"
+
+    @property
     def on_delete(self) -> bool:
         """Whether pods of an old revision stay until someone deletes them."""
         strategy = self.pcs.spec.update_strategy

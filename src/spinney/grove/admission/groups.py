@@ -78,6 +78,45 @@ def _check_ambiguous(template: Json, path: str, problems: Problems) -> None:
             )  # fmt: skip
 
 
+def check_new_names(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
+    """Names that Services, host names and cliques can be made of, each for itself and all together.
+
+    Only new sets are held to this: names cannot be changed, and what stands may be mended in other ways.
+    """
+    if syntax.is_subdomain(pcs_name) and not syntax.is_service_name(pcs_name):
+        problems.invalid("metadata.name", pcs_name, syntax.SERVICE_RULE)
+    for kind in ("cliques", "podCliqueScalingGroups"):
+        for position, owner in enumerate(template.get(kind) or ()):
+            name = str(owner.get("name") or "")
+            if syntax.is_subdomain(name) and not syntax.is_label(name):
+                problems.invalid(
+                    f"{path}.{kind}[{position}].name", name, f"host names are made of it: {syntax.LABEL_RULE}"
+                )
+    _check_clashes(template, path, problems)
+
+
+def _check_clashes(template: Json, path: str, problems: Problems) -> None:
+    """Two cliques whose full names could be the same, as `g-0-a` alone and `a` of the group `g` would be."""
+    position_of = {clique.get("name"): at for at, clique in enumerate(template.get("cliques") or ())}
+    group_of = {
+        str(member): str(group.get("name") or "")
+        for group in template.get("podCliqueScalingGroups") or ()
+        for member in group.get("cliqueNames") or ()
+    }
+    # An index can only meet a number that stands in another name.
+    numbers = {part for name in (*position_of, *group_of.values()) for part in str(name).split("-") if part.isdecimal()}
+    seen: dict[str, str] = {}
+    for name, position in position_of.items():
+        group = group_of.get(str(name), "")
+        for full in {f"{group}-{number}-{name}" for number in numbers} if group else {str(name)}:
+            if full in seen:
+                problems.duplicate(
+                    f"{path}.cliques[{position}].name", name,
+                    f"with its scaling group's index it would be {full}, as clique {seen[full]} is; rename one",
+                )  # fmt: skip
+            seen[full] = str(name)
+
+
 def check_name_lengths(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
     """Names that leave room for indices and a pod's suffix inside 63 characters."""
     group_of = {

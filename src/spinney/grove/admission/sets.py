@@ -28,6 +28,7 @@ def check_create(pcs: Json, world: World) -> Problems:
     problems = Problems()
     template = _template(pcs)
     _check_always(pcs, problems)
+    groups.check_new_names(str(pcs["metadata"].get("name") or ""), template, "spec.template", problems)
     for position, clique in enumerate(template.get("cliques") or ()):
         pod_spec = (clique.get("spec") or {}).get("podSpec") or {}
         podspecs.check_new(pod_spec, f"spec.template.cliques[{position}].spec.podSpec", problems)

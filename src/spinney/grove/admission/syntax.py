@@ -12,6 +12,10 @@ _DOMAIN = re.compile(r"[a-z][a-z0-9-]*")
 SUBDOMAIN_RULE = (
     "use lower case letters, digits, '-' or '.', beginning and ending with a letter or digit (a DNS-1123 subdomain)"
 )
+SERVICE_RULE = (
+    "a Service of this name is made: use lower case letters, digits or '-', beginning with a letter and ending with a "
+    "letter or digit (a DNS-1035 label)"
+)
 LABEL_RULE = "use lower case letters, digits or '-', beginning and ending with a letter or digit (a DNS-1123 label)"
 QUALIFIED_RULE = "use letters, digits, '-', '_' or '.', beginning and ending with a letter or digit, at most 63"
 
@@ -24,6 +28,11 @@ def is_subdomain(name: str) -> bool:
 def is_label(name: str) -> bool:
     """A DNS-1123 label: one part of a subdomain."""
     return len(name) <= 63 and _LABEL.fullmatch(name) is not None
+
+
+def is_service_name(name: str) -> bool:
+    """A DNS-1035 label: what a Service may be called."""
+    return is_label(name) and name[0].isalpha()
 
 
 def is_label_value(value: str) -> bool:
