@@ -12,7 +12,6 @@ SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 SERVICE_ACCOUNT_UID = "kubernetes.io/service-account.uid"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
-PODGROUP_PROTECTION_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 # Values of the component label, by what the operator makes
@@ -47,7 +46,6 @@ MNNVL_GROUP = "grove.io/mnnvl-group"
 
 # Grove: annotations
 DISABLE_PROTECTION = "grove.io/disable-managed-resource-protection"
-RECONCILE_TRIGGER = "grove.io/reconcile-trigger"
 TOPOLOGY_NAME = "grove.io/topology-name"
 REUSE_RESERVATION = "grove.io/reuse-reservation"
 # "true" on a set: its scheduler may lose what it cannot express; the gang says what in a condition.
@@ -146,7 +144,6 @@ NUMA_PREDICTED = "kai.scheduler/numa-placement-predicted"
 NUMA_OBSERVED = "kai.scheduler/numa-placement-observed"
 SCALING_POD_FOR = "shared-gpu-pod-name"
 SCALING_POD_FOR_NAMESPACE = "shared-gpu-pod-namespace"
-FAKE_GPU_NODE = "run.ai/fake.gpu"
 ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 ENV_GPU_PORTION = "GPU_PORTION"
 ENV_NUM_GPUS = "RUNAI_NUM_OF_GPUS"
@@ -157,15 +154,8 @@ GPU_RESOURCE = "nvidia.com/gpu"
 NODE_GPU_MEMORY = "nvidia.com/gpu.memory"
 NODE_GPU_COUNT = "nvidia.com/gpu.count"
 NODE_MIG_STRATEGY = "nvidia.com/mig.strategy"
-NODE_CPU_WORKER = "node-role.kubernetes.io/cpu-worker"
-NODE_GPU_WORKER = "node-role.kubernetes.io/gpu-worker"
 NODE_MIG_ENABLED = "node-role.kubernetes.io/mig-enabled"
-AMD_GPU_MEMORY = "beta.amd.com/gpu.vram"
 
-# KAI: the kinds that Karta describes (labels)
-KARTA_GROUP = "run.ai/karta-group"
-KARTA_VERSION = "run.ai/karta-version"
-KARTA_KIND = "run.ai/karta-kind"
 
 # KAI: well-known names
 DEFAULT_QUEUE = "default-queue"
@@ -200,7 +190,6 @@ YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
 YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_POLICY = "yunikorn.apache.org/schedulingPolicyParameters"
-YUNIKORN_ALLOW_PREEMPTION = "yunikorn.apache.org/allow-preemption"
 
 # Spinney: which nodes are simulated, and what they pretend (annotations)
 SIMULATED = "spinney.dev/simulated"

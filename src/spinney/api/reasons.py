@@ -11,7 +11,6 @@ POD_BOUND = "PodBound"
 DISRUPTION_TARGET = "DisruptionTarget"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULING_GATED = "SchedulingGated"
-PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 NODE_READY = "Ready"
 
 # PodGang: condition types
@@ -47,7 +46,6 @@ NOTHING_LOST = "NothingLost"
 FEATURES_LOST = "FeaturesLost"
 # Events of a backend on a gang.
 BACKEND_SYNCED = "BackendSynced"
-BACKEND_FAILED = "BackendFailed"
 RECREATED = "Recreated"
 
 # PodClique
@@ -80,34 +78,13 @@ TOPOLOGY_AWARE_SCHEDULING_DISABLED = "TopologyAwareSchedulingDisabled"
 SCHEDULER_TOPOLOGY_DRIFT = "SchedulerTopologyDrift"
 IN_SYNC = "InSync"
 DRIFT = "Drift"
-TOPOLOGY_NOT_FOUND = "TopologyNotFound"
 
 # Events of the operator
-POD_CREATE_SUCCESSFUL = "PodCreateSuccessful"
 POD_CREATE_FAILED = "PodCreateFailed"
-POD_DELETE_SUCCESSFUL = "PodDeleteSuccessful"
-POD_DELETE_FAILED = "PodDeleteFailed"
-CLIQUE_CREATE_SUCCESSFUL = "PodCliqueCreateSuccessful"
-CLIQUE_CREATE_FAILED = "PodCliqueCreateFailed"
-CLIQUE_CREATE_OR_UPDATE_SUCCESSFUL = "PodCliqueCreateOrUpdateSuccessful"
-CLIQUE_CREATE_OR_UPDATE_FAILED = "PodCliqueCreateOrUpdateFailed"
-CLIQUE_DELETE_SUCCESSFUL = "PodCliqueDeleteSuccessful"
-CLIQUE_DELETE_FAILED = "PodCliqueDeleteFailed"
-SCALING_GROUP_CREATE_SUCCESSFUL = "PodCliqueScalingGroupCreateSuccessful"
-SCALING_GROUP_CREATE_FAILED = "PodCliqueScalingGroupCreateFailed"
-SCALING_GROUP_DELETE_SUCCESSFUL = "PodCliqueScalingGroupDeleteSuccessful"
-SCALING_GROUP_DELETE_FAILED = "PodCliqueScalingGroupDeleteFailed"
-GANG_CREATE_OR_UPDATE_SUCCESSFUL = "PodGangCreateOrUpdateSuccessful"
-GANG_CREATE_OR_UPDATE_FAILED = "PodGangCreateOrUpdateFailed"
-GANG_DELETE_SUCCESSFUL = "PodGangDeleteSuccessful"
-GANG_DELETE_FAILED = "PodGangDeleteFailed"
 SET_REPLICA_DELETE_SUCCESSFUL = "PodCliqueSetReplicaDeleteSuccessful"
-SET_REPLICA_DELETE_FAILED = "PodCliqueSetReplicaDeleteFailed"
 ALL_SCHEDULED_REPLICAS_LOST = "AllScheduledReplicasLost"
 TOPOLOGY_IN_SYNC = "TopologyInSync"
 TOPOLOGY_DRIFT_DETECTED = "TopologyDriftDetected"
-KAI_MAPPING_FAILED = "KAIBackendMappingFailed"
-VOLCANO_CAPABILITY_UNAVAILABLE = "VolcanoCapabilityUnavailable"
 
 # KAI PodGroup: scheduling conditions
 UNSCHEDULABLE_ON_NODE_POOL = "UnschedulableOnNodePool"
@@ -118,7 +95,6 @@ QUEUE_DOES_NOT_EXIST = "QueueDoesNotExist"
 
 # KAI: events
 NOT_READY = "NotReady"
-STALE_JOB = "StaleJob"
 EVICT = "Evict"
 PIPELINED = "Pipelined"
 FAILED_BINDING = "FailedBinding"
@@ -135,7 +111,3 @@ RECONCILING = "Reconciling"
 DEPLOYED = "Deployed"
 AVAILABLE = "Available"
 DEPENDENCIES_FULFILLED = "DependenciesFulfilled"
-
-# kube-scheduler's gang conditions, 1.36 and 1.37
-POD_GROUP_SCHEDULED = "PodGroupScheduled"
-POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.api.labels import PODGANG
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.api.reasons import FAILED, POD_SCHEDULED, SUCCEEDED
+from spinney.api.reasons import FAILED, POD_SCHEDULED, SCHEDULING_GATED, SUCCEEDED
 from spinney.kube.cache import Cache
 from spinney.kube.conditions import find
 
@@ -46,7 +46,7 @@ def bound(pod: Pod) -> bool:
 def judged(pod: Pod) -> bool:
     """Whether a scheduler has said anything about a pod; being gated is said by the API server."""
     found = find(pod.status.conditions, POD_SCHEDULED)
-    return found is not None and found.reason != "SchedulingGated"
+    return found is not None and found.reason != SCHEDULING_GATED
 
 
 def sign(pod: Pod) -> tuple[bool, bool, bool, bool]:
