@@ -46,11 +46,12 @@ ACTION_PRIORITIES: dict[str, int] = {
     "preempt": 200,
     "stalegangeviction": 100,
 }
-# Upstream's flags, and two of ours first; those that mean something to us are read by `scheduler.file`.
+# Upstream's flags, and three of ours first; those that mean something to us are read by `scheduler.file`.
 ARGUMENTS = frozenset(
     (
         "reservation-delay",
         "max-reservations",
+        "rehome-victims-anywhere",
         "scheduler-name",
         "namespace",
         "metrics-namespace",

@@ -48,6 +48,7 @@ def _with_arguments(config: Config, arguments: Mapping[str, str]) -> Config:
             arguments, "default-staleness-grace-period", duration.seconds, config.staleness_grace
         ),
         skip_alike=_argument(arguments, "use-scheduling-signatures", _boolean, config.skip_alike),
+        rehome_anywhere=_argument(arguments, "rehome-victims-anywhere", _boolean, config.rehome_anywhere),
         full_hierarchy=_argument(arguments, "full-hierarchy-fairness", _boolean, config.full_hierarchy),
         reserve_after=_argument(arguments, "reservation-delay", duration.seconds, config.reserve_after),
         reservations=_argument(arguments, "max-reservations", int, config.reservations),

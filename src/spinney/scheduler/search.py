@@ -128,12 +128,12 @@ class Solver:
 
     def _place_again(self, trial: Trial, rows: Rows) -> bool:
         """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
-        cycle, preemptor = self.cycle, trial.preemptor
+        cycle, preemptor, wide = self.cycle, trial.preemptor, self.cycle.config.rehome_anywhere
         some: dict[str, Gang] = {job.key: job for job, _ in trial.victims()}
         some[preemptor.job.key] = preemptor
         for gang in TrialOrder(self.waiting, some):
-            # A victim without GPUs finds a place on nodes that are of no use to whom it makes room for.
-            anywhere = gang is not preemptor and any(task.cls.cpu_only for task in gang.all_tasks())
+            # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
+            anywhere = wide and gang is not preemptor and any(task.cls.cpu_only for task in gang.all_tasks())
             done = place_gang(cycle, gang, cycle.all_rows if anywhere else rows, trial=True)
             if gang is preemptor and not done:
                 return False
