@@ -231,7 +231,11 @@ class BackendController:
         patch = plan_status(gang, readiness, losses, target, self._runtime.clock)
         if patch is None:
             return
-        await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+        try:
+            await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+        except NotFound:
+            # Gone while we looked; the watch will say so.
+            return
         if find(gang.status.conditions, reasons.BACKEND_READY) is None:
             SELECTED.labels(self.backend.name).inc()
         if not turned(gang, readiness):
