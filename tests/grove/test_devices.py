@@ -11,11 +11,12 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.groveconfig import Network
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
+from spinney.grove.preflight import preflight
 from spinney.grove.settings import GroveConfiguration, Settings
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import ApiError, CannotStart
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import VirtualStage, play
+from tests.grove.virtual import CRD, VirtualStage, play
 
 MNNVL = Settings(config=GroveConfiguration(network=Network(auto_mnnvl_enabled=True)))
 EXTERNAL = {"spec": {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "ext-class"}}]}}}}
@@ -226,3 +227,30 @@ def test_mnnvl_leaves_cpu_cliques_and_unmarked_sets_alone() -> None:
         assert await joined(stage) == {"gp": "mnnvl-cpu-with-annotation-0-default"}
 
     play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
+
+
+def test_mnnvl_that_is_off_refuses_its_annotation() -> None:
+    """MNNVL, supported but disabled: a set with a group is refused in words that help; one that opts out is not."""
+
+    async def scenario(stage: Stage) -> None:
+        with pytest.raises(ApiError, match=r"MNNVL is not enabled; set network.autoMNNVLEnabled"):
+            await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-default"))
+        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-optout"))
+        await stage.runs(1)
+        assert not await domains(stage)
+
+    play(scenario, nodes=2)
+
+
+def test_mnnvl_without_compute_domains_does_not_start() -> None:
+    """MNNVL, unsupported but enabled: the operator ends with upstream's exit code 7; switched off it starts."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.client.delete(CRD, "computedomains.resource.nvidia.com")
+        await stage.settle(1)
+        with pytest.raises(CannotStart, match="serves no ComputeDomain") as ended:
+            await preflight(stage.client, MNNVL)
+        assert ended.value.exit_code == 7
+        await preflight(stage.client, Settings())
+
+    play(scenario, nodes=1)
