@@ -272,6 +272,14 @@ def test_only_guests_in_the_way_leave() -> None:
     assert [one.task for one in made.decisions if one.kind == "evict"] == ["guest1-0", "guest2-0"]
 
 
+def test_nobody_is_placed_where_placing_is_off() -> None:
+    """Without the action that places gangs, those that nodes are kept for wait as well."""
+    cluster, kept = kept_on_n0()
+    ends(cluster, *(f"r{number}-0" for number in range(8)))
+    assert not cycle(cluster, kept, config=replace(CONFIG, actions=("stalegangeviction",))).decisions
+    assert cycle(cluster, kept).decisions
+
+
 def test_a_gang_that_goes_keeps_nothing() -> None:
     """With the gang its reservation ends; a new gang of the same name waits its own time."""
     cluster, kept = kept_on_n0()

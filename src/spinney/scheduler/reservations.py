@@ -25,7 +25,7 @@ KEPT = "node(s) are kept for a gang that has waited longer"
 RECORD_SUFFIX, RECORD_KEY = "-record", "reservations"
 # How long kept nodes may take to empty before others are tried; twice as long each time.
 PATIENCE = 3600.0
-# A reservation whose guests fill a page of its own is not worth more of them.
+# Guests are written down by name, and the record of a shard is not to grow without end.
 MOST_GUESTS = 2000
 
 

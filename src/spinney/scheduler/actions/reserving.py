@@ -32,7 +32,7 @@ def begin(cycle: Cycle, found: Reservations) -> None:
     cycle.hooks.task_masks.append(book.mask)
     cycle.hooks.over_capacity.append(book.in_queue)
     holders = book.holders()
-    if not holders:
+    if not holders or allocate.NAME not in cycle.config.actions:
         return
     known = {job.key for job in holders}
     ahead = [
