@@ -6,17 +6,20 @@ import asyncio
 from typing import Any
 
 from spinney.api import labels
-from spinney.api.apps import Deployment
+from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.core import ConfigMap, Service
 from spinney.api.kai import Config, SchedulingShard
+from spinney.api.untyped import untyped
 from spinney.cli.components import load
 from spinney.cli.installation import install_crds
 from spinney.kube.clock import SystemClock
 from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
+from spinney.services.platform.leaders import ENDPOINT_SLICE
 from tests import worlds
 from tests.e2e.installation import NAMESPACE, Installed
 
+ENDPOINT_SLICES = untyped(ENDPOINT_SLICE)
 SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}
 CONFIG: dict[str, Any] = {
     "global": {"replicaCount": 2, "nodeSelector": {"role": "control"}, "tolerations": [{"operator": "Exists"}]},
@@ -33,12 +36,13 @@ async def test_everything_is_deployed_settles_and_goes(cluster: worlds.Cluster) 
     for document in manifests(load("platform"), NAMESPACE):
         await held.apply(document)
     await client.create(Config, {"metadata": {"name": labels.KAI_CONFIG}, "spec": CONFIG})
-    await client.create(SchedulingShard, {"metadata": {"name": "default"}})
+    aligned = {"plugins": {"numa": {"enabled": True}}}
+    await client.create(SchedulingShard, {"metadata": {"name": "default"}, "spec": aligned})
     operator = cluster.client(f"system:serviceaccount:{NAMESPACE}:spinney-platform")
     host = Host(operator, SystemClock(), [(load("platform"), None)], namespace=NAMESPACE)
     life = asyncio.create_task(host.run())
     try:
-        await held.eventually(lambda: _deployed(held))
+        await held.eventually(lambda: _deployed(held), 180)
         await asyncio.sleep(2)
         written = await _versions(held)
         assert set(written) == {*SERVICES, "kai-scheduler-default"}
@@ -48,14 +52,17 @@ async def test_everything_is_deployed_settles_and_goes(cluster: worlds.Cluster) 
         assert await _versions(held) == written
         await client.delete(SchedulingShard, "default")
         await client.delete(Config, labels.KAI_CONFIG)
-        await held.eventually(lambda: _gone(held))
+        await held.eventually(lambda: _gone(held), 180)
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
 
 
 async def _deployed(held: Installed) -> bool:
-    return len((await held.client.list(Deployment, NAMESPACE)).items) == len(SERVICES) + 1
+    exporters = (await held.client.list(DaemonSet, NAMESPACE)).items
+    slices = (await held.client.list(ENDPOINT_SLICES, NAMESPACE)).items
+    running = len((await held.client.list(Deployment, NAMESPACE)).items) == len(SERVICES) + 1
+    return running and len(exporters) == 1 and "kai-scheduler-default-leader" in {found.name for found in slices}
 
 
 async def _versions(held: Installed) -> dict[str, int]:
@@ -64,7 +71,7 @@ async def _versions(held: Installed) -> dict[str, int]:
 
 
 async def _gone(held: Installed) -> bool:
-    for kind in (Deployment, Service, ConfigMap):
+    for kind in (Deployment, DaemonSet, Service, ConfigMap):
         found = await held.client.list(kind, NAMESPACE, labels=f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}")
         if found.items:
             return False
