@@ -81,3 +81,14 @@ async def test_new_autoscaler(api: Api, namespace: str) -> None:
     spec = (await api.get(f"{autoscalers(namespace, 'v1')}/a")).ok()["spec"]
     assert spec["targetCPUUtilizationPercentage"] == 80
     assert "metrics" not in spec
+
+
+async def test_rows(api: Api, namespace: str) -> None:
+    """Both versions print the same rows."""
+    about = {"kind": "Pod", "namespace": namespace, "name": "p"}
+    event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"}
+    (await api.post(core(namespace), event)).ok()
+    table = api.with_headers(accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    for path in (core(namespace), newer(namespace)):
+        (row,) = (await table.get(path)).ok()["rows"]
+        assert (row["cells"][1:4], row["cells"][6]) == (["Normal", "R", "pod/p"], "m")

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from spinney.embedded import fieldsets, patches, quantities, selectors, strategic
+from spinney.api import quantity
+from spinney.embedded import fieldsets, patches, selectors, strategic
 from spinney.embedded.ages import age, duration
 from spinney.embedded.calls import split_path
 from spinney.embedded.cel import Rule
@@ -33,14 +34,14 @@ POD = built_in_shape("", "v1", "Pod")
 )
 def test_quantities_have_one_form(text: str, written: str) -> None:
     """An amount is written in the largest unit that holds it exactly."""
-    assert quantities.canonical(text) == written
+    assert quantity.canonical(text) == written
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1 Gi", "1.2.3", "--1", "1KB"])
 def test_what_is_no_quantity(text: str) -> None:
     """Anything else is refused."""
-    with pytest.raises(quantities.NotAQuantity):
-        quantities.value(text)
+    with pytest.raises(quantity.QuantityError):
+        quantity.exact(text)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def _up(value: Fraction) -> int:
     return -whole if value < 0 else whole
 
 
+@lru_cache(maxsize=65536)
 def canonical(quantity: Quantity) -> str:
     """Kubernetes' canonical form: no fraction, the largest suffix that fits, the suffix family kept."""
     value = exact(quantity)

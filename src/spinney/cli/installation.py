@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, cast
 
 from spinney.api import core, grove, kai, resource, scheduling, storage, volcano
 from spinney.api.apiextensions import CustomResourceDefinition
@@ -78,12 +79,13 @@ async def install_crds(client: Client) -> None:
     await asyncio.gather(*(apply(client, CustomResourceDefinition.resource, each) for each in definitions))
     waiting = set(names)
     while waiting:
-        for name in sorted(waiting):
-            found = await client.get(CustomResourceDefinition, name)
-            if is_true(found.status.conditions, "Established"):
-                waiting.discard(name)
-        if waiting:
-            await asyncio.sleep(0.05)
+        # A watch may end at any time; the next one begins with what is there.
+        async with aclosing(cast(AsyncGenerator[Any, None], client.stream(CustomResourceDefinition))) as events:
+            async for event in events:
+                if event.object is not None and is_true(event.object.status.conditions, "Established"):
+                    waiting.discard(event.object.name)
+                if not waiting:
+                    return
 
 
 async def install(client: Client, objects: Iterable[tuple[Resource, Json]]) -> None:

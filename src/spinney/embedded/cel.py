@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import FieldError, required, shown
 
 _T = cel.Type
@@ -36,19 +36,19 @@ def _function(name: str, *overloads: tuple[list[Any], Any, Any, bool]) -> Any:
 
 
 def _quantity(text: str) -> Json:
-    return {"quantity": quantities.canonical(text)}
+    return {"quantity": quantity.canonical(text)}
 
 
 def _is_quantity(text: str) -> bool:
     try:
-        quantities.value(text)
+        quantity.exact(text)
     except ValueError:
         return False
     return True
 
 
 def _amount(value: Mapping[str, Any]) -> Any:
-    return quantities.value(value["quantity"])
+    return quantity.exact(value["quantity"])
 
 
 def _url(text: str) -> Json:

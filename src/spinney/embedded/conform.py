@@ -15,8 +15,8 @@ from typing import Any
 
 import jsonschema_rs
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import bad_request
 from spinney.embedded.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape, zeros
 
@@ -34,6 +34,7 @@ _ANYTHING = (
 )
 # Times that Go keeps as a value and not by a pointer: where there is none, it writes null.
 _NULL_IS_KEPT = frozenset(("lastProbeTime",))
+_QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
 _NORMAL_MICRO_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 _NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
@@ -246,11 +247,11 @@ class _Walker:
 
     def _quantity(self, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise bad_request(f"{self._refusal}: {quantities.RULE}")
+            raise bad_request(f"{self._refusal}: {_QUANTITY_RULE}")
         try:
-            return quantities.canonical(str(value))
+            return quantity.canonical(str(value))
         except ValueError:
-            raise bad_request(f"{self._refusal}: {quantities.RULE}") from None
+            raise bad_request(f"{self._refusal}: {_QUANTITY_RULE}") from None
 
     def _time(self, value: Any, form: str = "2006-01-02T15:04:05Z07:00", written: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
         try:

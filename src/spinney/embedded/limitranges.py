@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import Refusal, forbidden
 
@@ -50,7 +50,7 @@ def admit_claim(server: ApiServer, call: Call, claim: Json) -> None:
         for name, bound in (limit.get("min") or {}).items():
             problems += _too_small(name, "PersistentVolumeClaim", bound, requests, {})
         for name, bound in (limit.get("max") or {}).items():
-            if name in requests and quantities.value(requests[name]) > quantities.value(bound):
+            if name in requests and quantity.exact(requests[name]) > quantity.exact(bound):
                 problems.append(
                     f"maximum {name} usage per PersistentVolumeClaim is {bound}, but request is {requests[name]}"
                 )
@@ -103,35 +103,35 @@ def _problems(limit: Json, requests: Amounts, limits: Amounts) -> list[str]:
 
 
 def _too_small(name: str, kind: str, bound: str, requests: Amounts, limits: Amounts) -> list[str]:
-    least = quantities.value(bound)
+    least = quantity.exact(bound)
     if name not in requests:
         return [f"minimum {name} usage per {kind} is {bound}.  No request is specified"]
-    if quantities.value(requests[name]) < least:
+    if quantity.exact(requests[name]) < least:
         return [f"minimum {name} usage per {kind} is {bound}, but request is {requests[name]}"]
-    if name in limits and quantities.value(limits[name]) < least:
+    if name in limits and quantity.exact(limits[name]) < least:
         return [f"minimum {name} usage per {kind} is {bound}, but limit is {limits[name]}"]
     return []
 
 
 def _too_large(name: str, kind: str, bound: str, requests: Amounts, limits: Amounts) -> list[str]:
-    most = quantities.value(bound)
+    most = quantity.exact(bound)
     if name not in limits:
         return [f"maximum {name} usage per {kind} is {bound}.  No limit is specified"]
-    if quantities.value(limits[name]) > most:
+    if quantity.exact(limits[name]) > most:
         return [f"maximum {name} usage per {kind} is {bound}, but limit is {limits[name]}"]
-    if name in requests and quantities.value(requests[name]) > most:
+    if name in requests and quantity.exact(requests[name]) > most:
         return [f"maximum {name} usage per {kind} is {bound}, but request is {requests[name]}"]
     return []
 
 
 def _too_far(name: str, kind: str, bound: str, requests: Amounts, limits: Amounts) -> list[str]:
     where = f"{name} max limit to request ratio per {kind} is {bound}"
-    if not quantities.value(requests.get(name, "0")):
+    if not quantity.exact(requests.get(name, "0")):
         return [f"{where}, but no request is specified or request is 0"]
-    if not quantities.value(limits.get(name, "0")):
+    if not quantity.exact(limits.get(name, "0")):
         return [f"{where}, but no limit is specified or limit is 0"]
-    ratio = quantities.value(limits[name]) / quantities.value(requests[name])
-    return [f"{where}, but provided ratio is {float(ratio):f}"] if ratio > quantities.value(bound) else []
+    ratio = quantity.exact(limits[name]) / quantity.exact(requests[name])
+    return [f"{where}, but provided ratio is {float(ratio):f}"] if ratio > quantity.exact(bound) else []
 
 
 def _total(spec: Json, kind: str) -> Amounts:
@@ -139,15 +139,15 @@ def _total(spec: Json, kind: str) -> Amounts:
     total: dict[str, Fraction] = {}
     for container in spec.get("containers") or ():
         for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
-            total[name] = total.get(name, Fraction()) + quantities.value(amount)
+            total[name] = total.get(name, Fraction()) + quantity.exact(amount)
     for container in spec.get("initContainers") or ():
         for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
-            total[name] = max(total.get(name, Fraction()), quantities.value(amount))
+            total[name] = max(total.get(name, Fraction()), quantity.exact(amount))
     return {name: _written(name, amount) for name, amount in total.items()}
 
 
 def _written(name: str, amount: Fraction) -> str:
     if name == "cpu" or amount.denominator != 1:
-        return quantities.canonical(f"{-(-amount * 1000 // 1)}m")
-    binary = next((unit for unit in ("Gi", "Mi", "Ki") if amount % quantities.value(f"1{unit}") == 0), "")
-    return quantities.canonical(f"{amount // quantities.value(f'1{binary}' if binary else '1')}{binary}")
+        return quantity.canonical(f"{-(-amount * 1000 // 1)}m")
+    binary = next((unit for unit in ("Gi", "Mi", "Ki") if amount % quantity.exact(f"1{unit}") == 0), "")
+    return quantity.canonical(f"{amount // quantity.exact(f'1{binary}' if binary else '1')}{binary}")

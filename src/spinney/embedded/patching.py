@@ -70,13 +70,13 @@ def blamed(call: Call, proposed: Json, refusal: Refusal) -> Refusal:
         return refusal
     if media_type(call.request) == STRATEGIC_PATCH:
         patch = strategic.go_map(parse(call.request.body, "application/json"))
-        error = invalid("patch", patch, _misfit(why))
+        error = invalid("patch", patch, misfit(why))
     else:
         error = invalid("patch", _written(proposed), why)
     return Refusal(422, "Invalid", f' "" is invalid: {error}', {"causes": [error.cause()]})
 
 
-def _misfit(why: str) -> str:
+def misfit(why: str) -> str:
     """A type that does not fit, in the words of the converter that a strategic patch goes through."""
     found = _MISFIT.match(why)
     if found is None:

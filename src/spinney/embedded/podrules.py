@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import limitranges, quantities
+from spinney.embedded import limitranges
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -155,7 +156,7 @@ def quality(spec: Json) -> str:
 
 
 def _differ(one: str, other: str | None) -> bool:
-    return other is None or quantities.value(one) != quantities.value(other)
+    return other is None or quantity.exact(one) != quantity.exact(other)
 
 
 @lru_cache(maxsize=4096)
@@ -163,7 +164,7 @@ def _positive(text: str | None) -> bool:
     if text is None:
         return False
     try:
-        return quantities.value(text) > 0
+        return quantity.exact(text) > 0
     except ValueError:
         return False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 
 _TEMPLATES = {
     "/podtemplates": ("template",),
@@ -64,7 +64,7 @@ def _container(container: Json, path: str) -> Iterator[str]:
     for kind in ("limits", "requests"):
         for name in ("memory", "ephemeral-storage"):
             amount = (resources.get(kind) or {}).get(name)
-            if amount is not None and quantities.value(str(amount)).denominator != 1:
+            if amount is not None and quantity.exact(str(amount)).denominator != 1:
                 where = f"{path}.resources.{kind}[{name}]"
                 yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import fields, quantities
+from spinney.embedded import fields
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import forbidden
 from spinney.embedded.kinds import Kind
@@ -45,7 +46,7 @@ def usage(kind: Kind, document: Json) -> Usage:
         found |= _pod(spec)
     elif kind.table == "/persistentvolumeclaims":
         amount = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
-        found["requests.storage"] = quantities.value(amount)
+        found["requests.storage"] = quantity.exact(amount)
     return found
 
 
@@ -55,11 +56,11 @@ def _pod(spec: Json) -> Usage:
         for container in spec.get("containers") or ():
             for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
                 key = f"{kind}.{name}"
-                found[key] = found.get(key, Fraction()) + quantities.value(amount)
+                found[key] = found.get(key, Fraction()) + quantity.exact(amount)
         for container in spec.get("initContainers") or ():
             for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
                 key = f"{kind}.{name}"
-                found[key] = max(found.get(key, Fraction()), quantities.value(amount))
+                found[key] = max(found.get(key, Fraction()), quantity.exact(amount))
     return found | {name: found[f"requests.{name}"] for name in _SHORT if f"requests.{name}" in found}
 
 
@@ -75,11 +76,11 @@ def admit(server: ApiServer, call: Call, document: Json) -> None:
         if not wanted:
             continue
         used = _used(server, call.namespace, hard)
-        over = sorted(name for name in wanted if used[name] + wanted[name] > quantities.value(hard[name]))
+        over = sorted(name for name in wanted if used[name] + wanted[name] > quantity.exact(hard[name]))
         if over:
             shown = (
                 ",".join(f"{name}={_written(name, source[name])}" for name in over)
-                for source in (wanted, used, {name: quantities.value(hard[name]) for name in over})
+                for source in (wanted, used, {name: quantity.exact(hard[name]) for name in over})
             )
             requested, taken, limited = shown
             why = f"exceeded quota: {item.name}, requested: {requested}, used: {taken}, limited: {limited}"
@@ -126,11 +127,11 @@ def _used(server: ApiServer, namespace: str, hard: Json) -> Usage:
 
 def _written(name: str, amount: Fraction) -> str:
     if amount.denominator != 1:
-        return quantities.canonical(f"{-(-amount * 1000 // 1)}m")
+        return quantity.canonical(f"{-(-amount * 1000 // 1)}m")
     for unit in ("Gi", "Mi", "Ki") if name.endswith(("memory", "storage")) else ():
-        if amount and amount % quantities.value(f"1{unit}") == 0:
-            return f"{amount // quantities.value(f'1{unit}')}{unit}"
-    return quantities.canonical(str(amount.numerator))
+        if amount and amount % quantity.exact(f"1{unit}") == 0:
+            return f"{amount // quantity.exact(f'1{unit}')}{unit}"
+    return quantity.canonical(str(amount.numerator))
 
 
 class QuotaKeeper:

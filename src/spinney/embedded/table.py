@@ -41,8 +41,9 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     now = server.clock.now()
     rows: list[Json] = []
     for item in items:
-        document = shown(kind, load(item))
+        document = load(item)
         row: Json = {"cells": definition.cells(document, now), "object": None}
+        document = shown(kind, document)
         if include == "Object":
             row["object"] = document
         elif include == "Metadata":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import (
     FieldError,
     duplicate,
@@ -192,9 +192,9 @@ def check_resources(resources: Json, path: str) -> list[FieldError]:
         if limit is None:
             if extended or name.startswith("hugepages-"):
                 found.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-        elif extended and quantities.value(text) != quantities.value(limit):
+        elif extended and quantity.exact(text) != quantity.exact(limit):
             found.append(invalid(f"{path}.requests", text, f"must be equal to {name} limit of {limit}"))
-        elif quantities.value(text) > quantities.value(limit):
+        elif quantity.exact(text) > quantity.exact(limit):
             found.append(invalid(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}"))
     return found
 
@@ -210,7 +210,7 @@ def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
             (name, "must be a standard resource type or fully qualified"),
             (name, "must be a standard resource for containers"),
         )
-    amount = quantities.value(text)
+    amount = quantity.exact(text)
     if amount < 0:
         return ((text, "must be greater than or equal to 0"),)
     if "/" in name and amount.denominator != 1:

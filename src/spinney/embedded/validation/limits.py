@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required
 
 # What may not be above what: the field that is wrong, the one it is compared with, and how the two are told.
@@ -28,7 +28,7 @@ def check_quota(document: Json) -> list[FieldError]:
     """A ResourceQuota."""
     found: list[FieldError] = []
     for name, amount in ((document.get("spec") or {}).get("hard") or {}).items():
-        if quantities.value(amount) < 0:
+        if quantity.exact(amount) < 0:
             found.append(invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0"))
     return found
 
@@ -63,7 +63,7 @@ def _ordered(limit: Json, where: str) -> list[FieldError]:
     for field, low, high, detail in _ORDER:
         smaller, larger = limit.get(low) or {}, limit.get(high) or {}
         for name in sorted(smaller.keys() & larger.keys()):
-            if quantities.value(smaller[name]) > quantities.value(larger[name]):
+            if quantity.exact(smaller[name]) > quantity.exact(larger[name]):
                 shown = limit[_SHOWN.get((field, low, high), field)][name]
                 why = detail.format(smaller[name], larger[name])
                 found.append(invalid(f"{where}.{field}[{name}]", shown, why))

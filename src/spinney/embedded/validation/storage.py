@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -39,7 +39,7 @@ def check_volume(document: Json) -> list[FieldError]:
     if list(capacity or ()) != ["storage"]:
         found.append(unsupported("spec.capacity", capacity, ("storage",)))
     for name, amount in (capacity or {}).items():
-        if quantities.value(amount) <= 0:
+        if quantity.exact(amount) <= 0:
             found.append(invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy and policy not in _POLICIES:
@@ -61,7 +61,7 @@ def check_claim(document: Json) -> list[FieldError]:
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
         found.append(required("spec.resources[storage]"))
-    elif quantities.value(storage) <= 0:
+    elif quantity.exact(storage) <= 0:
         found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
     return found
 

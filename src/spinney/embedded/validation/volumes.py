@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded import quantities
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required
 from spinney.embedded.validation import names
 
@@ -50,7 +50,7 @@ def _host_path(source: Json, path: str) -> list[FieldError]:
 
 def _empty(source: Json, path: str) -> list[FieldError]:
     limit = source.get("sizeLimit")
-    if limit is not None and quantities.value(limit) < 0:
+    if limit is not None and quantity.exact(limit) < 0:
         return [forbidden_field(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 
