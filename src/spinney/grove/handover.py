@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.backends.registry import Choice, Registry
@@ -12,28 +13,25 @@ from spinney.grove import podstate
 
 @dataclass(frozen=True)
 class Others:
-    """What tells the pods of all backends but one: their gates, and the schedulers that place them."""
+    """What tells the pods of all backends but one: their label, or, on pods that have none, a gate."""
 
+    chosen: str
     gates: frozenset[str]
-    schedulers: frozenset[str]
 
     def made(self, pod: Pod, template: Json) -> bool:
         """Whether a pod without a node waits for a scheduler that is not the set's any more.
 
         Nothing is lost with it. Pods that have a node stay: their scheduler has done its work. Gates that the user's
-        own template names say nothing.
+        own template names say nothing, and neither does the scheduler's name, which admission webhooks may change.
         """
         if podstate.is_scheduled(pod) or podstate.is_finished(pod):
             return False
+        if labels.SCHEDULER_BACKEND in pod.metadata.labels:
+            return pod.metadata.labels[labels.SCHEDULER_BACKEND] != self.chosen
         own = {gate.get("name") for gate in template.get("schedulingGates") or ()}
-        held = {gate.name for gate in pod.spec.scheduling_gates} - own
-        return not self.gates.isdisjoint(held) or pod.spec.scheduler_name in self.schedulers
+        return not self.gates.isdisjoint({gate.name for gate in pod.spec.scheduling_gates} - own)
 
 
 def others(registry: Registry, choice: Choice) -> Others:
     """Every backend but the chosen one."""
-    found = [backend for backend in registry if backend.name != choice.backend.name]
-    return Others(
-        frozenset(backend.gate for backend in found) - {choice.backend.gate},
-        frozenset(backend.scheduler_name("") for backend in found) - {choice.scheduler_name},
-    )
+    return Others(choice.backend.name, frozenset(backend.gate for backend in registry) - {choice.backend.gate})

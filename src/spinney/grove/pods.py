@@ -61,7 +61,7 @@ def build(layout: Layout, place: Place, making: Making) -> Json:
             "name": place.name,
             "generateName": f"{clique.name}-",
             "namespace": pcs.namespace,
-            "labels": _labels(layout, place),
+            "labels": {**_labels(layout, place), labels.SCHEDULER_BACKEND: making.backend.name},
             "annotations": {k: v for k, v in found.metadata.annotations.items() if k != labels.TOPOLOGY_NAME},
             "ownerReferences": [controller_reference(found)],
         },
