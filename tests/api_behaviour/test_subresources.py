@@ -38,6 +38,19 @@ async def test_status_changes_only_status(api: Api, namespace: str) -> None:
     assert "nodeName" not in body["spec"]
 
 
+async def test_conditions_of_pods_show_when_they_were_probed(api: Api, namespace: str) -> None:
+    """A pod's condition has a lastProbeTime even where nobody gave it one, and keeps it through later writes."""
+    await api.post(pods(namespace), make.pod("a", namespace).build())
+    ready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    await api.strategic(f"{pods(namespace)}/a/status", {"status": {"conditions": [ready]}})
+    initialized = {**ready, "type": "Initialized", "lastProbeTime": None}
+    body = (await api.strategic(f"{pods(namespace)}/a/status", {"status": {"conditions": [initialized]}})).ok()
+    assert {each["type"]: each["lastProbeTime"] for each in body["status"]["conditions"]} == {
+        "Ready": None,
+        "Initialized": None,
+    }
+
+
 async def test_main_path_keeps_status(api: Api, namespace: str) -> None:
     """A write to the object leaves its status alone."""
     await api.post(deployments(namespace), deployment(paused=True))
