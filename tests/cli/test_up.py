@@ -73,5 +73,5 @@ async def test_bare_has_only_the_cluster(tmp_path: Path) -> None:
 def test_an_impossible_profile_is_one_clear_line(tmp_path: Path) -> None:
     """The option, what was found and what is allowed; no stack trace."""
     with up(tmp_path / "kubeconfig", "--racks", "0") as (process, line):
-        assert "racks is 0: it must be 1 or more" in line
+        assert "Invalid value for '--racks': 0 is not in the range x>=1." in line
         assert process.wait(timeout=30) == 2
