@@ -295,7 +295,7 @@ def chart(results: list[dict[str, Any]], file: Path) -> None:
         places = [place + 0.13 * number for place in range(len(names))]
         left.bar(places, [values.get(name, 0) for name in names], 0.12, label=label)
     left.set_xticks([place + 0.32 for place in range(len(names))], names)
-    left.set_ylim(70, 100)
+    left.set_ylim(70, 104)
     left.set_ylabel("GPUs allocated at 130 % load, %")
     left.legend(ncols=3, fontsize="small")
     for one in results:
@@ -303,7 +303,8 @@ def chart(results: list[dict[str, Any]], file: Path) -> None:
             right.plot([100 * mark for mark in MARKS], one["fragments"], marker="o", label=one["strategy"])
     right.set_xlabel("load, % of GPUs asked for")
     right.set_ylabel("fragments, % of GPUs (default trace)")
-    right.legend(fontsize="small")
+    if right.lines:
+        right.legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(file)
 
