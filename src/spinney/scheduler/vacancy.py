@@ -33,6 +33,8 @@ def find_vacancy(cycle: Cycle, kept: Kept, guests: list[Task], taken: set[int]) 
     for shrinks with every task that ends.
     """
     job, tasks, nodes = kept.job, cycle.chunk(kept.job), cycle.nodes
+    if any((task.cls.request > cycle.largest_node).any() for task in tasks if not task.cls.shared):
+        return None
     rows = cycle.all_rows[~_flags(nodes, taken)[cycle.all_rows]]
     empty = np.maximum(nodes.allocatable - nodes.foreign, 0.0)
     if not tasks or not len(rows) or _too_small(cycle, tasks, rows, empty):
