@@ -11,7 +11,7 @@ from tests.api_behaviour.wire import Api, Json
 
 
 async def limit(api: Api, namespace: str, **item: Any) -> None:
-    """A range of one item, once a container without resources feels it."""
+    """A range of one item; admission takes a moment to notice it."""
     path = f"/api/v1/namespaces/{namespace}/limitranges"
     (await api.post(path, {"metadata": {"name": "l"}, "spec": {"limits": [item]}})).ok()
 

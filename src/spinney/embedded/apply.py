@@ -8,8 +8,8 @@ import msgspec
 
 from spinney.api.meta import Json, without_nulls
 from spinney.embedded import fieldsets, typed, writes
-from spinney.embedded.calls import Call, Unreadable, flag, parse
-from spinney.embedded.errors import Refusal, bad_request, conflict, not_found
+from spinney.embedded.calls import Call, Unreadable, flag, json_name, parse
+from spinney.embedded.errors import Refusal, bad_request, conflict, invalid_options, not_found, required
 from spinney.embedded.fieldsets import FieldSet, item_key
 from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
 from spinney.embedded.reads import answer
@@ -31,6 +31,7 @@ async def apply(server: ApiServer, call: Call) -> Response:
             uid = config["metadata"]["uid"]
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.kind, call.name, why)
+        config["metadata"].pop("resourceVersion", None)
         return await _create(server, call, config, writer)
     force = flag(call.query, "force")
 
@@ -57,21 +58,20 @@ async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -
 
 def _config(call: Call) -> Json:
     if not call.query.get("fieldManager"):
-        raise Refusal(
-            422,
-            "Invalid",
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-        )
+        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     try:
         config = parse(call.request.body, "application/yaml")
     except Unreadable as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     if not isinstance(config, dict):
-        raise bad_request("error decoding YAML: the applied configuration is no object")
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{json_name(config)} into Go value of type map[string]interface {{}}"
+        )
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise bad_request("error decoding YAML: metadata is no object")
-    if metadata.get("managedFields"):
+    if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     if metadata.get("name") not in (None, "", call.name):
         name = metadata["name"]

@@ -15,7 +15,7 @@ from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
 from spinney.embedded.shapes import built_in_shape
-from spinney.embedded.types import check_type
+from spinney.embedded.typemeta import check_type
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:

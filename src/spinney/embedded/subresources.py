@@ -15,7 +15,7 @@ from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
 from spinney.embedded.store import Item
-from spinney.embedded.types import check_type
+from spinney.embedded.typemeta import check_type
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:

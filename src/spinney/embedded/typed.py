@@ -45,7 +45,7 @@ def _walk(value: Any, shape: Shape, path: str, found: list[str]) -> None:
             _list(value, shape, path, found)
         case "string":
             if not isinstance(value, str):
-                found.append(f"{path}: expected string, got &{{{_shown(value)}}}")
+                found.append(f"{path}: expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}")
         case "integer" | "number":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 found.append(f"{path}: expected numeric (int or float), got {_go_type(value)}")

@@ -37,7 +37,7 @@ from spinney.embedded.ownership import Writer
 from spinney.embedded.reads import answer
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
-from spinney.embedded.types import check_type
+from spinney.embedded.typemeta import check_type
 from spinney.embedded.validation import metadata as metadata_checks
 from spinney.kube.transport import Response
 
