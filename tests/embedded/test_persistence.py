@@ -141,3 +141,19 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> Non
     names = {item["metadata"]["name"] for item in (await ask("GET", MAPS))["items"]}
     assert {f"m-{number}" for number in range(acknowledged + 1)} <= names
     await data.close()
+
+
+async def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
+    """What a namespace may hold, and what it holds, is known again."""
+    data, ask = await opened(tmp_path)
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"secrets": "1"}}}
+    assert (await ask("POST", "/api/v1/namespaces/default/resourcequotas", quota)).status == 201
+    assert (await ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "a"}})).status == 201
+    await asyncio.sleep(0)
+    await data.close()
+
+    data, ask = await opened(tmp_path)
+    assert (await ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "b"}})).status == 403
+    found = await ask("GET", "/api/v1/namespaces/default/resourcequotas/q")
+    assert found["status"]["used"] == {"secrets": "1"}
+    await data.close()

@@ -147,6 +147,9 @@ class QuotaKeeper:
         quotas = self._server.store.table(TABLE)
         if not quotas.items or not namespace or next(iter(quotas.range(namespace)), None) is None:
             return
+        if event.version != self._server.store.version:
+            # What comes back from a journal was counted before.
+            return
         if not self._changed:
             asyncio.get_running_loop().call_soon(self._count)
         self._changed.add(namespace)
