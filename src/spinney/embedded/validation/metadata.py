@@ -116,14 +116,12 @@ def _is_lenient(kind: Kind) -> bool:
 
 def repeated(kind: Kind, errors: list[FieldError]) -> list[FieldError]:
     """What is wrong with the metadata of an update, as often as Kubernetes says it of the kind."""
-    if kind.custom is not None:
-        return errors
     fixed = [error for error in errors if error.message.endswith("field is immutable")]
     standard = [error for error in errors if error.field.startswith("metadata.finalizers[")]
     qualified = [error for error in errors if error.field == "metadata.finalizers"]
     common = [error for error in errors if error not in (*fixed, *standard, *qualified)]
     found = [*common, *qualified, *fixed, *common]
-    for each in _PASSES.get(kind.table, "UV"):
+    for each in "u" if kind.custom is not None else _PASSES.get(kind.table, "UV"):
         found += [*fixed, *common, *standard] if each in "Uu" else [*common, *qualified, *standard]
     return found
 
