@@ -20,7 +20,6 @@ _log = structlog.get_logger("spinney.podgrouper")
 DEFAULT_PRIORITY = "train"
 INFERENCE_PRIORITY = "inference"
 BUILD_PRIORITY = "build"
-DEFAULT_QUEUE = "default-queue"
 # Begins with a letter and is neither a word with a meaning nor anything like a number.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*(?<![.-])")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
@@ -138,7 +137,7 @@ def _queue(context: Context, owner: Json) -> str:
         return queue
     project = on_owner.get(labels.PROJECT) or on_pod.get(labels.PROJECT)
     if not project:
-        return DEFAULT_QUEUE
+        return labels.DEFAULT_QUEUE
     pool = on_pod.get(context.settings.node_pool_label)
     return f"{project}-{pool}" if pool else project
 
