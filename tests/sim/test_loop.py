@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import pytest
 
 from spinney.sim.loop import START, Deadlock, Livelock, OutOfTime, VirtualLoop, clock, run_virtual, virtual_loop
@@ -116,6 +117,18 @@ def test_a_run_that_only_ticks_ends_at_its_limit() -> None:
 
     with pytest.raises(OutOfTime, match="after 60 virtual seconds"):
         run_virtual(ticks(), limit=60)
+
+
+@pytest.mark.parametrize("host", ["prometheus.example", "192.0.2.1"])
+def test_a_question_to_the_network_broke_the_component_that_asked(host: str) -> None:
+    """Whoever asks a server outside meets what he would with the cable pulled, and can go on."""
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.ClientConnectionError, match="virtual time has no network"):
+                await session.get(f"http://{host}:9090/")
+
+    run_virtual(ask())
 
 
 def test_threads_are_refused_with_a_reason() -> None:

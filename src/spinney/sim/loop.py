@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -75,6 +76,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Future[T]:
         """Refused: a thread would not take part in virtual time."""
         raise RuntimeError(f"{getattr(func, '__qualname__', func)} wants a thread, and virtual time has none")
+
+    async def getaddrinfo(self, *_: Any, **__: Any) -> Any:
+        """Nobody answers outside the process: what asks elsewhere meets the error of an unplugged network."""
+        raise OSError(errno.ENETUNREACH, "virtual time has no network")
+
+    async def sock_connect(self, *_: Any) -> None:
+        """Refused like a name, for hosts that are given as an address."""
+        raise OSError(errno.ENETUNREACH, "virtual time has no network")
 
     # What asyncio asks of a loop with a selector, and there is none.
     def _process_events(self, event_list: list[object]) -> None:
