@@ -53,14 +53,14 @@ def _kind(cycle: Cycle, job: Job) -> object:
     """Equal for jobs that fare alike; jobs that run in part are one of a kind."""
     if any(job.active):
         return job.key
-    tasks = tuple((task.cls.id, task.podset, cycle.barred(task)) for task in cycle.chunk(job))
+    tasks = tuple((task.cls.id, task.podset, cycle.apart(task)) for task in cycle.chunk(job))
     return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
 
 
 def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
     """Equal for jobs that differ at most in how many tasks they have and how large these are."""
     rules = frozenset(
-        (task.cls.constraints, cycle.barred(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
+        (task.cls.constraints, cycle.apart(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
         for task in tasks
     )
     tree = job.tree

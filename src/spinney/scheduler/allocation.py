@@ -111,7 +111,7 @@ class _Placing:
     def _try_one(self, task: Task, rows: Rows) -> int:
         """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
         cycle, known = self.cycle, self.cycle.refused
-        key, mark = (task.cls.id, cycle.barred(task)), (cycle.moves.version, id(rows))
+        key, mark = (task.cls.id, cycle.apart(task)), (cycle.moves.version, id(rows))
         if known.get(key) == mark and not cycle.state.social:
             return 0
         if place(cycle, task, rows, self.trial):

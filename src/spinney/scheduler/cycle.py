@@ -21,11 +21,12 @@ from spinney.scheduler.topology import Domains
 
 if TYPE_CHECKING:
     from spinney.scheduler.fill import Ranking
+    from spinney.scheduler.plugins.reuse import Reuse
     from spinney.scheduler.reservations import Book
 
 Scores = NDArray[np.float64]
-# The reservations whose nodes a task may not use, by number.
-Barred = tuple[int, ...]
+# The reservations whose nodes a task may not use, by number; below 0 the freed nodes that it prefers.
+Apart = tuple[int, ...]
 
 
 class Scenario(Protocol):
@@ -127,6 +128,8 @@ class Cycle:
         self.hooks = Hooks()
         # Nodes kept for gangs that have waited long; None without any.
         self.reserved: Book | None = None
+        # Nodes that gangs which are being updated go back to; None without any.
+        self.reuse: Reuse | None = None
         # Tasks that count as present while a vacancy is sought; None is every task on a node.
         self.staying: Callable[[Task], bool] | None = None
         self.all_rows: Rows = state.nodes.all_rows()
@@ -146,10 +149,10 @@ class Cycle:
         # Scores the devices of a node anew for a task that shares them; None leaves the GPU scores as they are.
         self.choose: Callable[[Task, int, list[tuple[float, int]]], list[tuple[float, int]]] | None = None
         # Nodes by class, best first; and whether all scores have roles that allow that.
-        self.rankings: dict[tuple[int, Barred], Ranking] = {}
+        self.rankings: dict[tuple[int, Apart], Ranking] = {}
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
-        self.refused: dict[tuple[int, Barred], tuple[int, int]] = {}
+        self.refused: dict[tuple[int, Apart], tuple[int, int]] = {}
         # The most of each resource that any node has.
         rows = self.all_rows
         self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
@@ -157,7 +160,7 @@ class Cycle:
         self.pools: Any = None
         # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
         self.spare: tuple[int, NDArray[np.float64]] | None = None
-        self.refusals: dict[tuple[int, Barred, int, int], tuple[tuple[str, int], ...]] = {}
+        self.refusals: dict[tuple[int, Apart, int, int], tuple[tuple[str, int], ...]] = {}
         self._masks: dict[int, Mask] = {}
         self._too_large: dict[int, bool] = {}
         self._domains: dict[str, Domains] = {}
@@ -185,9 +188,10 @@ class Cycle:
             gang.want = (cpu, memory, gpus)
         return (cpu, memory, gpus)
 
-    def barred(self, task: Task) -> Barred:
-        """What sets a task apart from others of its class: reservations that keep it off nodes."""
-        return () if self.reserved is None else self.reserved.barred(task)
+    def apart(self, task: Task) -> Apart:
+        """What sets a task apart from others of its class: nodes that are kept from it, or that it goes back to."""
+        barred = () if self.reserved is None else self.reserved.barred(task)
+        return barred if self.reuse is None else (self.reuse.number(task), *barred)
 
     def class_mask(self, cls: TaskClass) -> Mask:
         """Nodes that a class may run on, for all that does not change during the cycle."""

@@ -11,7 +11,7 @@ from spinney.scheduler.state import State
 
 
 def next_deadline(state: State, config: Config, now: float, history: float | None = None) -> float | None:
-    """The earliest moment after now at which a delay, a grace period or a minimal run time ends; None for never.
+    """The next moment at which a delay, a grace period, a minimal run time or a preference ends; None for never.
 
     With a history, which began at a moment, also when a gang has waited long enough for a reservation.
     """
@@ -25,6 +25,8 @@ def next_deadline(state: State, config: Config, now: float, history: float | Non
             if job.pending and not job.set_satisfied(0)
         )
         moments += [since + config.reserve_after for since in waits if since + config.reserve_after > now]
+    if waiting:
+        moments += [end for _, end in state.freed.kept(now)]
     return min(moments, default=None)
 
 

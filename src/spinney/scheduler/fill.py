@@ -185,7 +185,7 @@ class Ranking:
 
 def place_best(cycle: Cycle, task: Task) -> bool:
     """Place one task, for good, on the best of all nodes."""
-    key = (task.cls.id, cycle.barred(task))
+    key = (task.cls.id, cycle.apart(task))
     ranking = cycle.rankings.get(key)
     if ranking is None or ranking.stale():
         ranking = cycle.rankings[key] = Ranking(cycle, task)

@@ -151,6 +151,7 @@ def job_spec(
         staleness_grace=_seconds(spec.staleness_grace_period),
         preemption_delay=_seconds(spec.preemption_delay) or 0.0,
         preempts=found is None or found.preemption_policy != "Never",
+        replaces=annotations.get(labels.REUSE_RESERVATION, ""),
     )
 
 

@@ -13,7 +13,7 @@ from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.moves import Move
-from spinney.scheduler.plugins import registry
+from spinney.scheduler.plugins import registry, reuse
 from spinney.scheduler.reasons import Problem
 from spinney.scheduler.reservations import Reservations
 from spinney.scheduler.specs import ZoneShares
@@ -85,6 +85,7 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
     start = cycle.moves.checkpoint()
     try:
         registry.install(cycle, config)
+        reuse.install(cycle)
         if reservations is not None:
             reserving.begin(cycle, reservations)
         for name in config.actions:

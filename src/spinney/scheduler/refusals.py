@@ -38,7 +38,7 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ..
     """What nodes say to a class; the same answer while nothing changes."""
     if not task.cls.plain or cycle.state.social:
         return tuple(sorted(count(cycle, task, rows).items()))
-    key = (task.cls.id, cycle.barred(task), cycle.moves.version, id(rows))
+    key = (task.cls.id, cycle.apart(task), cycle.moves.version, id(rows))
     if key not in cycle.refusals:
         cycle.refusals[key] = tuple(sorted(count(cycle, task, rows).items()))
     return cycle.refusals[key]

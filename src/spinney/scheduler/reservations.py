@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spinney.scheduler import status as st
-from spinney.scheduler.cycle import Barred, Cycle
+from spinney.scheduler.cycle import Apart, Cycle
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.reasons import QueueKept
@@ -106,7 +106,7 @@ class Book:
         """Everyone that something is kept for."""
         return [kept.job for kept in self.kept] + [self.cycle.state.jobs[key] for key in self.claims]
 
-    def barred(self, task: Task) -> Barred:
+    def barred(self, task: Task) -> Apart:
         """The reservations whose nodes a task may not use."""
         return tuple(number for number, kept in enumerate(self.kept) if kept.rows and not self._may_use(task, kept))
 

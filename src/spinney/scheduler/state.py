@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler import status as st
+from spinney.scheduler.freed import Freed
 from spinney.scheduler.gangs import Job, Tree
 from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
@@ -74,6 +75,8 @@ class State:
         self.claim_counts: dict[tuple[int, str], int] = {}
         # Disruption budgets by name.
         self.budgets: dict[str, Budget] = {}
+        # Nodes that tasks left a short while ago.
+        self.freed = Freed()
         self._by_job: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._trees: dict[GroupSpec, Tree] = {}
@@ -158,6 +161,8 @@ class State:
         if tree is None:
             tree = self._trees[spec.tree] = Tree(spec.tree)
         job = self.jobs[spec.key] = Job(spec, tree)
+        if spec.replaces:
+            self.freed.references[spec.key] = spec.replaces
         job.queue = self._queues.index.get(spec.queue, -1) if self._queues else -1
         for task in self._by_job.get(spec.key, {}).values():
             self._join(task, job)
@@ -167,6 +172,7 @@ class State:
         job = self.jobs.pop(key, None)
         if job is None:
             return
+        self.freed.references.pop(key, None)
         for task in job.all_tasks():
             self._leave(task, job)
 
@@ -176,7 +182,8 @@ class State:
         if old is not None:
             if old.spec == spec and old.status == spec.status:
                 return
-            self.drop_task(spec.uid)
+            self._remove(old)
+        self.freed.follow(old.spec if old is not None else None, spec)
         task = Task(spec, self.classes.of(spec))
         if spec.budgets:
             several = len(spec.budgets) > 1
@@ -207,9 +214,14 @@ class State:
 
     def drop_task(self, uid: str) -> None:
         """Take a task away, and give back what it held."""
-        task = self.tasks.pop(uid, None)
-        if task is None:
-            return
+        task = self.tasks.get(uid)
+        if task is not None:
+            self._remove(task)
+            self.freed.follow(task.spec, None)
+
+    def _remove(self, task: Task) -> None:
+        uid = task.key
+        del self.tasks[uid]
         for _, table in self._socially(task.cls.constraints):
             table.pop(uid, None)
         for found in self._selections.values():

@@ -12,6 +12,7 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Group, Score, Scores
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
+from spinney.scheduler.plugins.reuse import Reuse
 from spinney.scheduler.reasons import NoDomain, Problem, UnknownTopology
 from spinney.scheduler.specs import Constraint
 from spinney.scheduler.tasks import CPU, GPU, MEMORY, PODS, Task, Vector
@@ -186,7 +187,23 @@ class _Topology:
             for code in order.get(level, range(len(fits)) if level < view.base[0] else ()):
                 if fits[code] and (home is None or self._above(domains, level, code, required) in home):
                     found.append((level, code))
-        return found
+        return found if self.cycle.reuse is None else self._reused_first(view, group, found, self.cycle.reuse)
+
+    def _reused_first(
+        self, view: _View, group: Group, found: list[tuple[int, int]], reuse: Reuse
+    ) -> list[tuple[int, int]]:
+        """Of domains at one level, those that the gang has left first, and last those that need nodes others left."""
+        domains, nodes = view.domains, self.cycle.nodes
+        own, others = reuse.split(group.gang.job)
+        counts = self._accommodation(nodes.idle[others] + nodes.releasing[others], group.tasks)
+
+        def key(one: tuple[int, int]) -> tuple[int, bool, bool]:
+            level, code = one
+            kept = counts[domains.codes[level, others] == code].sum()
+            short = view.room is not None and level in view.room and view.room[level][code] - kept < view.count
+            return -level, code not in domains.codes[level, own], bool(short)
+
+        return sorted(found, key=key)
 
     def _homes(self, domains: Domains, gang: Gang, leaves: list[int], required: int) -> set[int] | None:
         """Domains where the group already runs: the rest of it has to go there."""

@@ -179,6 +179,7 @@ class Feed:
 
     def apply(self) -> None:
         """Bring the state up to date with every event so far."""
+        self.state.freed.at(self._clock.now().timestamp())
         if self._take("class") or self._dirty["topology"]:
             # Priorities and level names are worked into the descriptions of groups.
             self._dirty["group"].update(((group.namespace, group.name), None) for group in self.groups)

@@ -1,0 +1,57 @@
+"""Gangs that are being updated go back to the nodes they left; others go there only if nothing else fits them.
+
+Always on, but nothing is installed unless such nodes are known. Only scores: no node is ever refused because of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.nodes import Rows
+from spinney.scheduler.tasks import Task
+
+# More than all other scores together.
+WEIGHT = 100_000_000.0
+_NONE: Rows = np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """The freed nodes of a cycle, and by the gang that left them, which has a number below 0."""
+
+    everyone: Rows
+    by_gang: dict[str, tuple[int, Rows]]
+
+    def split(self, job: Job | None) -> tuple[Rows, Rows]:
+        """The freed nodes that a job goes back to, and those that others go back to."""
+        _, own = self.by_gang.get(job.spec.replaces if job is not None else "", (0, _NONE))
+        return own, np.setdiff1d(self.everyone, own)
+
+    def number(self, task: Task) -> int:
+        """What sets tasks apart that go back to different nodes; 0 for those that go back to none."""
+        number, _ = self.by_gang.get(task.job.spec.replaces if task.job is not None else "", (0, _NONE))
+        return number
+
+    def score(self, task: Task, rows: Rows) -> Scores:
+        """Own nodes far above all others, those of other gangs far below."""
+        own, others = self.split(task.job)
+        scores: Scores = WEIGHT * (np.isin(rows, own).astype(float) - np.isin(rows, others))
+        return scores
+
+
+def install(cycle: Cycle) -> None:
+    """Score freed nodes, if there are any."""
+    found: dict[str, set[int]] = {}
+    for departure, _ in cycle.state.freed.kept(cycle.now):
+        row = cycle.nodes.rows.get(departure.node)
+        if row is not None:
+            found.setdefault(departure.gang, set()).add(row)
+    if not found:
+        return
+    by_gang = {gang: (-number, np.array(sorted(rows))) for number, (gang, rows) in enumerate(found.items(), 1)}
+    cycle.reuse = Reuse(np.array(sorted(set().union(*found.values()))), by_gang)
+    cycle.hooks.scores.append(Score(cycle.reuse.score, "steady"))
