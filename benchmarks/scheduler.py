@@ -224,7 +224,12 @@ def chart(results: list[dict[str, object]], file: Path) -> None:
     labels = [f"{one['name']} ({one['nodes']} nodes)" for one in results]
     figure, axes = plt.subplots(figsize=(11, 0.5 * len(results) + 1.5))
     places = range(len(results))
-    axes.barh([place + 0.2 for place in places], [one["kai_ms"] or 0 for one in results], 0.35, label="KAI, 2 cores (steady cycle: its own report)")
+    axes.barh(
+        [place + 0.2 for place in places],
+        [one["kai_ms"] or 0 for one in results],
+        0.35,
+        label="KAI, 2 cores (steady cycle: its own report)",
+    )
     axes.barh([place - 0.2 for place in places], [one["ms"] for one in results], 0.35, label="Spinney, 2 cores")
     axes.set_yticks(list(places), labels)
     axes.set_xscale("log")
