@@ -6,12 +6,12 @@ from spinney.api.meta import Json
 from spinney.embedded.errors import (
     FieldError,
     duplicate,
-    forbidden_field,
     invalid,
     required,
     unsupported,
 )
 from spinney.embedded.validation import names
+from spinney.embedded.validation.selectors import check_expressions
 
 
 def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
@@ -57,7 +57,7 @@ def check_affinity(affinity: Json, path: str) -> list[FieldError]:
         if not terms:
             found.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
         for at, term in enumerate(terms):
-            found += _node_term(term, f"{where}.nodeSelectorTerms[{at}]")
+            found += check_expressions(term, f"{where}.nodeSelectorTerms[{at}]", ("Gt", "Lt"))
     for side in ("podAffinity", "podAntiAffinity"):
         terms = (affinity.get(side) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for at, term in enumerate(terms):
@@ -73,29 +73,6 @@ def check_affinity(affinity: Json, path: str) -> list[FieldError]:
             if not 1 <= weight <= 100:
                 where = f"{path}.{side}.preferredDuringSchedulingIgnoredDuringExecution[{at}].weight"
                 found.append(invalid(where, weight, "must be in the range 1-100"))
-    return found
-
-
-def _node_term(term: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for at, expression in enumerate(term.get("matchExpressions") or ()):
-        where = f"{path}.matchExpressions[{at}]"
-        operator, values = expression.get("operator", ""), expression.get("values") or ()
-        if operator in ("In", "NotIn"):
-            if not values:
-                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden_field(f"{where}.values", detail))
-        elif operator in ("Gt", "Lt"):
-            if len(values) != 1:
-                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                found.append(required(f"{where}.values", detail))
-        else:
-            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
-        key = expression.get("key", "")
-        found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
     return found
 
 
