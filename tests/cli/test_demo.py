@@ -14,7 +14,7 @@ from tests import make
 
 
 def test_the_demo_ends_with_0_once_everything_runs(tmp_path: Path) -> None:
-    """Three workloads run, and the one that cannot fit says why, in its gang, its group and its pods."""
+    """Three workloads run, and the one that cannot fit says why and what would help."""
     command = [sys.executable, "-m", "spinney.cli", "demo", "--exit", "--kubeconfig", str(tmp_path / "kubeconfig")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -22,8 +22,10 @@ def test_the_demo_ends_with_0_once_everything_runs(tmp_path: Path) -> None:
     for gang, pods in (("inference-0", "13/13"), ("evaluation-0", "4/4"), ("training", "2/2")):
         (line,) = (line for line in done.stdout.splitlines() if gang in line)
         assert line.rstrip().endswith(pods)
-    for where in ("PodGang too-large-0:", "PodGroup pg-too-large-0-", "Pod too-large-0-worker-"):
-        assert where in done.stdout
+    why = done.stdout.split("$ spinney explain too-large\n")[1]
+    assert "12 pending." in why
+    assert "requirement kubernetes.io/rack couldn't be satisfied" in why
+    assert "→ the largest kubernetes.io/rack holds 8 of 12 pods" in why
 
 
 def test_the_stages_of_a_pod() -> None:

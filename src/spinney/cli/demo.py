@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -14,11 +13,12 @@ from rich.live import Live
 from rich.table import Table
 
 from spinney.api import kai
-from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
+from spinney.cli.explain import stories
 from spinney.cli.laptop import Laptop, Options, laptop
+from spinney.cli.picture import picture_of
 from spinney.cli.progress import STAGES, Progress
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
@@ -26,10 +26,12 @@ from spinney.kube.cache import Caches
 from spinney.kube.client import Client
 from spinney.kube.discovery import Discovery
 from spinney.kube.logs import configure
+from spinney.scheduler.service.capture import capture
+from spinney.scheduler.snapshot import Snapshot
 
 # The gangs of the demo and the number of their pods.
 GANGS = {"inference-0": 13, "evaluation-0": 4, "training": 2}
-TOO_LARGE = "too-large-0"
+TOO_LARGE = "too-large"
 _NEEDED = ("grove", "backends", "scheduler", "binder", "podgrouper")
 _RUN_SECONDS = 60.0
 _WHY_SECONDS = 20.0
@@ -120,42 +122,25 @@ async def _to_running(console: Console, client: Client, caches: Caches) -> None:
 
 
 async def _why_not(console: Console, client: Client, caches: Caches) -> None:
-    """Apply a gang that cannot fit, and print what the API says about it."""
-    gangs, groups, pods = caches.of(PodGang), caches.of(kai.PodGroup), caches.of(Pod)
-    for cache in (gangs, groups):
-        await cache.synced()
+    """Apply a gang that cannot fit, and once the scheduler has given its reason, print what `spinney explain` says."""
+    groups = caches.of(kai.PodGroup)
+    await groups.synced()
     console.print("\nNow one that cannot fit: 12 × 8 GPUs in one rack.")
-    await apply_file(client, "4-too-large")
     changed = asyncio.Event()
-    for each in (gangs, groups, pods):
-        each.on_change(lambda _: changed.set())
+    groups.on_change(lambda _: changed.set())
+    await apply_file(client, f"4-{TOO_LARGE}")
     try:
         async with asyncio.timeout(_WHY_SECONDS):
-            while not (found := reasons(gangs, groups, pods)):
+            while not any(group.status.scheduling_conditions for group in groups if TOO_LARGE in group.name):
                 changed.clear()
                 await changed.wait()
     except TimeoutError:
         raise DemoFailed(f"no reason for {TOO_LARGE} after {_WHY_SECONDS:g} s") from None
-    for where, why in found:
-        console.print(f"  [bold]{where}[/bold]: {why}", highlight=False)
-
-
-def reasons(gangs: Iterable[PodGang], groups: Iterable[kai.PodGroup], pods: Iterable[Pod]) -> list[tuple[str, str]]:
-    """Why the gang that cannot fit is not placed, from its objects; empty until the reason has reached the gang."""
-    found = []
-    for group in groups:
-        if TOO_LARGE in group.name:
-            found += [(f"PodGroup {group.name}", each.message) for each in group.status.scheduling_conditions]
-    for pod in pods:
-        scheduled = find(pod.status.conditions, "PodScheduled")
-        if TOO_LARGE in pod.name and scheduled is not None and scheduled.reason == "Unschedulable":
-            found.append((f"Pod {pod.name}", scheduled.message))
-            break
-    for gang in gangs:
-        scheduled = find(gang.status.conditions, "Scheduled") if gang.name == TOO_LARGE else None
-        if scheduled is not None and any(why in scheduled.message for _, why in found):
-            return [(f"PodGang {gang.name}", scheduled.message), *found]
-    return []
+    picture = picture_of(Snapshot(await capture(client)))
+    console.print(f"$ spinney explain {TOO_LARGE}", highlight=False, style="bold")
+    for story in stories(picture, "set", TOO_LARGE, "default"):
+        for line in story.sentences():
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 async def apply_file(client: Client, name: str) -> None:

@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.cli.picture import source_options, take_picture
 from spinney.cli.queues import reports_of
 from spinney.scheduler import intake
-from spinney.scheduler.explanation import explain_job
+from spinney.scheduler.explanation import Explanation, explain_job
 from spinney.scheduler.queuereport import QueueReport
 from spinney.scheduler.service.frozen import Picture
 from spinney.scheduler.texts import number
@@ -44,10 +44,9 @@ def explain(
     picture = take_picture(kubeconfig, context, snapshot, node_pool)
     found: list[dict[str, Any]] = []
     text: list[str] = []
-    for job in _jobs(picture, kind, name, namespace):
-        explanation = explain_job(picture.state, picture.plan, job)
-        found.append(explanation.data())
-        text += explanation.sentences()
+    for story in stories(picture, kind, name, namespace):
+        found.append(story.data())
+        text += story.sentences()
     for report in reports_of(picture) if kind in ("", "queue") else ():
         if report.name == name:
             found.append({"queue": name, "sentences": _queue_sentences(report, picture)})
@@ -55,6 +54,11 @@ def explain(
     if not found:
         raise click.ClickException(f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}")
     click.echo(json.dumps(found, indent=2) if output == "json" else "\n".join(text))
+
+
+def stories(picture: Picture, kind: str, name: str, namespace: str) -> list[Explanation]:
+    """What there is to say about each gang behind a name; of any kind where none is given."""
+    return [explain_job(picture.state, picture.plan, job) for job in _jobs(picture, kind, name, namespace)]
 
 
 def _jobs(picture: Picture, kind: str, name: str, namespace: str) -> list[str]:
