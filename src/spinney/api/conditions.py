@@ -19,17 +19,8 @@ def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
 
 def is_true(conditions: Iterable[Condition], type_: str) -> bool:
     """Whether a condition is there and True."""
-    return _has(conditions, type_, TRUE)
-
-
-def is_false(conditions: Iterable[Condition], type_: str) -> bool:
-    """Whether a condition is there and False."""
-    return _has(conditions, type_, FALSE)
-
-
-def _has(conditions: Iterable[Condition], type_: str, status: str) -> bool:
     found = find(conditions, type_)
-    return found is not None and found.status == status
+    return found is not None and found.status == TRUE
 
 
 def put(conditions: Iterable[Condition], new: Condition, now: datetime) -> tuple[Condition, ...]:

@@ -67,11 +67,6 @@ def render(nanoseconds: int) -> str:
     return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
 
 
-def from_seconds(amount: float) -> str:
-    """Seconds in the form that Go writes: 90 → `1m30s`."""
-    return render(round(amount * 1_000_000_000))
-
-
 def _decimal(amount: int, size: int) -> str:
     """An amount in units of a power of ten, without trailing zeros."""
     whole, part = divmod(amount, size)

@@ -16,11 +16,6 @@ def controlled_by(metadata: ObjectMeta, owner: Object) -> bool:
     return found is not None and found.uid == owner.uid
 
 
-def owned_by(metadata: ObjectMeta, owner: Object) -> bool:
-    """Whether an owner is among an object's owners, by UID."""
-    return any(reference.uid == owner.uid for reference in metadata.owner_references)
-
-
 def controller_reference(owner: Object) -> Json:
     """The reference to the owner that controls a child; a foreground deletion of the owner waits for the child."""
     return {**reference(owner), "controller": True, "blockOwnerDeletion": True}

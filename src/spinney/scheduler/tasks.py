@@ -28,12 +28,6 @@ def mig_slices(resource: str) -> int:
     return int(found[1]) if found else 0
 
 
-def mig_memory(resource: str) -> int:
-    """The gigabytes of a MIG profile; 0 for anything that is no profile."""
-    found = _MIG.search(resource)
-    return int(found[2]) if found else 0
-
-
 class Columns:
     """The resources that arrays have a column for; the first four are always there."""
 

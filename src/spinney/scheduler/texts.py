@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from spinney.api import reasons
 from spinney.scheduler.reasons import (
     HeldBack,
     NoDomain,
@@ -29,13 +30,13 @@ def reason(problem: Problem) -> str:
     """The machine-readable reason of a problem, as conditions carry it."""
     match problem:
         case OverLimit():
-            return "OverLimit"
+            return reasons.OVER_LIMIT
         case OverQuota():
-            return "NonPreemptibleOverQuota"
+            return reasons.NON_PREEMPTIBLE_OVER_QUOTA
         case HeldBack():
-            return "PreemptionDelayNotElapsed"
+            return reasons.PREEMPTION_DELAY_NOT_ELAPSED
         case NoQueue():
-            return "QueueDoesNotExist"
+            return reasons.QUEUE_DOES_NOT_EXIST
         case _:
             return PODS
 
@@ -159,9 +160,9 @@ def _no_room(problem: NoRoom) -> str:
 
 def no_nodes(problem: NoRoom) -> str:
     """Why no node takes a pod: how many nodes have which reason."""
-    reasons = ". \n".join(sorted(f"{count} {text}" for text, count in problem.refusals))
+    refused = ". \n".join(sorted(f"{count} {text}" for text, count in problem.refusals))
     base = "no nodes with enough resources were found"
-    return f"{base}: {reasons}." if reasons else base
+    return f"{base}: {refused}." if refused else base
 
 
 def number(amount: float) -> str:

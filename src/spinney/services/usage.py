@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import binary, from_milli, milli
@@ -39,7 +39,7 @@ def allocated(pod: Pod, node: Node | None) -> Amounts:
     if pod.status.phase in ("Succeeded", "Failed") or not _is_placed(pod):
         return {}
     total = pod_requests(pod.spec)
-    if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == "Fraction":
+    if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION:
         total[GPU] = total.get(GPU, 0) + _held_share(pod, node) * _devices(pod)
     return total
 

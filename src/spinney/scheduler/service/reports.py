@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from spinney.api import reasons
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
@@ -20,8 +21,6 @@ from spinney.scheduler.reasons import NotFound, NotReady, Problem
 from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.state import State
-
-_UNSCHEDULABLE = "UnschedulableOnNodePool"
 
 
 class Reports:
@@ -80,7 +79,7 @@ class Reports:
         if same is not None and same.message == text:
             return
         entry: Json = {
-            "type": _UNSCHEDULABLE,
+            "type": reasons.UNSCHEDULABLE_ON_NODE_POOL,
             "nodePool": pool,
             "status": "True",
             "reason": texts.reason(blockers[0]) if blockers else texts.PODS,

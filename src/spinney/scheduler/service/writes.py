@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json, convert
@@ -194,7 +194,7 @@ class Writes:
             return False
         group = self._feed.groups.get(pod.metadata.annotations.get(labels.POD_GROUP, ""), namespace)
         if group is not None:
-            self._events.event(group, "Normal", "Evict", eviction.message)
+            self._events.event(group, "Normal", reasons.EVICT, eviction.message)
         return True
 
     def _spare(self, eviction: Eviction) -> None:
@@ -218,7 +218,7 @@ def _bind_request(pod: Pod, placement: Placement, decision: str, members: int, f
     spec: Json = {
         "podName": pod.name,
         "selectedNode": placement.node,
-        "receivedResourceType": "Fraction" if placement.gpu_groups else "Regular",
+        "receivedResourceType": reasons.FRACTION if placement.gpu_groups else reasons.REGULAR,
         "receivedGPU": {"count": placement.gpu_count, "portion": f"{placement.gpu_portion:.2f}"},
         "backoffLimit": _BACKOFF_LIMIT,
     }

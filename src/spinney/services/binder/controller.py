@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.bindrequests import decision_of, is_final, is_for, retries
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
@@ -39,7 +39,7 @@ class PodBinding:
     async def do(self, bind: Bind) -> None:
         """Bind this very pod; the API server copies the binding's annotations to it."""
         spec = bind.request.spec
-        annotations = {labels.RECEIVED_RESOURCE_TYPE: spec.received_resource_type or "Regular"}
+        annotations = {labels.RECEIVED_RESOURCE_TYPE: spec.received_resource_type or reasons.REGULAR}
         if spec.predicted_numa_zones:
             annotations[labels.NUMA_PREDICTED] = msgspec.json.encode(spec.predicted_numa_zones).decode()
         body: Json = {
@@ -107,7 +107,7 @@ class Binder:
         except (BindError, ApiError, TimeoutError) as error:
             return await self._failed(request, pod, str(error) or type(error).__name__)
         await self._write_status(request, {"phase": "Succeeded", "reason": None})
-        told = find(pod.status.conditions, "PodBound")
+        told = find(pod.status.conditions, reasons.POD_BOUND)
         if request.status.failed_attempts or told is not None:
             # Whoever read of a failure learns that it is over; all others see the node.
             self._events.event(pod, "Normal", "Bound", f"Pod bound to node {request.spec.selected_node}")
@@ -137,9 +137,9 @@ class Binder:
         _log.info("bind.failed", pod=pod.name, namespace=pod.namespace, reason=reason, attempt=attempts, limit=limit)
         await self._write_status(request, {"phase": "Failed", "reason": reason, "failedAttempts": attempts})
         message = f"binding to node {request.spec.selected_node} failed (attempt {attempts} of {limit}): {reason}"
-        self._events.event(pod, "Warning", "BindingError", message)
+        self._events.event(pod, "Warning", reasons.BINDING_ERROR, message)
         if attempts >= limit:
-            await self._mark(pod, "False", "BindingError", reason)
+            await self._mark(pod, "False", reasons.BINDING_ERROR, reason)
             return None
         return After(2.0 ** (attempts - 1))
 
@@ -153,7 +153,7 @@ class Binder:
             _log.debug("request.gone", name=request.name, namespace=request.namespace)
 
     async def _mark(self, pod: Pod, status: str, reason: str, message: str) -> None:
-        condition = {"type": "PodBound", "status": status, "reason": reason, "message": message}
+        condition = {"type": reasons.POD_BOUND, "status": status, "reason": reason, "message": message}
         try:
             await self._client.patch(
                 Pod,

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.bindrequests import is_final, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
@@ -43,7 +43,7 @@ class SharedGpus:
 
     def concerns(self, bind: Bind) -> bool:
         """Pods that received a part of a GPU."""
-        return bind.request.spec.received_resource_type == "Fraction"
+        return bind.request.spec.received_resource_type == reasons.FRACTION
 
     async def do(self, bind: Bind) -> None:
         """Hold one device per group, then mark the pod as a user of them."""

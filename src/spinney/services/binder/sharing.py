@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Container, Node, Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
@@ -41,7 +41,7 @@ class SharingConfig:
 
     def concerns(self, bind: Bind) -> bool:
         """Pods that received a part of a GPU."""
-        return bind.request.spec.received_resource_type == "Fraction"
+        return bind.request.spec.received_resource_type == reasons.FRACTION
 
     async def do(self, bind: Bind) -> None:
         """Both maps, made or brought up to date."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spinney.api import conditions
+from spinney.api import conditions, reasons
 from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Condition, Json
@@ -52,8 +52,13 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
     available = deployed and not waiting
     waiting = waiting or refused
     rows = [
-        ("Reconciling", bool(refused), "reconciling" if refused else "reconciled", _text(refused, "reconciled")),
-        ("Deployed", deployed, "deployed" if deployed else "not_deployed", _text(refused, "everything is deployed")),
+        (reasons.RECONCILING, bool(refused), "reconciling" if refused else "reconciled", _text(refused, "reconciled")),
+        (
+            reasons.DEPLOYED,
+            deployed,
+            "deployed" if deployed else "not_deployed",
+            _text(refused, "everything is deployed"),
+        ),
         (
             "Available",
             available,
@@ -61,7 +66,7 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
             "every service is available" if available else _text(waiting, ""),
         ),
         (
-            "DependenciesFulfilled",
+            reasons.DEPENDENCIES_FULFILLED,
             fulfilled,
             "dependencies_fulfilled" if fulfilled else "dependencies_missing",
             _text([f"{name} is not there" for name in found.missing], "nothing is missing"),

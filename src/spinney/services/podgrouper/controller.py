@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Namespace, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
@@ -133,7 +133,7 @@ class PodGrouper:
             grouping = await self._grouping(pod)
         except GroupingError as error:
             if pod.metadata.deletion_timestamp is None:
-                self._events.event(pod, "Warning", "PodGrouperWarning", str(error))
+                self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, str(error))
                 raise
             return
         if grouping is None:
