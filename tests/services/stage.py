@@ -38,8 +38,9 @@ class Faulty:
         self._inner = inner
         # Called with every write; an answer other than None is what the caller gets instead.
         self.fault: Callable[[Request], Response | None] = lambda request: None
-        # Done just before every write.
+        # Done just before every write, and just after it, before anybody hears of it.
         self.before: Callable[[Request], Awaitable[None]] = _nothing
+        self.after: Callable[[Request], Awaitable[None]] = _nothing
 
     async def send(self, request: Request) -> Response:
         if request.method != "GET":
@@ -47,7 +48,10 @@ class Faulty:
             instead = self.fault(request)
             if instead is not None:
                 return instead
-        return await self._inner.send(request)
+        response = await self._inner.send(request)
+        if request.method != "GET":
+            await self.after(request)
+        return response
 
     async def close(self) -> None: ...
 

@@ -9,7 +9,7 @@ import structlog
 
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import ApiError, ConnectionLost
 
 _log = structlog.get_logger("spinney.binder")
 
@@ -48,14 +48,19 @@ class Step(Protocol):
 
 
 async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
-    """All steps that concern the bind, then the binding itself; a failure takes back what was done, in reverse."""
+    """All steps that concern the bind, then the binding itself; a failure takes back what was done, in reverse.
+
+    Where no answer came the pod may be bound by now, and need all of it: the next try finds out.
+    """
     begun: list[Step] = []
     try:
         for step in (*steps, finish):
             if step.concerns(bind):
                 begun.append(step)
                 await step.do(bind)
-    except BaseException:
+    except ConnectionLost:
+        raise
+    except Exception:
         for step in reversed(begun):
             await _taken_back(step, bind)
         raise
@@ -65,5 +70,5 @@ async def _taken_back(step: Step, bind: Bind) -> None:
     """One step that cannot be undone must not keep the others from it; the next try finds what it left."""
     try:
         await step.undo(bind)
-    except (BindError, ApiError, TimeoutError) as error:
+    except (BindError, ApiError, ConnectionLost, TimeoutError) as error:
         _log.warning("bind.not_undone", step=type(step).__name__, pod=bind.pod.name, error=str(error))

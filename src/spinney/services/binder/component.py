@@ -6,9 +6,10 @@ from spinney.api.meta import Struct
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.binder.claims import Claims
-from spinney.services.binder.controller import Binder
+from spinney.services.binder.controller import Binder, PodBinding
 from spinney.services.binder.extended import ExtendedClaims
 from spinney.services.binder.gpus import SharedGpus
+from spinney.services.binder.lanes import Lanes
 from spinney.services.binder.sharing import SharingConfig
 from spinney.services.binder.volumes import Volumes
 from spinney.services.reservation import ReservationSettings
@@ -28,8 +29,10 @@ class BinderSettings(Struct, frozen=True):
     claims: bool = True
     # Containers learn how much of the GPU's memory is theirs.
     memory_limit: bool = False
-    # A bind may wait for a volume or a reservation: those must not hold up the others.
+    # How many bindings are under way at once; those that wait for something do not count.
     workers: int = 512
+    # A binding that is not answered holds up its node no longer than this.
+    bind_timeout_seconds: float = 30.0
 
 
 async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
@@ -39,7 +42,8 @@ async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     volumes = (Volumes(runtime, settings.volume_timeout_seconds),) if settings.volumes else ()
     claims = (Claims(runtime.client), ExtendedClaims(runtime.client)) if settings.claims else ()
     steps = (gpus, *volumes, *claims, SharingConfig(runtime.client, settings.cdi, settings.memory_limit))
-    await run_controllers(runtime, Binder(runtime, steps, settings.workers).controller, gpus.controller)
+    finish = PodBinding(runtime.client, Lanes(settings.workers), settings.bind_timeout_seconds)
+    await run_controllers(runtime, Binder(runtime, steps, finish).controller, gpus.controller)
 
 
 COMPONENT = Component(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 import msgspec
@@ -16,27 +17,41 @@ from spinney.api.meta import Json
 from spinney.kube.cache import Change, Key
 from spinney.kube.client import Client, Patch
 from spinney.kube.controller import After, Controller
-from spinney.kube.errors import ApiError, NotFound
+from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.services.binder.bind import Bind, BindError, Step, carry_out
+from spinney.services.binder.lanes import Lanes
 
 _log = structlog.get_logger("spinney.binder")
 
 _BY_DECISION = "binder/decision"
+# Requests that wait, for a volume or for their turn, cost nothing: only bindings under way are counted.
+_ALL_AT_ONCE = 1_000_000
 
 
 class PodBinding:
     """The last step: the pod gets its node, and with it the annotations that say what it received."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, lanes: Lanes, timeout_seconds: float) -> None:
         self._client = client
+        self._lanes = lanes
+        self._timeout = timeout_seconds
 
     def concerns(self, bind: Bind) -> bool:
         """Always."""
         return True
 
     async def do(self, bind: Bind) -> None:
+        """When it is the pod's turn on its node; a binding that nobody answers must not hold up the next one."""
+        async with self._lanes.turn(bind.target):
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._post(bind)
+            except TimeoutError:
+                raise ConnectionLost(f"binding pod {bind.pod.name}: no answer within {self._timeout:g} s") from None
+
+    async def _post(self, bind: Bind) -> None:
         """Bind this very pod; the API server copies the binding's annotations to it."""
         spec = bind.request.spec
         annotations = {labels.RECEIVED_RESOURCE_TYPE: spec.received_resource_type or reasons.REGULAR}
@@ -57,16 +72,16 @@ class PodBinding:
 class Binder:
     """Watches BindRequests and carries them out."""
 
-    def __init__(self, runtime: Runtime, steps: tuple[Step, ...] = (), workers: int = 512) -> None:
+    def __init__(self, runtime: Runtime, steps: tuple[Step, ...], finish: Step) -> None:
         self._client = runtime.client
         self._steps = steps
-        self._finish = PodBinding(runtime.client)
+        self._finish = finish
         self._requests = runtime.caches.of(BindRequest)
         self._pods = runtime.caches.of(Pod)
         self._nodes = runtime.caches.of(Node)
         self._events = Recorder(runtime.client, runtime.clock, "binder")
         self._requests.index(_BY_DECISION, lambda request: (decision_of(request)[0],))
-        self.controller = Controller("binder", runtime, self.reconcile, concurrency=workers)
+        self.controller = Controller("binder", runtime, self.reconcile, concurrency=_ALL_AT_ONCE)
         self.controller.watch(self._requests, keys=self._complete)
         self.controller.wait_for(self._pods, self._nodes)
 
