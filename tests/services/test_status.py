@@ -149,6 +149,27 @@ async def test_a_group_tells_what_it_asks_for_and_holds() -> None:
 
 
 @virtual
+async def test_what_a_gang_lacks_stays_true() -> None:
+    """The message follows; the time is that of the last change of status, and others' conditions are kept whole."""
+    async with stage((PODGROUPS, None)) as world:
+        await world.node("n1")
+        body = {"metadata": {"name": "g"}, "spec": {"minMember": 3, "queue": "q"}}
+        await world.client.create(PodGroup, body, "default")
+        theirs = {"type": "Theirs", "status": "True", "transitionID": "7", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        await world.client.patch(PodGroup, "g", "default", {"status": {"conditions": [theirs]}}, subresource="status")
+        seen = []
+        for name in ("a", "b"):
+            await grouped(world, name, on="n1")
+            await asyncio.sleep(10)
+            group = await world.client.get(PodGroup, "g", "default")
+            seen.append(next(found for found in group.status.conditions if found.type == "Scheduled"))
+        assert [found.message for found in seen] == [f"{n} of at least 3 pods have a node" for n in (1, 2)]
+        assert seen[0].last_transition_time == seen[1].last_transition_time
+        other = next(found for found in group.status.conditions if found.type == "Theirs")
+        assert (other.transition_id, str(other.last_transition_time)[:10]) == ("7", "2026-01-01")
+
+
+@virtual
 async def test_claimed_gpus_count_once() -> None:
     """By their device class; two pods of a group that share a claim hold its devices together."""
     async with stage((PODGROUPS, None)) as world:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
@@ -16,9 +18,9 @@ from spinney.kube.controller import Controller, run_controllers
 from spinney.kube.discovery import Discovery
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
-from spinney.services.binder.claims import claim_name
+from spinney.services.claims import claim_name, claimed
 from spinney.services.podgroupchecks import WEBHOOK
-from spinney.services.usage import add, allocated, claimed, quantities, requested
+from spinney.services.usage import add, allocated, quantities, requested
 
 BY_GROUP = "pods/group"
 # A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
@@ -95,22 +97,23 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     placed = [pod for pod in pods if pod.status.phase == "Succeeded" or (pod.spec.node_name and _lives(pod))]
     missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
     status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
+    message = missing or f"{len(placed)} pods have a node"
     old = next((condition for condition in group.status.conditions if condition.type == "Scheduled"), None)
-    if old is not None and (old.status, old.reason) == (status, reason):
+    # How many more than the minimum are placed is not worth a write.
+    if old is not None and old.status == status and (status == "True" or old.message == message):
         return None
-    entry = {
-        "type": "Scheduled",
-        "status": status,
-        "reason": reason,
-        "message": missing or f"{len(placed)} pods have a node",
-        "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
-        "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
-    }
-    others = [
-        {"type": other.type, "status": other.status, "reason": other.reason, "message": other.message}
-        for other in group.status.conditions
-        if other.type != "Scheduled"
-    ]
+    if old is not None and old.status == status:
+        entry = {**msgspec.to_builtins(old), "message": message}
+    else:
+        entry = {
+            "type": "Scheduled",
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
+            "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
+        }
+    others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != "Scheduled"]
     return [*others, entry]
 
 

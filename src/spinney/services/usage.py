@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import binary, from_milli, milli
 from spinney.api.requests import pod_requests
-from spinney.api.resource import ResourceClaim
 
 # Thousandths of each resource's unit.
 Amounts = dict[str, int]
@@ -91,19 +89,3 @@ def gpu_memory(node: Node) -> int:
 def is_gpu(resource: str) -> bool:
     """Whether a resource counts GPUs: an extended resource, or the device class of claims."""
     return resource.endswith("/gpu") or ("/" not in resource and "gpu" in resource)
-
-
-def claimed(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
-    """The GPUs that device claims ask for and those that they hold, by device class; each claim counts once."""
-    asked: Amounts = {}
-    held: Amounts = {}
-    for claim in {(found.namespace, found.name): found for found in claims}.values():
-        for request in claim.spec.devices.requests:
-            wanted = request.exactly or next(iter(request.first_available), None)
-            if wanted is None or not is_gpu(wanted.device_class_name):
-                continue
-            amount = {wanted.device_class_name: 1000 * (1 if wanted.allocation_mode == "All" else wanted.count or 1)}
-            add(asked, amount)
-            if claim.status.allocation is not None:
-                add(held, amount)
-    return asked, held

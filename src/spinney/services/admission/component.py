@@ -8,7 +8,7 @@ from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.kube.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
-from spinney.services.admission.gates import GateKeeper
+from spinney.services.admission.gatekeeper import GateKeeper, claims_of_cluster
 from spinney.services.admission.reviews import pod_mutation, pod_validation, topology_validation
 from spinney.services.admission.settings import AdmissionSettings
 
@@ -18,7 +18,8 @@ async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> No
     await runtime.caches.of(Queue).synced()
     await runtime.caches.of(Namespace).synced()
     if settings is not None and settings.gate_blocked_pods:
-        await run_controllers(runtime, GateKeeper(runtime, settings).controller)
+        keeper = GateKeeper(runtime, settings, await claims_of_cluster(runtime))
+        await run_controllers(runtime, keeper.controller)
         return
     runtime.ready()
     await asyncio.Event().wait()
@@ -44,8 +45,9 @@ COMPONENT = Component(
         # A namespace can name the queue of its pods.
         Rule(("",), ("namespaces",), ("get", "list", "watch")),
         Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-        # Gates of pods whose queue is full.
+        # Gates of pods whose queue is full, and the devices that those ask for.
         Rule(("",), ("pods",), ("get", "list", "watch", "patch")),
+        Rule(("resource.k8s.io",), ("resourceclaims", "resourceclaimtemplates"), ("get", "list", "watch")),
     ),
     webhooks=(
         Webhook(

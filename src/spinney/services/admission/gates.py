@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import Queue
 from spinney.api.meta import Json
-from spinney.kube.cache import Cache, Change, Key
-from spinney.kube.client import Patch
-from spinney.kube.controller import Controller
-from spinney.kube.errors import Invalid, NotFound
-from spinney.kube.runtime import Runtime
-from spinney.services.admission.settings import AdmissionSettings
+from spinney.kube.cache import Cache, Key
+from spinney.services.claims import Claims
 from spinney.services.usage import Amounts, add, is_gpu, requested
 
 # GPUs, CPU and memory in the units of a queue's limits: devices, thousandths of a core, megabytes.
 Triple = tuple[Fraction, Fraction, Fraction]
-_ALL: Key = ("", "all")
-_GATHER_SECONDS = 0.5
+
+
+@dataclass
+class Demand:
+    """What pods ask for; a device claim counts once, however many pods share it."""
+
+    amounts: Amounts = field(default_factory=dict)
+    claims: dict[Key, Amounts] = field(default_factory=dict)
+
+    def __iadd__(self, other: Demand) -> Demand:
+        add(self.amounts, other.amounts)
+        self.claims |= other.claims
+        return self
+
+    def total(self) -> Amounts:
+        """Everything in one sum."""
+        found = dict(self.amounts)
+        for amounts in self.claims.values():
+            add(found, amounts)
+        return found
 
 
 def path(queue: str, queues: Cache[Queue]) -> list[Queue]:
@@ -58,23 +73,28 @@ def in_units(amounts: Amounts) -> Triple:
     return Fraction(gpus, 1000), Fraction(cpu), Fraction(memory, 10**9)
 
 
-def plan_release(pods: Iterable[Pod], queues: Cache[Queue], queue_label: str) -> list[Pod]:
+def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queue_label: str) -> list[Pod]:
     """The gated pods for which their queues have room, oldest first; those already let through hold theirs."""
-    used: dict[str, Amounts] = {}
+    used: dict[str, Demand] = {}
     waiting: list[tuple[Pod, list[Queue]]] = []
     for pod in pods:
         way = path(pod.metadata.labels.get(queue_label, ""), queues)
         if is_gated(pod):
             waiting.append((pod, way))
         else:
-            _hold(used, way, requested(pod))
+            _hold(used, way, demand_of(pod, claims))
     released = []
     for pod, way in sorted(waiting, key=_age):
-        amounts = requested(pod)
-        if all(_fits(used.get(queue.name, {}), amounts, limits(queue)) for queue in way):
-            _hold(used, way, amounts)
+        demand = demand_of(pod, claims)
+        if all(_fits(used.get(queue.name, Demand()), demand, limits(queue)) for queue in way):
+            _hold(used, way, demand)
             released.append(pod)
     return released
+
+
+def demand_of(pod: Pod, claims: Claims) -> Demand:
+    """What a pod asks for, device claims included; nothing once it is finished."""
+    return Demand() if pod.status.phase in ("Succeeded", "Failed") else Demand(requested(pod), claims.of(pod))
 
 
 def is_gated(pod: Pod) -> bool:
@@ -87,48 +107,13 @@ def _age(entry: tuple[Pod, list[Queue]]) -> tuple[str, str, str]:
     return str(meta.creation_timestamp), meta.namespace, meta.name
 
 
-def _hold(used: dict[str, Amounts], way: Iterable[Queue], amounts: Amounts) -> None:
+def _hold(used: dict[str, Demand], way: Iterable[Queue], demand: Demand) -> None:
     for queue in way:
-        add(used.setdefault(queue.name, {}), amounts)
+        entry = used.setdefault(queue.name, Demand())
+        entry += demand
 
 
-def _fits(used: Amounts, more: Amounts, most: tuple[float, float, float]) -> bool:
-    total = dict(used)
-    add(total, more)
-    return all(limit < 0 or amount <= limit for amount, limit in zip(in_units(total), most, strict=True))
-
-
-class GateKeeper:
-    """Takes the gate off pods as their queues get room."""
-
-    def __init__(self, runtime: Runtime, settings: AdmissionSettings) -> None:
-        self._client = runtime.client
-        self._settings = settings
-        self._pods = runtime.caches.of(Pod)
-        self._queues = runtime.caches.of(Queue)
-        self.controller = Controller("queue-gates", runtime, self.reconcile, concurrency=1)
-        self.controller.wait_for(self._pods, self._queues)
-        self._pods.on_change(self._changed)
-        self._queues.on_change(lambda _: self.controller.enqueue(*_ALL, after=_GATHER_SECONDS))
-
-    def _changed(self, change: Change[Pod]) -> None:
-        if change.object.spec.scheduler_name == self._settings.scheduler_name:
-            self.controller.enqueue(*_ALL, after=_GATHER_SECONDS)
-
-    def _ours(self) -> Iterator[Pod]:
-        return (pod for pod in self._pods if pod.spec.scheduler_name == self._settings.scheduler_name)
-
-    async def reconcile(self, key: Key) -> None:
-        """Let through what there is room for."""
-        for pod in plan_release(self._ours(), self._queues, self._settings.queue_label):
-            index = next(at for at, gate in enumerate(pod.spec.scheduling_gates) if gate.name == labels.QUEUE_GATE)
-            where = f"/spec/schedulingGates/{index}"
-            patch = [
-                {"op": "test", "path": f"{where}/name", "value": labels.QUEUE_GATE},
-                {"op": "remove", "path": where},
-            ]
-            try:
-                await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.JSON)
-            except (NotFound, Invalid):
-                # It went, or somebody else took a gate off in the same moment: the next look finds out.
-                continue
+def _fits(used: Demand, more: Demand, most: tuple[float, float, float]) -> bool:
+    both = Demand(dict(used.amounts), dict(used.claims))
+    both += more
+    return all(limit < 0 or amount <= limit for amount, limit in zip(in_units(both.total()), most, strict=True))

@@ -11,20 +11,10 @@ from spinney.api.resource import ResourceClaim
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.services.binder.bind import Bind, BindError
+from spinney.services.claims import claim_name
 
 # Other pods of a shared claim write the same list at the same moment.
 _MOST_CONFLICTS = 10
-
-
-def claim_name(pod: Pod, reference: str) -> str | None:
-    """The claim behind one of the pod's references: named outright, or made from a template."""
-    for entry in pod.spec.resource_claims:
-        if entry.name == reference and entry.resource_claim_name:
-            return entry.resource_claim_name
-    for made in pod.status.resource_claim_statuses:
-        if made.name == reference and made.resource_claim_name:
-            return made.resource_claim_name
-    return None
 
 
 class Claims:
