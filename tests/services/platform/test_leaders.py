@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from spinney.api.coordination import Lease
 from spinney.api.core import Pod, Service
 from spinney.api.kai import Config
 from spinney.api.meta import Json
+from spinney.api.schedulerfile import SchedulerFile
+from spinney.scheduler.service.component import lease_name
 from spinney.services.platform.leaders import ENDPOINT_SLICE
 from tests import make
 from tests.services.platform.test_platform import NAMESPACE, platform
@@ -80,3 +84,12 @@ async def test_one_replica_needs_no_leader() -> None:
         await asyncio.sleep(6)
         assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {"app": NAME}
         assert await held.gone(ENDPOINT_SLICE, f"{NAME}-leader", NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("pool", "name"),
+    [("", "kai-scheduler"), ("blue", "kai-scheduler-blue"), ("Blue_1", "kai-scheduler-blue-1-20c6c1d9")],
+)
+def test_every_pool_has_a_lease(pool: str, name: str) -> None:
+    """Under upstream's name, or under one that an object can have."""
+    assert lease_name(SchedulerFile(scheduler_name="kai-scheduler", partition_label_value=pool)) == name

@@ -176,6 +176,70 @@ async def test_shards_come_and_go() -> None:
         assert "kai-scheduler-default" in await deployments(held)
 
 
+@pytest.mark.parametrize("while_away", [False, True])
+@virtual
+async def test_without_config_nothing_runs(while_away: bool) -> None:
+    """A shard's scheduler goes with Config, also where nobody looked at that moment, and comes back with it."""
+    async with platform({"namespace": "elsewhere"}) as held:
+        if while_away:
+            await held.stop()
+        await held.client.delete(Config, "kai-config")
+        if while_away:
+            await held.start()
+        await asyncio.sleep(5)
+        for kind in (Deployment, Service, ConfigMap, ServiceAccount):
+            left = (await held.client.list(kind, "elsewhere", labels="app.kubernetes.io/managed-by=kai-operator")).items
+            assert left == [], kind
+        assert await said(held, SchedulingShard, "default", "DependenciesFulfilled") == (
+            "False",
+            "Config kai-config is not there",
+        )
+        await held.client.create(Config, {"metadata": {"name": "kai-config"}, "spec": {}})
+        await asyncio.sleep(5)
+        assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default"}
+
+
+@virtual
+async def test_one_scheduler_per_pool() -> None:
+    """A second shard with the same pool is told so, and takes over when the first one goes."""
+    async with platform(first={"partitionLabelValue": "blue"}) as held:
+        await asyncio.sleep(1)
+        body = {"metadata": {"name": "a-second"}, "spec": {"partitionLabelValue": "blue"}}
+        await held.client.create(SchedulingShard, body)
+        await asyncio.sleep(5)
+        assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default", "kai-scheduler-first"}
+        assert await said(held, SchedulingShard, "a-second", "Deployed") == (
+            "False",
+            "spec.partitionLabelValue: SchedulingShard first serves node pool 'blue' already; name another pool here, "
+            "or delete one of the two",
+        )
+        assert (await said(held, SchedulingShard, "first", "Deployed"))[0] == "True"
+        await held.client.delete(SchedulingShard, "first")
+        await asyncio.sleep(5)
+        assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default", "kai-scheduler-a-second"}
+        assert (await said(held, SchedulingShard, "a-second", "Deployed"))[0] == "True"
+
+
+@virtual
+async def test_a_shard_moves_to_another_pool() -> None:
+    """Its scheduler gets the new value, and restarts with it; a value that no label can have is told."""
+    async with platform() as held:
+        before = (await deployments(held))["kai-scheduler-default"].spec.template.metadata.annotations
+        await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "Green_1"}})
+        await asyncio.sleep(5)
+        data = (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data
+        assert yaml.safe_load(data["config.yaml"])["partitionLabelValue"] == "Green_1"
+        assert (await deployments(held))["kai-scheduler-default"].spec.template.metadata.annotations != before
+        await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "a b"}})
+        await asyncio.sleep(5)
+        status, message = await said(held, SchedulingShard, "default", "Deployed")
+        assert (status, message[:75]) == (
+            "False",
+            "spec.partitionLabelValue is 'a b', which no node can have as a label; it mu",
+        )
+        assert (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data == data
+
+
 @virtual
 async def test_a_mistake_in_a_shard_is_told_and_stops_nothing() -> None:
     """An unknown plugin is named in the conditions; the scheduler that runs stays as it was."""

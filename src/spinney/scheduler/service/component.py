@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import re
 from collections.abc import Mapping
 
 from spinney.api.duration import prometheus_seconds
@@ -24,6 +26,7 @@ from spinney.scheduler.usage import UsageRecord
 
 _READ = ("get", "list", "watch")
 _LAST_PORT = 65535
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 async def run(runtime: Runtime, config: object = None) -> None:
@@ -76,8 +79,12 @@ def usage_source(settings: UsageDb, environment: Mapping[str, str] = os.environ)
 
 
 def lease_name(file: SchedulerFile) -> str:
-    """One per shard, named as upstream's."""
-    return "-".join(filter(None, (file.scheduler_name, file.partition_label_value)))
+    """One per shard, named as upstream's; a pool whose name cannot name an object is spelled in a way that can."""
+    pool = file.partition_label_value
+    if pool and not _OBJECT_NAME.fullmatch(pool):
+        spelled = re.sub(r"[^a-z0-9.-]", "-", pool.lower())
+        pool = f"{spelled}-{hashlib.sha256(pool.encode()).hexdigest()[:8]}"
+    return "-".join(filter(None, (file.scheduler_name, pool)))
 
 
 COMPONENT = Component(

@@ -17,7 +17,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.agents import plan_exporter
 from spinney.services.platform.apply import Applier, Place, place_of
-from spinney.services.platform.deployments import secret_name
+from spinney.services.platform.deployments import MANAGED, secret_name
 from spinney.services.platform.monitoring import plan_monitoring
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
 from spinney.services.platform.plugins import found_interface, told_interface
@@ -26,7 +26,7 @@ from spinney.services.platform.processes import Process, namespace_of, plan_proc
 from spinney.services.platform.rights import plan_rights
 from spinney.services.platform.runners import Runner
 from spinney.services.platform.settings import PlatformSettings
-from spinney.services.platform.shards import ShardError
+from spinney.services.platform.shards import ShardError, check_pool
 from spinney.services.platform.status import Findings, plan_conditions
 from spinney.services.platform.webhooks import plan_certificate, plan_webhooks
 
@@ -54,7 +54,7 @@ class Platform:
         self._discovery = Discovery(runtime.client)
         self._configs = runtime.caches.of(Config)
         self._shards = runtime.caches.of(SchedulingShard)
-        deployments = runtime.caches.of(Deployment)
+        self._deployments = deployments = runtime.caches.of(Deployment)
         # Where things were before Config named another namespace.
         self._namespaces: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
@@ -63,7 +63,9 @@ class Platform:
         # Whether anything is exported from nodes depends on the shards.
         self.configs.watch(self._shards, lambda _: [CONFIG], _specified)
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
-        self.shards.watch(self._shards, when=_specified).watch(self._configs, self._all_shards, _specified)
+        # All of them: one that goes may leave its pool to another.
+        self.shards.watch(self._shards, self._every_shard, _specified)
+        self.shards.watch(self._configs, self._every_shard, _specified)
         self.shards.watch(deployments, self._of_shard)
         self.probe = PrometheusProbe(runtime, ping, lambda: self.configs.enqueue(*CONFIG))
         self.controllers = (self.configs, self.shards, self.probe.controller)
@@ -81,8 +83,9 @@ class Platform:
         owners = change.object.metadata.owner_references
         return [("", owner.name) for owner in owners if owner.kind == "SchedulingShard"]
 
-    def _all_shards(self, change: Change[Config]) -> Sequence[Key]:
-        return [("", shard.name) for shard in self._shards]
+    def _every_shard(self, change: Change[Config] | Change[SchedulingShard]) -> Sequence[Key]:
+        changed = [change.object.name] if isinstance(change.object, SchedulingShard) else []
+        return [("", name) for name in dict.fromkeys([*changed, *(shard.name for shard in self._shards)])]
 
     async def reconcile_config(self, key: Key) -> After | None:
         """Everything but the schedulers."""
@@ -117,13 +120,13 @@ class Platform:
         """The scheduler of one shard."""
         group = f"shard/{key[1]}"
         shard, config = self._shards.get(key[1]), self._configs.get(labels.KAI_CONFIG)
-        if shard is None or config is None:
+        if shard is None:
             await self._runner.keep(group, ())
-            if shard is None:
-                return None
-            missing = f"Config {labels.KAI_CONFIG}"
-            return await self._report(shard, Findings(missing=[missing], waiting=[f"{missing} does not exist"]))
+            return None
+        if config is None:
+            return await self._withdraw(shard, group)
         try:
+            check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
         except ShardError as error:
             # What runs goes on as it was: a typing mistake must not stop a cluster.
@@ -138,6 +141,14 @@ class Platform:
         )
         return await self._report(shard, findings)
 
+    async def _withdraw(self, shard: SchedulingShard, group: str) -> After:
+        """Without Config there are no accounts and no rights to run with: the scheduler goes, until Config is back."""
+        await self._runner.keep(group, ())
+        outcome = await self._applier.apply(shard, (), await self._applier.present(self._known_namespaces()))
+        missing = f"Config {labels.KAI_CONFIG}"
+        findings = Findings(errors=outcome.errors, missing=[missing], waiting=[f"{missing} does not exist"])
+        return await self._report(shard, findings)
+
     async def _interface(self, config: ConfigSpec) -> bool:
         if told_interface(config.binder or Binder()) is not None:
             return False
@@ -149,7 +160,12 @@ class Platform:
 
     async def _present(self, config: ConfigSpec) -> dict[Place, Json]:
         self._namespaces |= {namespace_of(config), reservation_namespace(config)}
-        return await self._applier.present(self._namespaces)
+        return await self._applier.present(self._known_namespaces())
+
+    def _known_namespaces(self) -> set[str]:
+        """Where our objects may be; Deployments tell it of those that were made before this process began."""
+        made = {found.namespace for found in self._deployments if MANAGED.items() <= found.metadata.labels.items()}
+        return self._namespaces | made
 
     def _objects(self, process: Process, config: ConfigSpec, present: dict[Place, Json]) -> list[Json]:
         component = self._load(process.component)

@@ -18,7 +18,7 @@ from spinney.kube.retry import holds
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of, plan_scheduler
-from spinney.services.platform.shards import ShardError
+from spinney.services.platform.shards import ShardError, check_pool
 
 ENDPOINT_SLICE = Resource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 # Well within the time that a new leader needs: a watch on all leases of a cluster would cost more than it tells.
@@ -76,6 +76,7 @@ class Leaders:
         if shard is None or config is None:
             return None
         try:
+            check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
         except ShardError:
             # What runs goes on as it was; the shard says what is wrong.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -23,10 +24,32 @@ from spinney.api.schedulerfile import (
 
 NAMESPACE = "kai-scheduler"
 _STRATEGIES = ("binpack", "spread")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 class ShardError(ValueError):
     """A shard that names something unknown or contradicts itself; the message goes into its condition."""
+
+
+def check_pool(shard: SchedulingShard, shards: Iterable[SchedulingShard]) -> None:
+    """Two schedulers must not place pods on the same nodes: of several shards with one pool, the oldest has it."""
+    value = shard.spec.partition_label_value
+    if not _LABEL_VALUE.fullmatch(value):
+        raise ShardError(
+            f"spec.partitionLabelValue is {value!r}, which no node can have as a label; it must be up to 63 letters, "
+            "digits, '-', '_' and '.', and begin and end with a letter or digit"
+        )
+    holder = min((other for other in (*shards, shard) if other.spec.partition_label_value == value), key=_age)
+    if holder.name != shard.name:
+        pool = f"node pool {value!r}" if value else "the nodes outside of any pool"
+        raise ShardError(
+            f"spec.partitionLabelValue: SchedulingShard {holder.name} serves {pool} already; name another pool here, "
+            "or delete one of the two"
+        )
+
+
+def _age(shard: SchedulingShard) -> tuple[str, str]:
+    return str(shard.metadata.creation_timestamp), shard.name
 
 
 def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
