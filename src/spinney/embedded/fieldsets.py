@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from spinney.api.meta import Json, encode
+from spinney.api.meta import Json
 from spinney.embedded.shapes import Shape
 
 FieldSet = dict[str, Any]
@@ -169,10 +169,7 @@ def _compare(old: Any, new: Any, shape: Shape, name: str, into: Changes) -> None
         return
     below = Changes()
     if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
-        if not old and name == "f:spec":
-            below.changed = _new_spec(new, shape)
-        else:
-            _compare_maps(old, new, shape, below)
+        _compare_maps(old, new, shape, below)
     elif isinstance(old, list) and isinstance(new, list) and shape.type == "array" and not shape.atomic:
         _compare_lists(old, new, shape, below)
     else:
@@ -182,25 +179,6 @@ def _compare(old: Any, new: Any, shape: Shape, name: str, into: Changes) -> None
         into.changed[name] = below.changed
     if below.removed:
         into.removed[name] = below.removed
-
-
-# Many pods are made from one template, and have the same fields.
-_specs: dict[tuple[Shape, bytes], FieldSet] = {}
-_MOST_SPECS = 1024
-
-
-def _new_spec(spec: Json, shape: Shape) -> FieldSet:
-    """The fields of a spec that was not there before. Shared: not to be changed."""
-    written = encode(spec)
-    known = _specs.get((shape, written))
-    if known is None:
-        changes = Changes()
-        _compare_maps({}, spec, shape, changes)
-        known = changes.changed
-        if len(_specs) >= _MOST_SPECS:
-            _specs.clear()
-        _specs[shape, written] = known
-    return known
 
 
 def _compare_lists(old: list[Any], new: list[Any], shape: Shape, into: Changes) -> None:

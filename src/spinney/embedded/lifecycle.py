@@ -109,10 +109,6 @@ def _keep_address(new: Json, old: Json) -> None:
             port.setdefault("nodePort", known["nodePort"])
 
 
-def _pod(server: ApiServer, call: Call, pod: Json) -> None:
-    podrules.admit(server, call, pod)
-
-
 def _namespace(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = {"phase": "Active"}
     spec = document["spec"]
@@ -204,7 +200,7 @@ def _node(server: ApiServer, call: Call, document: Json) -> None:
 
 
 _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
-    "/pods": _pod,
+    "/pods": podrules.admit,
     "/namespaces": _namespace,
     "/limitranges": _limit_range,
     "/nodes": _node,

@@ -24,6 +24,7 @@ _SERVER_META = frozenset(
     )
 )
 _NOTHING: Json = {}
+_NEW: Json = {"metadata": {}}
 MAX_UPDATERS = 10
 _ALWAYS_THERE = ("f:containers", "f:podGroups")
 _PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
@@ -57,21 +58,30 @@ class Writer:
     now: str
 
 
-def record_update(kind: Kind, old: Json | None, new: Json, writer: Writer) -> None:
+def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | None = None) -> None:
+    """Note in a new object that its author wrote it; `spec` says which fields of the spec, where that is known."""
+    written = owned_part(new)
+    if "status" in kind.subresources:
+        # Whatever the status of a new object is, its author did not write it.
+        written.pop("status", None)
+    if spec is not None:
+        del written["spec"]
+    changed = _unmarked(fieldsets.compare(_NEW, written, shape_of(kind)).changed)
+    if spec is not None:
+        changed["f:spec"] = spec
+    set_entries(new, [make_entry(writer, "Update", kind.api_version, changed)] if changed else [])
+
+
+def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
     """Note in the new object what this write changed, and by whom. A write that changes nothing leaves no trace."""
     # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
     given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
-    entries: list[Json] = given or (old["metadata"].get("managedFields") or []) if old is not None else []
-    if old is not None and not entries:
+    entries: list[Json] = given or old["metadata"].get("managedFields") or []
+    if not entries:
         # What nobody has been tracked for stays so until somebody applies it.
         new["metadata"].pop("managedFields", None)
         return
-    before: Json = owned_part(old, new) if old is not None else {"metadata": {}}
-    after = owned_part(new, old or _NOTHING)
-    if old is None and "status" in kind.subresources:
-        # Whatever the status of a new object is, its creator did not write it.
-        after = {key: value for key, value in after.items() if key != "status"}
-    changes = fieldsets.compare(before, after, shape_of(kind))
+    changes = fieldsets.compare(owned_part(old, new), owned_part(new, old), shape_of(kind))
     changed, removed = _unmarked(changes.changed), changes.removed
     if not changed and not removed:
         set_entries(new, entries)

@@ -43,47 +43,55 @@ GATED: Json = {
 
 
 def admit(server: ApiServer, call: Call, pod: Json) -> None:
-    """What admission and the pod strategy put into a new pod."""
+    """What admission and the pod strategy put into a new pod, whoever its neighbours are."""
     spec = pod["spec"]
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _priority(server, call, spec)
     _tolerations(spec)
-    _account(server, call, spec)
+    name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
     limitranges.admit_pod(server, call, pod)
     runtime = spec.get("runtimeClassName")
     if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
+
+
+def start(server: ApiServer, call: Call, pod: Json) -> None:
+    """Give a pod that was admitted its account's token and its first status. Its spec may be shared: it is replaced."""
+    spec = pod["spec"]
+    name = spec["serviceAccountName"]
+    if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
+        why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(call.kind, call.name, why)
+    if spec.get("automountServiceAccountToken") is not False:
+        pod["spec"] = _with_token(server, spec)
     status: Json = {"phase": "Pending", "qosClass": quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
     pod["status"] = status
 
 
-def _account(server: ApiServer, call: Call, spec: Json) -> None:
-    name = spec.get("serviceAccountName") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = name
-    if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
-        why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
-        raise forbidden(call.kind, call.name, why)
-    if spec.get("automountServiceAccountToken") is not False:
-        _mount_token(server, spec)
-
-
-def _mount_token(server: ApiServer, spec: Json) -> None:
+def _with_token(server: ApiServer, spec: Json) -> Json:
     """Mount the account's token, the cluster's certificate and the namespace, where nothing is mounted there yet."""
-    bare = [
-        container
-        for container in _containers(spec)
-        if all(mount.get("mountPath") != _TOKEN_PATH for mount in container.get("volumeMounts") or ())
-    ]
-    if not bare:
-        return
+    if all(_has_token(container) for container in _containers(spec)):
+        return spec
     name = f"kube-api-access-{server.chance.suffix()}"
-    spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "projected": _TOKEN_VOLUME}]
     mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
-    for container in bare:
-        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+    made = {**spec, "volumes": [*(spec.get("volumes") or ()), {"name": name, "projected": _TOKEN_VOLUME}]}
+    for key in ("containers", "initContainers"):
+        if spec.get(key):
+            made[key] = [
+                container
+                if _has_token(container)
+                else {**container, "volumeMounts": [*(container.get("volumeMounts") or ()), mount]}
+                for container in spec[key]
+            ]
+    return made
+
+
+def _has_token(container: Json) -> bool:
+    return any(mount.get("mountPath") == _TOKEN_PATH for mount in container.get("volumeMounts") or ())
 
 
 def _priority(server: ApiServer, call: Call, spec: Json) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -13,6 +14,7 @@ from spinney.embedded import (
     deletion,
     discovery,
     forms,
+    podspecs,
     rbac,
     reads,
     reviews,
@@ -27,12 +29,14 @@ from spinney.embedded.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.conversion import load
 from spinney.embedded.credentials import Tokens
 from spinney.embedded.customs import DefinitionKeeper
+from spinney.embedded.deletion import FORMAT
 from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, not_served, too_large
 from spinney.embedded.gc import Collector
 from spinney.embedded.identity import identify, user_of_token
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
 from spinney.embedded.openapi import OpenApi
+from spinney.embedded.podspecs import PodSpecs
 from spinney.embedded.quotas import QuotaKeeper
 from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
 from spinney.embedded.reads import JSON
@@ -40,11 +44,12 @@ from spinney.embedded.remote import over_https
 from spinney.embedded.store import Event, Item, Store
 from spinney.embedded.watch import Watch, watch
 from spinney.kube.chance import Chance
-from spinney.kube.clock import Clock
+from spinney.kube.clock import Clock, seconds
 from spinney.kube.transport import Request, Response, User
 
 _log = structlog.get_logger("spinney.embedded")
 MAX_BODY = 3 * 1024 * 1024
+_SECOND = timedelta(seconds=1)
 SYSTEM = User("system:apiserver", ("system:masters",))
 _DEPRECATED = {
     "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -85,9 +90,11 @@ class ApiServer:
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
         self._quotas = QuotaKeeper(self)
+        self.pod_specs = PodSpecs(self)
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
         self.tokens = Tokens(token_key or chance.uid().encode())
+        self._second, self._second_text = datetime.min.replace(tzinfo=UTC), ""
         self._addresses = 1
         self._node_ports = 0
         self.store.listeners.append(self._follow)
@@ -112,6 +119,8 @@ class ApiServer:
             self.authorizer.forget()
             if table == rbac.CLUSTER_ROLES:
                 self._roles.follow()
+        elif table in podspecs.TABLES:
+            self.pod_specs.forget()
         if event.deleted:
             self._definitions.object_gone(table)
         self._collector.follow(table, event)
@@ -234,8 +243,12 @@ class ApiServer:
 
     def timestamp(self) -> str:
         """Now, as `metav1.Time` writes it."""
-        # `strftime` takes five times as long, and every write asks.
-        return self.clock.now().isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+        now = self.clock.now()
+        # Written once for all writes of a second.
+        if not timedelta() <= now - self._second < _SECOND:
+            self._second = seconds(now)
+            self._second_text = self._second.strftime(FORMAT)
+        return self._second_text
 
     def check_namespace(self, call: Call, name: str) -> None:
         """Refuse what would be made in a namespace that is not there, or not for long."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patching, podwarnings, quotas
+from spinney.embedded import escalation, fields, gojson, ownership, patching, podrules, podwarnings, quotas
 from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body
 from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
@@ -34,8 +34,9 @@ from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.lifecycle import prepare_create, prepare_update
 from spinney.embedded.ownership import Writer
+from spinney.embedded.podspecs import PODS
 from spinney.embedded.reads import answer
-from spinney.embedded.store import Item
+from spinney.embedded.store import Fields, Item
 from spinney.embedded.strategy import strategy
 from spinney.embedded.typemeta import check_type
 from spinney.embedded.validation import metadata as metadata_checks
@@ -51,6 +52,10 @@ _SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/daemonset
 # Metadata that counts as a part of the spec.
 _COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 _NAME_DRAWS = 8
+_SET_BY_SERVER = (
+    *("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    *("selfLink", "generation"),
+)
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
 
@@ -67,10 +72,48 @@ async def create_from(
     server: ApiServer, call: Call, document: Json, record: Callable[[Json], None] | None = None
 ) -> Item:
     """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
-    kind = call.kind
-    rules = strategy(kind)
-    document = checked(call, document)
-    metadata = document["metadata"]
+    kind, rules = call.kind, strategy(call.kind)
+    sent = server.pod_specs.sent(call, document)
+    known = server.pod_specs.find(sent)
+    document = checked(call, document) if known is None else checked(call, *known.put_into(document))
+    now = _begin(server, call, document["metadata"])
+    if known is None:
+        rules.default(document)
+    if record is not None:
+        record(document)
+    else:
+        ownership.record_creation(kind, document, Writer(call.manager, "", now), known.owned if known else None)
+    if known is None:
+        prepare_create(server, call, document)
+    spec = document.get("spec")
+    if kind.table == PODS:
+        podrules.start(server, call, document)
+    if server.admission.concerns(kind):
+        seen = await server.admission.mutate(call, Operation.CREATE, document, None)
+        if seen is not document:
+            document, known, sent = checked(call, seen), None, b""
+            rules.default(document)
+    errors = metadata_checks.check(kind, document["metadata"])
+    if known is None:
+        errors += _check(call, document, None)
+    if errors:
+        raise invalid_object(kind, call.name, errors)
+    escalation.check(server, call, document)
+    if server.admission.checks(kind):
+        await server.admission.validate(call, Operation.CREATE, document, None)
+    if known is None:
+        call.warnings.extend(podwarnings.warnings_of(kind.table, document))
+    quotas.admit(server, call, document)
+    if server.store.get(kind.table, call.key) is not None:
+        raise already_exists(kind, call.name)
+    item = commit(server, call, complete(kind.table, document), known.fields if known else None)
+    if sent and known is None and spec is not None and record is None and not call.warnings:
+        server.pod_specs.keep(sent, spec, document, item)
+    return item
+
+
+def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
+    """Give a new object its place, name and identity; says when that was."""
     _place(call, metadata)
     if metadata.get("resourceVersion") not in (None, "", "0") and not call.dry_run:
         raise plain("resourceVersion should not be set on objects to be created")
@@ -78,34 +121,14 @@ async def create_from(
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _free_name(server, call, metadata["generateName"][: 63 - 5])
     call.name = metadata.get("name", "")
-    now = server.timestamp()
-    for key in ("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+    for key in _SET_BY_SERVER:
         metadata.pop(key, None)
+    now = server.timestamp()
     metadata["uid"] = server.chance.uid()
     metadata["creationTimestamp"] = now
-    metadata.pop("generation", None)
-    if rules.counts_generations:
+    if strategy(call.kind).counts_generations:
         metadata["generation"] = 1
-    rules.default(document)
-    if record is not None:
-        record(document)
-    else:
-        ownership.record_update(kind, None, document, Writer(call.manager, "", now))
-    prepare_create(server, call, document)
-    if server.admission.concerns(kind):
-        document = checked(call, await server.admission.mutate(call, Operation.CREATE, document, None))
-        rules.default(document)
-    errors = metadata_checks.check(kind, document["metadata"]) + _check(call, document, None)
-    if errors:
-        raise invalid_object(kind, call.name, errors)
-    escalation.check(server, call, document)
-    if server.admission.checks(kind):
-        await server.admission.validate(call, Operation.CREATE, document, None)
-    call.warnings.extend(podwarnings.warnings_of(kind.table, document))
-    quotas.admit(server, call, document)
-    if server.store.get(kind.table, call.key) is not None:
-        raise already_exists(kind, call.name)
-    return commit(server, call, complete(kind.table, document))
+    return now
 
 
 def _free_name(server: ApiServer, call: Call, prefix: str) -> str:
@@ -143,13 +166,13 @@ def _below_status(error: FieldError) -> FieldError:
     return replace(error, message=error.message.replace(f"{error.field} in body", f"{name} in body"))
 
 
-def commit(server: ApiServer, call: Call, document: Json) -> Item:
+def commit(server: ApiServer, call: Call, document: Json, selectable: Fields | None = None) -> Item:
     """Keep an object, or for a dry run only say how it would be kept."""
     kind = call.kind
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
     if kind.stored != kind.api_version:
         document = complete(kind.table, kept(kind, document))
-    found = fields.values(kind, document)
+    found = fields.values(kind, document) if selectable is None else selectable
     if call.dry_run:
         metadata = document["metadata"]
         labels = metadata.get("labels") or {}
