@@ -6,30 +6,37 @@ import asyncio
 
 import pytest
 
+from spinney.kube.client import Client
 from spinney.kube.flow import Flow, Priority, priority_of
 from spinney.kube.transport import Request
-from tests.kube.world import settle, virtual
+from tests.kube.world import Thing, World, settle, thing, virtual
 
 EVENT = Request("POST", "/api/v1/namespaces/a/events")
 BIND = Request("POST", "/api/v1/namespaces/a/pods/p/binding")
+BIND_REQUEST = Request("POST", "/apis/scheduling.run.ai/v1alpha2/namespaces/a/bindrequests")
 LEASE = Request("PATCH", "/apis/coordination.k8s.io/v1/namespaces/a/leases/l")
 STATUS = Request("PATCH", "/apis/example.com/v1/namespaces/a/things/t/status")
 POD = Request("POST", "/api/v1/namespaces/a/pods")
+THING = Request("POST", "/apis/example.com/v1/namespaces/a/things")
 
 
 @pytest.mark.parametrize(
     ("request_", "priority"),
     [
         (LEASE, Priority.LEASE),
-        (BIND, Priority.BIND),
-        (POD, Priority.NORMAL),
+        (BIND, Priority.POD),
+        (BIND_REQUEST, Priority.POD),
+        (POD, Priority.POD),
+        (THING, Priority.NORMAL),
+        (Request("PATCH", "/api/v1/namespaces/a/pods/p"), Priority.NORMAL),
+        (Request("GET", "/api/v1/namespaces/a/pods"), Priority.NORMAL),
         (STATUS, Priority.STATUS),
         (EVENT, Priority.EVENT),
         (Request("GET", "/api/v1/events"), Priority.NORMAL),
     ],
 )
 def test_priorities(request_: Request, priority: Priority) -> None:
-    """Leases and binds go ahead of the rest, status and events behind it."""
+    """Leases and what brings pods on their way go ahead of the rest, status and events behind it."""
     assert priority_of(request_) is priority
 
 
@@ -40,15 +47,15 @@ async def test_the_most_urgent_goes_first() -> None:
     left: list[str] = []
 
     async def send(request: Request) -> None:
-        async with flow.turn(request):
+        async with flow.turn(priority_of(request)):
             left.append(request.path.rsplit("/", 1)[-1])
             await asyncio.sleep(1)
 
     first = asyncio.create_task(send(POD))
     await settle()
-    rest = [asyncio.create_task(send(request)) for request in (EVENT, STATUS, POD, BIND)]
+    rest = [asyncio.create_task(send(request)) for request in (EVENT, STATUS, THING, BIND, POD)]
     await asyncio.gather(first, *rest)
-    assert left == ["pods", "binding", "pods", "status", "events"]
+    assert left == ["pods", "binding", "pods", "things", "status", "events"]
 
 
 @virtual
@@ -60,17 +67,17 @@ async def test_what_may_be_late_leaves_room() -> None:
 
     async def send(request: Request) -> None:
         nonlocal in_flight, most
-        async with flow.turn(request):
+        async with flow.turn(priority_of(request)):
             in_flight += 1
             most = max(most, in_flight)
             await asyncio.sleep(1)
             in_flight -= 1
 
-    async with flow.turn(POD):
+    async with flow.turn(Priority.NORMAL):
         late = [asyncio.create_task(send(STATUS)) for _ in range(40)]
         await asyncio.sleep(3.5)
         assert most == 2
-        async with flow.turn(POD):
+        async with flow.turn(Priority.NORMAL):
             assert asyncio.get_running_loop().time() == 3.5
     await asyncio.gather(*late)
     assert most == 16
@@ -81,7 +88,7 @@ async def test_a_lease_does_not_wait_for_a_place() -> None:
     """A busy client still renews its lease at once."""
     flow = Flow(at_once=1)
     loop = asyncio.get_running_loop()
-    async with flow.turn(POD), flow.turn(LEASE):
+    async with flow.turn(Priority.NORMAL), flow.turn(Priority.LEASE):
         assert loop.time() == 0
 
 
@@ -91,7 +98,7 @@ async def test_the_average_rate_holds() -> None:
     flow = Flow(at_once=100, per_second=10, burst=5)
 
     async def send() -> None:
-        async with flow.turn(POD):
+        async with flow.turn(Priority.NORMAL):
             pass
 
     await asyncio.gather(*(send() for _ in range(25)))
@@ -103,10 +110,40 @@ async def test_the_average_rate_holds() -> None:
 async def test_who_gives_up_leaves_no_hole() -> None:
     """A waiter that is cancelled gives its place to the next."""
     flow = Flow(at_once=1)
-    async with flow.turn(POD):
-        waiter = asyncio.create_task(flow.turn(POD).__aenter__())
+    async with flow.turn(Priority.NORMAL):
+        waiter = asyncio.create_task(flow.turn(Priority.NORMAL).__aenter__())
         await settle()
         waiter.cancel()
         await settle()
-    async with flow.turn(POD):
+    async with flow.turn(Priority.NORMAL):
         assert flow.waiting == 0
+
+
+@virtual
+async def test_a_status_is_worked_out_when_its_turn_comes() -> None:
+    """What waits for its turn sees all that happened meanwhile, and its request needs no second place."""
+    world = World()
+    client = Client(world, flow=(flow := Flow(at_once=1)))
+    seen = 0
+
+    async def report() -> None:
+        async with client.turn(Priority.STATUS):
+            await client.create(Thing, thing("report", seen=seen), "default")
+
+    async with flow.turn(Priority.NORMAL):
+        late = asyncio.create_task(report())
+        await settle()
+        seen = 3
+    await late
+    assert (await client.get(Thing, "report", "default")).spec == {"seen": 3}
+
+
+@virtual
+async def test_a_turn_is_not_handed_down() -> None:
+    """Tasks that are started in a turn wait for places of their own."""
+    client = Client(World(), flow=Flow(at_once=1))
+    async with client.turn(Priority.NORMAL):
+        other = asyncio.create_task(client.create(Thing, thing("other"), "default"))
+        await settle()
+        assert not other.done()
+    await other

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, Literal, TypeVar, cast, overload
 
@@ -15,13 +16,16 @@ from spinney.api.meta import Json, Object, Resource, decode, encode
 from spinney.kube import metrics
 from spinney.kube.chance import Chance
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
-from spinney.kube.flow import Flow
+from spinney.kube.flow import Flow, Priority, priority_of
 from spinney.kube.retry import Backoff, Repeat, holds, send_with_retries
 from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
 from spinney.kube.writes import Write, Writes
 
 T = TypeVar("T", bound=Object)
+
+# Who holds a place in the flow. Tasks that it starts inherit the variable, but not the place.
+_holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
 
 class Patch(StrEnum):
@@ -71,6 +75,23 @@ class Client:
             may_write=may_write or self._may_write,
         )
 
+    @asynccontextmanager
+    async def turn(self, priority: Priority) -> AsyncIterator[None]:
+        """Wait for a place in the flow; the requests of the block, one after the other, need no other.
+
+        For what depends on when it is worked out: a status that is computed in its turn tells all that happened while
+        it waited in one write. And for what is more or less urgent than its kind of request is.
+        """
+        if self._flow is None or _has_place():
+            yield
+            return
+        async with self._flow.turn(priority):
+            token = _holder.set(asyncio.current_task())
+            try:
+                yield
+            finally:
+                _holder.reset(token)
+
     async def call(
         self,
         method: str,
@@ -100,9 +121,9 @@ class Client:
 
     async def _send(self, request: Request) -> Response:
         # A watch lasts; it would keep its place in the flow for ever.
-        if self._flow is None or ("watch", "true") in request.query:
+        if self._flow is None or _has_place() or ("watch", "true") in request.query:
             return await self._leave(request)
-        async with self._flow.turn(request):
+        async with self._flow.turn(priority_of(request)):
             return await self._leave(request)
 
     async def _leave(self, request: Request) -> Response:
@@ -371,6 +392,11 @@ def _only_asks(request: Request) -> bool:
     if request.method == "GET" or ("dryRun", "All") in request.query:
         return True
     return request.path.startswith(("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"))
+
+
+def _has_place() -> bool:
+    holder = _holder.get()
+    return holder is not None and holder is asyncio.current_task()
 
 
 def _filters(labels: str, fields: str) -> list[tuple[str, str]]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
 from enum import IntEnum
 
 from spinney.kube.transport import Request
 
 # Filled up in fractions, a token is whole a little before it is 1.
 _WHOLE = 1.0 - 1e-6
+# What is created to make a pod or to place it.
+_BRINGS_PODS = ("pods", "bindrequests")
 
 
 class Priority(IntEnum):
-    """Who goes first: what keeps us alive, what others wait for, the rest, what may be late, what may be lost."""
+    """Who goes first: what keeps us alive, what brings pods on their way, the rest, what may be late, or be lost."""
 
     LEASE = 0
-    BIND = 1
+    POD = 1
     NORMAL = 2
     STATUS = 3
     EVENT = 4
@@ -28,8 +29,8 @@ def priority_of(request: Request) -> Priority:
     parts = request.path.split("/")
     if "coordination.k8s.io" in parts:
         return Priority.LEASE
-    if parts[-1] in ("binding", "eviction"):
-        return Priority.BIND
+    if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] in _BRINGS_PODS):
+        return Priority.POD
     if parts[-1] == "status":
         return Priority.STATUS
     # Reading events is as urgent as reading anything.
@@ -50,13 +51,11 @@ class Flow:
         at_once: int = 64,
         per_second: float = 2000.0,
         burst: int = 4000,
-        order: Callable[[Request], int] = priority_of,
     ) -> None:
         self._at_once = at_once
         self._late_at_once = max(at_once // 8, 1)
         self._per_second = per_second
         self._burst = burst
-        self._order = order
         self._in_flight = 0
         self._late_in_flight = 0
         self._tokens = float(burst)
@@ -70,9 +69,9 @@ class Flow:
         """How many requests wait."""
         return len(self._waiting)
 
-    def turn(self, request: Request) -> Turn:
+    def turn(self, priority: int) -> Turn:
         """A place to wait for, and to hold for a block."""
-        return Turn(self, self._order(request))
+        return Turn(self, priority)
 
     async def enter(self, priority: int) -> None:
         """Wait for a place."""
@@ -142,7 +141,7 @@ class Flow:
 
 
 class Turn:
-    """One request's place in the flow."""
+    """A place in the flow."""
 
     __slots__ = ("_flow", "_priority")
 
