@@ -1,8 +1,9 @@
 """The embedded API server in this process, over HTTPS, and the real API server, side by side.
 
-Every world gets the same requests: pods are created with many in flight, listed whole, changed under ten watchers. The
-servers behind HTTPS are processes of their own, on the same machine as this client, and so share its cores. Memory is
-what the server's process grew by (for the real one, etcd's is counted too). The numbers come out as JSON and a chart.
+Every world gets the same requests: pods are created with many in flight, listed whole, changed under ten watchers, and
+some of them bound, given the status of a running pod, and deleted. The servers behind HTTPS are processes of their own,
+on the same machine as this client, and so share its cores. Memory is what the server's process grew by (for the real
+one, etcd's is counted too). The numbers come out as JSON and a chart.
 
 Usage: python benchmarks/api.py [--pods 10000] [--worlds in-process,https,real] [--out DIR]
 """
@@ -41,6 +42,7 @@ from spinney.kube.transport import InProcess, Request, Transport
 PODS = "/api/v1/namespaces/default/pods"
 JSON = {"content-type": "application/json", "accept": "application/json"}
 MERGE = {"content-type": "application/merge-patch+json", "accept": "application/json"}
+STRATEGIC = {"content-type": "application/strategic-merge-patch+json", "accept": "application/json"}
 IN_FLIGHT = 64
 WATCHERS = 10
 
@@ -60,6 +62,28 @@ def pod(index: int) -> bytes:
     container = {"name": "main", "image": "busybox", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}}
     metadata = {"name": f"pod-{index:06}", "labels": {"app": "bench", "index": str(index)}}
     return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [container]}})
+
+
+def status() -> bytes:
+    """What a kubelet says of a pod that runs."""
+    then = "2026-01-01T00:00:00Z"
+    types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    conditions = [{"type": name, "status": "True", "lastTransitionTime": then} for name in types]
+    container = {"name": "main", "image": "busybox", "imageID": "", "ready": True, "started": True, "restartCount": 0}
+    told = {
+        "phase": "Running",
+        "podIP": "10.1.0.1",
+        "startTime": then,
+        "conditions": conditions,
+        "containerStatuses": [{**container, "state": {"running": {"startedAt": then}}}],
+    }
+    return msgspec.json.encode({"status": told})
+
+
+def bind(name: str) -> Request:
+    """A scheduler's decision."""
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "node"}}
+    return Request("POST", f"{PODS}/{name}/binding", (), JSON, msgspec.json.encode(body))
 
 
 async def many(world: World, requests: list[Request]) -> float:
@@ -114,14 +138,21 @@ async def measure(world: World, count: int) -> dict[str, Any]:
     listing = await world.transport.send(Request("GET", PODS, (), JSON))
     listed = time.perf_counter() - start
     assert len(msgspec.json.decode(listing.body)["items"]) >= count
-    changed = min(count, 2000)
-    events = await fan_out(world, [f"pod-{index:06}" for index in range(changed)])
+    names = [f"pod-{index:06}" for index in range(min(count, 2000))]
+    events = await fan_out(world, names)
+    running, now = status(), b'{"gracePeriodSeconds":0}'
+    binds = await many(world, [bind(name) for name in names])
+    statuses = await many(world, [Request("PATCH", f"{PODS}/{name}/status", (), STRATEGIC, running) for name in names])
+    deletes = await many(world, [Request("DELETE", f"{PODS}/{name}", (), JSON, now) for name in names])
     return {
         "world": world.name,
         "start_seconds": round(world.start_seconds, 2),
         "writes_per_second": round(writes),
         # What the server's processes worked for one write, in process with the client's share.
         "cpu_microseconds_per_write": round(busy / count * 1e6),
+        "binds_per_second": round(binds),
+        "statuses_per_second": round(statuses),
+        "deletes_per_second": round(deletes),
         "list_seconds": round(listed, 3),
         "list_megabytes": round(len(listing.body) / 1e6, 1),
         "watch_events_per_second": round(events),
@@ -182,6 +213,9 @@ async def real() -> AsyncIterator[World]:
 ROWS = (
     ("writes_per_second", "pods created / s", {"in-process": 20_000, "https": 2_000}),
     ("cpu_microseconds_per_write", "server's CPU µs / write", {}),
+    ("binds_per_second", "pods bound / s", {}),
+    ("statuses_per_second", "statuses of pods / s", {}),
+    ("deletes_per_second", "pods deleted / s", {}),
     ("watch_events_per_second", "events / s to 10 watchers", {}),
     ("list_seconds", "s to list all pods", {}),
     ("start_seconds", "s to start", {"https": 2.0}),

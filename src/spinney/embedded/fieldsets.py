@@ -7,6 +7,7 @@ it also holds `.`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -78,6 +79,8 @@ def intersection(mine: FieldSet, other: FieldSet) -> FieldSet:
 def item_key(item: Any, shape: Shape) -> str:
     """How a list's element is named in a path."""
     if shape.keys and isinstance(item, dict):
+        if len(shape.keys) == 1 and isinstance(named := item.get(shape.keys[0]), str):
+            return _named_key(shape.keys[0], named)
         found = {}
         for key in sorted(shape.keys):
             value = item.get(key, shape.items.child(key).schema.get("default"))
@@ -85,6 +88,12 @@ def item_key(item: Any, shape: Shape) -> str:
                 found[key] = value
         return "k:" + msgspec.json.encode(found).decode()
     return "v:" + msgspec.json.encode(item).decode()
+
+
+@lru_cache(maxsize=4096)
+def _named_key(key: str, value: str) -> str:
+    """The usual case: conditions by type, containers by name, and the same few of them all the time."""
+    return "k:" + msgspec.json.encode({key: value}).decode()
 
 
 # Of a map without maps or lists in it only the names matter, and these are few: pods of one template are all alike.

@@ -96,20 +96,24 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     if not key:
         merged = target + [item for item in patch if item not in target]
         return _ordered(merged, order if order is not None else patch, "", target)
-    if any(isinstance(item, dict) and item.get("$patch") == "replace" and len(item) == 1 for item in patch):
+    if {"$patch": "replace"} in patch:
         return [_strip(item) for item in patch if item.get("$patch") != "replace"]
     result = list(target)
+    names = [item.get(key) for item in result]
     for item in patch:
         if not isinstance(item, dict) or key not in item:
             raise plain(f"map: {go_map(item)} does not contain declared merge key: {key}")
-        at = next((i for i, old in enumerate(result) if isinstance(old, dict) and old.get(key) == item[key]), None)
+        name = item[key]
         if item.get("$patch") == "delete":
-            result = [old for old in result if old.get(key) != item[key]]
-        elif at is None:
+            result = [old for old in result if old.get(key) != name]
+            names = [old.get(key) for old in result]
+        elif name not in names:
             result.append(merge({}, item, shape.items))
+            names.append(name)
         elif item.get("$patch") == "replace":
-            result[at] = _strip(item)
+            result[names.index(name)] = _strip(item)
         else:
+            at = names.index(name)
             result[at] = merge(result[at], item, shape.items)
     if order is None and not target:
         return result
@@ -135,13 +139,10 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
     An item that is new has no place yet, and so comes before everything that the patch does not name.
     """
 
-    def name_of(item: Any) -> Any:
-        name = item.get(key) if key and isinstance(item, dict) else item
-        return msgspec.json.encode(name) if isinstance(name, dict | list) else name
-
-    rank = {name_of(entry): position for position, entry in reversed(list(enumerate(order)))}
-    place = {name_of(item): position for position, item in enumerate(original)}
-    ranked = [(rank.get(name), place.get(name, -1), item) for item in items for name in (name_of(item),)]
+    names = _names(items, key)
+    rank = {name: position for position, name in reversed(list(enumerate(_names(order, key))))}
+    place = {name: position for position, name in enumerate(_names(original, key))}
+    ranked = [(rank.get(name), place.get(name, -1), item) for name, item in zip(names, items, strict=True)]
     named = sorted((entry for entry in ranked if entry[0] is not None), key=itemgetter(0))
     others = deque((here, item) for at, here, item in ranked if at is None)
     result: list[Any] = []
@@ -150,3 +151,9 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
             result.append(others.popleft()[1])
         result.append(item)
     return result + [item for _, item in others]
+
+
+def _names(items: list[Any], key: str) -> list[Any]:
+    """What the elements of a list are told apart by."""
+    found = [item.get(key) if key and isinstance(item, dict) else item for item in items]
+    return [msgspec.json.encode(name) if isinstance(name, dict | list) else name for name in found]

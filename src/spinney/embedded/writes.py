@@ -351,7 +351,7 @@ def _finish(
         # Who watches sees it go as it was kept; whoever let it go sees what that changed.
         remove(server, kind, item, old)
         return msgspec.structs.replace(item, body=encode(new))
-    return commit(server, call, new)
+    return commit(server, call, new, item.fields if _same_body(new, old) else None)
 
 
 def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
