@@ -112,12 +112,50 @@ def world() -> World:
     return made
 
 
-def test_while_one_is_being_placed_the_others_wait(world: World) -> None:
-    """The first that fits takes the turn, and is looked at again after five minutes."""
+def test_while_one_is_being_placed_those_that_might_block_it_wait(world: World) -> None:
+    """The first that fits is let go, and looked at again after five minutes; the next would fit, but not beside it."""
     world.gang("a", 2)
-    world.gang("b", 2)
+    world.gang("b", 3)
     first = world.admit("a")
     assert (first.readiness.reason, first.again) == ("Released", 300.0)
+    assert world.admit("b").readiness.reason == "WaitsForOtherGang"
+
+
+def test_gangs_with_room_beside_each_other_go_at_once(world: World) -> None:
+    """Room is counted with all that are on their way, also those whose gates are still on."""
+    world.gang("a", 2)
+    world.gang("b", 1)
+    world.gang("c", 1)
+    world.gang("d", 1)
+    assert [world.admit(name).readiness.reason for name in "abc"] == ["Released"] * 3
+    assert world.admit("d").readiness.reason == "WaitsForOtherGang"
+
+
+def test_a_grant_is_kept_until_it_is_told(world: World) -> None:
+    """A gang whose condition could not be written is told the same the next time, and counts meanwhile."""
+    world.gang("a", 4)
+    assert world.admit("a").readiness.reason == "Released"
+    world.gang("b", 1)
+    assert world.admit("b").readiness.reason == "WaitsForOtherGang"
+    assert world.admit("a").readiness.reason == "Released"
+
+
+def test_nobody_overtakes_the_one_whose_turn_is_next(world: World) -> None:
+    """Else a stream of small gangs would keep a larger one waiting for ever."""
+    world.gang("a", 2)
+    world.gang("b", 4)
+    world.admit("a")
+    world.admit("b")
+    world.gang("c", 1)
+    assert world.admit("c").readiness.reason == "WaitsForOtherGang"
+
+
+def test_room_that_somebody_else_took_is_not_given_away(world: World) -> None:
+    """A pod of nobody's gang gets a node while a gang is being placed."""
+    world.gang("a", 2)
+    world.admit("a")
+    world.pods.put(convert(Pod, make.pod("other").gpus(2).on("n").build()), ("default", "other"))
+    world.gang("b", 2)
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
 
 
@@ -140,7 +178,9 @@ def test_when_it_is_bound_all_that_wait_are_asked_again(world: World) -> None:
 def test_what_was_said_about_room_holds_while_another_is_placed(world: World) -> None:
     """Words that change with every release would be written to every waiting gang."""
     world.gang("a", 2)
+    world.gang("b", 3)
     world.admit("a")
+    world.admit("b")
     world.gang("huge", 9, told="False/DoesNotFitYet")
     verdict = world.admit("huge").readiness
     assert (verdict.reason, verdict.message) == ("DoesNotFitYet", "said before")
@@ -165,7 +205,7 @@ def test_new_room_stirs_those_that_wait(world: World, event: str) -> None:
 def test_a_restart_finds_who_was_let_go(world: World) -> None:
     """The turn is in the gang's own condition."""
     world.gang("a", 2, free=True, told="True/Released")
-    world.gang("b", 2)
+    world.gang("b", 3)
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
     assert world.admit("a", NOW + timedelta(minutes=4)).again == 60.0
 
@@ -173,7 +213,7 @@ def test_a_restart_finds_who_was_let_go(world: World) -> None:
 def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(world: World) -> None:
     """Five minutes after it was let go."""
     world.gang("a", 2, free=True, told="True/Released")
-    world.gang("b", 2)
+    world.gang("b", 3)
     world.admit("b")
     verdict = world.admit("a", NOW + timedelta(minutes=5))
     assert verdict.recreate
@@ -196,7 +236,7 @@ def test_a_gang_that_is_told_to_wait_holds_nobody(world: World) -> None:
     world.pods.put(None, ("default", "a-w-1"))
     assert world.admit("a").readiness.reason == "WaitsForPods"
     world.gang("a", 2, told="False/WaitsForPods")
-    world.gang("b", 2)
+    world.gang("b", 3)
     assert world.admit("b").readiness.reason == "Released"
     assert world.admit("a").readiness.reason == "WaitsForOtherGang"
 
@@ -236,7 +276,7 @@ def test_pods_that_are_not_known_yet_are_waited_for(world: World) -> None:
 def test_a_deleted_gang_gives_up_its_turn(world: World) -> None:
     """Nobody waits for what is gone."""
     world.gang("a", 2)
-    world.gang("b", 2)
+    world.gang("b", 3)
     world.admit("a")
     world.admit("b")
     world.gangs.put(None, ("default", "a"))

@@ -1,4 +1,4 @@
-"""Gangs are let go one after the other where half-placed ones would block each other."""
+"""Gangs are let go in turn where half-placed ones would block each other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.backends.elbowroom import Crowd
 from spinney.backends.fit import Ground, rooms
 from spinney.backends.release import Candidate, minimum, overdue, placed, plan_release, untouched, whole
 from tests import make
@@ -55,14 +56,14 @@ def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> d
     nodes = [convert(Node, make.node("n", gpus).build())]
 
     ground = Ground(lambda above: rooms(nodes, [], above))
-    verdicts = plan_release(candidates, ground, now)
+    verdicts = plan_release(candidates, ground, Crowd(ground, ()), now)
     return {name: verdict.reason for (_, name), verdict in verdicts.items()}
 
 
 def test_the_oldest_that_fits_goes_and_the_others_wait() -> None:
-    """One gang at a time."""
+    """Together they would need more than there is."""
     gangs = [waiting("young", 2), waiting("old", 2, age=60)]
-    assert decide(gangs, 8) == {"old": "Released", "young": "WaitsForOtherGang"}
+    assert decide(gangs, 6) == {"old": "Released", "young": "WaitsForOtherGang"}
 
 
 def test_a_gang_that_does_not_fit_blocks_nobody() -> None:
@@ -71,10 +72,22 @@ def test_a_gang_that_does_not_fit_blocks_nobody() -> None:
     assert decide(gangs, 8) == {"huge": "DoesNotFitYet", "small": "Released"}
 
 
+def test_gangs_that_cannot_block_each_other_go_together() -> None:
+    """Wherever kube-scheduler puts the pods of one, those of the other find their places."""
+    gangs = [waiting("young", 2), waiting("old", 2, age=60)]
+    assert decide(gangs, 8) == {"old": "Released", "young": "Released"}
+
+
+def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
+    """Six GPUs hold pods of 3, 2 and 1, but not in every order and size."""
+    roles = [waiting("wide", 3, pods=1), waiting("small", 1, pods=3)]
+    assert decide(roles, 6) == {"small": "Released", "wide": "WaitsForOtherGang"}
+
+
 def test_priority_comes_before_age() -> None:
     """The more important gang is tried first."""
     gangs = [waiting("old", 2, age=60), waiting("vip", 2, priority=100)]
-    assert decide(gangs, 8) == {"vip": "Released", "old": "WaitsForOtherGang"}
+    assert decide(gangs, 6) == {"vip": "Released", "old": "WaitsForOtherGang"}
 
 
 def test_a_gang_that_was_let_go_in_vain_rests_longer_each_time() -> None:

@@ -36,8 +36,8 @@ class Capabilities:
     surplus_held: bool = False
     # One gated pod holds the whole gang: pods that stay gated must not belong to it.
     gates_couple: bool = False
-    # Half-placed gangs block each other for good: gangs are released one after the other.
-    one_at_a_time: bool = False
+    # Half-placed gangs block each other for good: only gangs that cannot do that are released together.
+    in_turn: bool = False
     # The most roles that can be told apart; 0 is no limit.
     max_groups: int = 0
     # Where the scheduler says what became of a gang.

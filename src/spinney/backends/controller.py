@@ -96,7 +96,7 @@ class BackendController:
                 self.controller.watch(cache, self._held_gangs)
             else:
                 self.controller.watch(cache, owner_key(PodGang.resource.kind))
-        if self._gatekeeper is None and self.backend.capabilities(served).one_at_a_time:
+        if self._gatekeeper is None and self.backend.capabilities(served).in_turn:
             self._gatekeeper = await self._keep_gates()
         # Only now: no gang may be translated into what is not watched yet.
         changed, self.served = served != self.served, served
@@ -148,7 +148,7 @@ class BackendController:
 
     async def _admitted(self, gang: PodGang, readiness: Readiness) -> Verdict:
         """A gang whose objects are ready may still have to wait for others, or for its scheduler to show itself."""
-        if self._gatekeeper is not None and self.backend.capabilities(self.served).one_at_a_time:
+        if self._gatekeeper is not None and self.backend.capabilities(self.served).in_turn:
             verdict = self._gatekeeper.admit(gang, readiness, self._runtime.clock.now())
             if not verdict.readiness.ready:
                 return verdict

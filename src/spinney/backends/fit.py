@@ -96,11 +96,7 @@ def misfit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Mis
             (
                 room
                 for room in selected
-                if room.holds(request)
-                and _usable(room.node)
-                and _tolerated(pod, room.node)
-                and reach.allows(room.node)
-                and neighbours.allow(room)
+                if room.holds(request) and _open(pod, room.node) and reach.allows(room.node) and neighbours.allow(room)
             ),
             key=lambda room: size(room.free),
             default=None,
@@ -118,6 +114,11 @@ def size(amounts: Amounts) -> tuple[int, int, int]:
     return amounts.get(GPU_RESOURCE, 0), amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
+def may_use(pod: Pod, node: Node) -> bool:
+    """Whether a pod may stand on a node, for all that the two say about each other."""
+    return _selected(pod, node) and _open(pod, node)
+
+
 def _selected(pod: Pod, node: Node) -> bool:
     """Whether a pod's node selector and node affinity choose a node."""
     labels, affinity = node.metadata.labels, pod.spec.affinity
@@ -127,11 +128,10 @@ def _selected(pod: Pod, node: Node) -> bool:
     return rules is None or selects_node(rules.required_during_scheduling_ignored_during_execution, node.name, labels)
 
 
-def _tolerated(pod: Pod, node: Node) -> bool:
+def _open(pod: Pod, node: Node) -> bool:
+    """Whether a node takes pods, and this one despite its taints."""
+    ready = find(node.status.conditions, NODE_READY)
+    if node.spec.unschedulable or (ready is not None and ready.status != "True"):
+        return False
     hard = [taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
     return all(any(toleration.tolerates(taint) for toleration in pod.spec.tolerations) for taint in hard)
-
-
-def _usable(node: Node) -> bool:
-    ready = find(node.status.conditions, NODE_READY)
-    return not node.spec.unschedulable and (ready is None or ready.status == "True")

@@ -10,15 +10,18 @@ from spinney.api import reasons
 from spinney.api.core import Node
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.backends.elbowroom import Crowd
 from spinney.backends.fit import Ground, Room, rooms
 from spinney.backends.gangpods import alive, bound, gated, pods_of
 from spinney.backends.interface import Readiness
 from spinney.backends.reach import Claims
 from spinney.backends.release import (
+    LET_GO,
     PATIENCE,
     TURN,
     Candidate,
     given_up,
+    held,
     overdue,
     placed,
     plan_release,
@@ -44,7 +47,7 @@ class Verdict:
 
 
 class Gatekeeper:
-    """One for each backend whose capabilities say `one_at_a_time`."""
+    """One for each backend whose capabilities say `in_turn`."""
 
     def __init__(
         self,
@@ -60,8 +63,11 @@ class Gatekeeper:
         self._claims = claims
         self._enqueue = enqueue
         self._waiting: set[Key] = set()
-        # Told in a condition, or about to be.
+        # Told in a condition, or about to be: then with the words.
         self._released: set[Key] = set()
+        self._granted: dict[Key, Readiness] = {}
+        # What is being placed, on the room that was free when this was counted.
+        self._crowd: Crowd | None = None
         # Good until something happens, or until a gang has rested long enough.
         self._verdicts: dict[Key, Readiness] | None = None
         self._expires = _NEVER
@@ -78,19 +84,18 @@ class Gatekeeper:
             return Verdict(readiness)
         if candidate.pods and (released_since(gang) is not None or not untouched(candidate)):
             return self._under_way(candidate, readiness, now)
-        self._released.discard(key)
         if not whole(candidate):
+            self._settled(key)
             return Verdict(Readiness(False, reasons.WAITS_FOR_PODS, "not all pods of its minimum are known yet"))
-        self._waiting.add(key)
-        holder = self._holder(key)
-        verdict = self._patience(gang) if holder else self._decided(key, now)
+        if key not in self._granted:
+            self._released.discard(key)
+            self._waiting.add(key)
+        verdict = self._decided(candidate, now)
         if verdict.ready:
-            self._waiting.discard(key)
-            self._released.add(key)
-            self._verdicts = None
             return Verdict(verdict, PATIENCE.total_seconds())
         until = resting_until(candidate)
-        return Verdict(verdict, (until - now).total_seconds() if until and until > now else None)
+        again = (until - now).total_seconds() if until and until > now else None
+        return Verdict(self._patience(gang) if verdict is TURN else verdict, again)
 
     def _under_way(self, candidate: Candidate, readiness: Readiness, now: datetime) -> Verdict:
         """A gang some of whose pods are free or bound already."""
@@ -109,7 +114,7 @@ class Gatekeeper:
         self._released.add(key)
         since = released_since(candidate.gang)
         left = PATIENCE - (now - since) if since else PATIENCE
-        return Verdict(Readiness(True, reasons.RELEASED, "let go; waits to be bound"), max(left.total_seconds(), 1.0))
+        return Verdict(LET_GO, max(left.total_seconds(), 1.0))
 
     def _patience(self, gang: PodGang) -> Readiness:
         """While another gang is being placed, what a gang was told last still holds."""
@@ -118,16 +123,40 @@ class Gatekeeper:
             return Readiness(False, told.reason, told.message)
         return TURN
 
-    def _decided(self, key: Key, now: datetime) -> Readiness:
+    def _decided(self, candidate: Candidate, now: datetime) -> Readiness:
+        key = candidate.key
+        if key not in self._granted and self._joins(candidate, now):
+            self._grant(key, LET_GO)
+        if key in self._granted:
+            return self._granted[key]
         if self._verdicts is None or key not in self._verdicts or now >= self._expires:
-            candidates = self._candidates()
-            self._verdicts = plan_release(candidates, self._ground(), now)
-            rests = [until for until in map(resting_until, candidates) if until is not None and until > now]
-            self._expires = min(rests, default=_NEVER)
-        for winner, verdict in self._verdicts.items():
-            if verdict.ready and winner != key:
-                self._enqueue(*winner)
+            self._verdicts = self._decide(key, now)
         return self._verdicts[key]
+
+    def _joins(self, candidate: Candidate, now: datetime) -> bool:
+        """Whether a gang may go at once: nobody else waits, and there is room beside those that are being placed."""
+        if self._waiting != {candidate.key} or held(candidate, now) is not None:
+            return False
+        return self._crowd is not None and self._crowd.join(candidate.pods)
+
+    def _decide(self, asked: Key, now: datetime) -> dict[Key, Readiness]:
+        """Look at all that wait together. Who is let go counts as being placed from here on, and is told so."""
+        placing, candidates, ground = self._placing(), self._candidates(), self._ground()
+        self._crowd = Crowd(ground, placing)
+        verdicts = plan_release(candidates, ground, self._crowd, now)
+        rests = [until for until in map(resting_until, candidates) if until is not None and until > now]
+        self._expires = min(rests, default=_NEVER)
+        for winner, verdict in verdicts.items():
+            if verdict.ready:
+                self._grant(winner, verdict)
+                if winner != asked:
+                    self._enqueue(*winner)
+        return verdicts
+
+    def _grant(self, key: Key, verdict: Readiness) -> None:
+        self._waiting.discard(key)
+        self._released.add(key)
+        self._granted[key] = verdict
 
     def _candidates(self) -> list[Candidate]:
         gangs = [self._gangs.get(name, namespace) for namespace, name in self._waiting]
@@ -144,16 +173,20 @@ class Gatekeeper:
 
         return Ground(rooms_for, self._claims.reach)
 
-    def _holder(self, key: Key) -> Key | None:
-        """Another gang that was let go and is not bound yet."""
-        for other in sorted(self._released - {key}):
-            gang = self._gangs.get(other[1], other[0])
-            if gang is not None and not placed(Candidate(gang, tuple(pods_of(self._pods, gang)))):
-                return other
-            self._settled(other)
-        return None
+    def _placing(self) -> list[Pod]:
+        """The pods without a node of gangs that were let go and are not bound yet."""
+        found: list[Pod] = []
+        for key in sorted(self._released):
+            gang = self._gangs.get(key[1], key[0])
+            pods = pods_of(self._pods, gang) if gang is not None else []
+            if gang is None or placed(Candidate(gang, tuple(pods))):
+                self._settled(key)
+            else:
+                found += [pod for pod in pods if not bound(pod)]
+        return found
 
     def _settled(self, key: Key) -> None:
+        self._granted.pop(key, None)
         if key in self._released:
             self._released.discard(key)
             self.stir()
@@ -181,11 +214,14 @@ class Gatekeeper:
             self.stir()
         elif after and not before:
             self._verdicts = None
+            if self._crowd is not None and not self._crowd.has(change.object):
+                self._crowd = None
 
     def _node_changed(self, change: Change[Node]) -> None:
         old, new = change.old, change.new
         if old is not None and new is not None and _offers(old) == _offers(new):
             return
+        self._crowd = None
         self.stir()
 
 

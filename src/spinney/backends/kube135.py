@@ -25,7 +25,7 @@ class Kubernetes135:
         WorkloadV1alpha1.resource.api_version,
         frozenset({Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY}),
         surplus_held=True,
-        one_at_a_time=True,
+        in_turn=True,
         remarks=("needs the feature gates GenericWorkload and GangScheduling", "priority by pods only"),
     )
 

@@ -31,7 +31,7 @@ class Neighbours:
     ) -> None:
         self._ports = _ports(pod)
         # Domains, by node label key: those that the pod must keep out of, and those it must be in.
-        self._shunned = {*_taken(pod, places), *_repelled(pod, repellers)}
+        self._shunned = {*_taken(pod, places), *repelled(pod, repellers)}
         self._keys = {key for key, _ in self._shunned}
         self._wanted = [*_company(pod, places), *_even(pod, eligible)]
 
@@ -54,7 +54,7 @@ def _taken(pod: Pod, places: Iterable[Place]) -> Iterator[tuple[str, str]]:
                 yield from _domain(term.topology_key, place)
 
 
-def _repelled(pod: Pod, repellers: Iterable[tuple[Place, Pod]]) -> Iterator[tuple[str, str]]:
+def repelled(pod: Pod, repellers: Iterable[tuple[Place, Pod]]) -> Iterator[tuple[str, str]]:
     """The domains that hold a pod which must keep away from this one."""
     for place, other in repellers:
         for term in away_terms(other):
@@ -95,6 +95,18 @@ def _counts(rule: TopologySpreadConstraint, pod: Pod, other: Pod) -> bool:
         other.namespace == pod.namespace
         and matches(rule.label_selector, found)
         and all(found.get(key) == own[key] for key in rule.match_label_keys if key in own)
+    )
+
+
+def is_independent(pod: Pod) -> bool:
+    """Whether a pod may stand anywhere for all that others do: no host port, no rule about others, no claim."""
+    rules = pod.spec.affinity
+    return not (
+        _ports(pod)
+        or pod.spec.topology_spread_constraints
+        or pod.spec.resource_claims
+        or (rules is not None and (rules.pod_affinity or rules.pod_anti_affinity))
+        or any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes)
     )
 
 

@@ -1,4 +1,4 @@
-"""Lets gangs go one after the other, where half-placed gangs would block each other for good (kube-scheduler 1.35).
+"""Lets gangs go in turn, where half-placed gangs would block each other for good (kube-scheduler 1.35).
 
 The state lives in the gang's own BackendReady condition: False while it waits, True with reason Released until it is
 bound for the first time, then True with reason Synced. An annotation lists the times it was let go in vain: each is
@@ -16,6 +16,7 @@ from spinney.api import reasons
 from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.backends.elbowroom import Crowd
 from spinney.backends.fit import Ground, misfit
 from spinney.backends.gangpods import bound, gated
 from spinney.backends.interface import Readiness
@@ -115,28 +116,41 @@ def resting_until(candidate: Candidate) -> datetime | None:
     return found.last_transition_time + resting
 
 
-def plan_release(waiting: Iterable[Candidate], ground: Ground, now: datetime) -> dict[tuple[str, str], Readiness]:
-    """What every waiting gang is told: the first one that fits is let go, the others wait, each with its reason."""
+def plan_release(
+    waiting: Iterable[Candidate], ground: Ground, crowd: Crowd, now: datetime
+) -> dict[tuple[str, str], Readiness]:
+    """What every waiting gang is told, each with its reason, while a crowd is being placed already.
+
+    Gangs go together as long as they cannot get into each other's way. One that could, and fits, goes alone: it waits
+    until nothing else is being placed, and nobody overtakes it.
+    """
     verdicts: dict[tuple[str, str], Readiness] = {}
-    taken = False
+    closed = False
     for candidate in sorted(waiting, key=lambda each: each.rank):
-        verdict = _held(candidate, now)
-        if verdict is None:
-            verdict = TURN if taken else _tried(candidate, ground)
-            taken = taken or verdict.ready
+        verdict = held(candidate, now)
+        if verdict is None and closed:
+            verdict = TURN
+        elif verdict is None and crowd.join(candidate.pods):
+            verdict = LET_GO
+        elif verdict is None:
+            verdict = _tried(candidate, ground)
+            closed = verdict.ready
+            verdict = TURN if closed and not crowd.is_empty else verdict
         verdicts[candidate.key] = verdict
     return verdicts
 
 
+LET_GO = Readiness(True, reasons.RELEASED, "let go; waits to be bound")
 # The same words for all that wait, whoever is being placed: else every release would rewrite every waiting gang.
 TURN = Readiness(
     False,
     reasons.WAITS_FOR_OTHER_GANG,
-    "waits for its turn: kube-scheduler 1.35 is given one gang at a time, and another is being placed",
+    "waits for its turn: another gang is being placed, and kube-scheduler 1.35 could leave both half-placed",
 )
 
 
-def _held(candidate: Candidate, now: datetime) -> Readiness | None:
+def held(candidate: Candidate, now: datetime) -> Readiness | None:
+    """What keeps a gang that was let go in vain, whoever else is being placed."""
     if candidate.attempts >= MOST_ATTEMPTS:
         message = (
             f"was let go {candidate.attempts} times and never bound within {PATIENCE}; it now waits. Look at the "
@@ -157,7 +171,7 @@ def _tried(candidate: Candidate, ground: Ground) -> Readiness:
     missing = [pod for pod in needed if not bound(pod)]
     without = misfit(missing, ground)
     if without is None:
-        return Readiness(True, reasons.RELEASED, "let go; waits to be bound")
+        return LET_GO
     priority = -candidate.rank[0]
     if priority > 0 and misfit(missing, ground, priority) is None:
         return Readiness(True, reasons.RELEASED, "let go; waits to be bound in the place of pods of lower priority")

@@ -62,4 +62,4 @@ def _surplus(capabilities: Capabilities) -> str:
 
 
 def _pace(capabilities: Capabilities) -> str:
-    return "one at a time" if capabilities.one_at_a_time else "as they come"
+    return "in turn" if capabilities.in_turn else "as they come"

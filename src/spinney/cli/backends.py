@@ -75,7 +75,7 @@ def _show_features(registry: Registry, output: str) -> None:
                 "api": column.capabilities.api,
                 "features": sorted(feature.name for feature in column.capabilities.features),
                 "surplusHeld": column.capabilities.surplus_held,
-                "oneAtATime": column.capabilities.one_at_a_time,
+                "inTurn": column.capabilities.in_turn,
                 "remarks": list(column.capabilities.remarks),
             }
             for column in found
