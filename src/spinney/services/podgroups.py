@@ -19,22 +19,16 @@ from spinney.kube.discovery import Discovery
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.claims import claim_name, claimed
+from spinney.services.membership import BY_GROUP, group_of
 from spinney.services.podgroupchecks import WEBHOOK
 from spinney.services.usage import add, allocated, quantities, requested
 
-BY_GROUP = "pods/group"
 # A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
 # came, once and not twice.
 _GATHER_SECONDS = 1.0
 _GATHER_WAITING_SECONDS = 5.0
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
-
-
-def group_of(pod: Pod) -> Iterable[str]:
-    """The index key of a pod's group; none where it is in no group."""
-    name = pod.metadata.annotations.get(labels.POD_GROUP)
-    return (f"{pod.namespace}/{name}",) if name else ()
 
 
 def priority_of(group: PodGroup, classes: Iterable[PriorityClass]) -> int:

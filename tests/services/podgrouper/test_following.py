@@ -118,3 +118,18 @@ async def test_a_pod_joins_its_role_once_the_gang_names_it() -> None:
         await asyncio.sleep(2)
         pod = await world.client.get(Pod, "p", "default")
         assert pod.metadata.labels[labels.SUBGROUP] == "set-0-work"
+
+
+@virtual
+async def test_a_group_that_somebody_deletes_comes_back() -> None:
+    """As long as its workload and its pods are there; no pod has to change for it."""
+    async with stage((GROUPER, None)) as world:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
+        body = {"metadata": {"name": "w"}, "spec": {"template": template}}
+        job = await world.client.create(Job, body, "default")
+        await made(world, "w-0", {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job.uid})
+        before = await group(world)
+        await world.client.delete(PodGroup, before.name, "default")
+        await asyncio.sleep(10)
+        after = await group(world)
+        assert (after.name, after.uid != before.uid) == (before.name, True)

@@ -17,12 +17,16 @@ from spinney.kube.controller import Controller
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.services.membership import BY_GROUP, group_of
 from spinney.services.podgrouper.context import Context, Settings
 from spinney.services.podgrouper.defaults import read_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 from spinney.services.podgrouper.owners import Owners
 from spinney.services.podgrouper.plan import plan_group, plan_pod
 from spinney.services.podgrouper.rules import group, pod_as_owner
+
+# Mostly a group goes because its workload does, and the pods a moment later.
+_GROUP_GONE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class PodGrouper:
         self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.watch(self._pods, when=self._concerns_us)
         self.controller.wait_for(self._groups, self._lookup.priority_classes)
+        self._pods.index(BY_GROUP, group_of)
+        self._groups.on_change(self._group_changed)
         self._namespaces = runtime.caches.of(Namespace) if settings.namespace_labels else None
         if self._namespaces is not None:
             self.controller.watch(self._namespaces, self._pods_of)
@@ -97,6 +103,14 @@ class PodGrouper:
         if pod.spec.scheduler_name != self._settings.scheduler_name or _is_left_alone(pod):
             return False
         return self._settings.pod_labels.items() <= pod.metadata.labels.items()
+
+    def _group_changed(self, change: Change[PodGroup]) -> None:
+        """A group that somebody deleted comes back as long as its pods are there."""
+        if change.new is not None:
+            return
+        for pod in self._pods.by(BY_GROUP, f"{change.object.namespace}/{change.object.name}"):
+            if self._concerns_us(Change(None, pod)):
+                self.controller.enqueue(pod.namespace, pod.name, after=_GROUP_GONE_SECONDS)
 
     def _pods_of(self, change: Change[Namespace]) -> Iterable[Key]:
         name = change.object.name

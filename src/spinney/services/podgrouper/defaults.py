@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -24,17 +24,23 @@ BUILD_PRIORITY = "build"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*(?<![.-])")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _LONGEST_NAME = 253
-_PREEMPTIBILITIES = ("preemptible", "non-preemptible")
+PREEMPTIBILITIES = ("preemptible", "non-preemptible")
 
 
 async def default_grouping(context: Context) -> Grouping:
-    """One group per top owner, a minimum of one pod."""
-    return group_under(context, context.top)
+    """One group per top owner, a minimum of one pod; whoever stands between the two may have wishes as well."""
+    return group_under(context, context.top, wishers=context.chain)
 
 
-def group_under(context: Context, owner: Json, priority: str = DEFAULT_PRIORITY) -> Grouping:
-    """One group for all pods below an owner, with the owner's labels and wishes."""
+def group_under(
+    context: Context, owner: Json, priority: str = DEFAULT_PRIORITY, wishers: Sequence[Json] = ()
+) -> Grouping:
+    """One group for all pods below an owner, with the owner's labels.
+
+    Who may say how it is treated: the owner, or all of `wishers`, those closest to the pod first; then the pod.
+    """
     meta = owner["metadata"]
+    wishers = wishers or (owner,)
     return Grouping(
         name=group_name(meta["name"], meta["uid"]),
         namespace=context.pod.namespace,
@@ -42,10 +48,10 @@ def group_under(context: Context, owner: Json, priority: str = DEFAULT_PRIORITY)
         labels=_labels(context, owner),
         annotations=_annotations(context, owner),
         queue=_queue(context, owner),
-        priority_class=_priority_class(context, owner, priority),
-        preemptibility=_preemptibility(context, owner),
-        preemption_delay=_duration(context, owner, labels.PREEMPTION_DELAY),
-        staleness_grace=_duration(context, owner, labels.STALENESS_GRACE_PERIOD),
+        priority_class=_priority_class(context, wishers, priority),
+        preemptibility=_preemptibility(context, wishers),
+        preemption_delay=_duration(context, wishers, labels.PREEMPTION_DELAY),
+        staleness_grace=_duration(context, wishers, labels.STALENESS_GRACE_PERIOD),
         topology=topology_from(annotations_of(owner)),
     )
 
@@ -64,8 +70,7 @@ def group_per_pod(context: Context, priority: str) -> Grouping:
         "kind": "Pod",
         "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace},
     }
-    annotations = {**grouping.annotations, labels.TOP_OWNER: top_owner_metadata(itself)}
-    return replace(grouping, name=group_name(pod.name, pod.uid), owner=owner_reference(itself), annotations=annotations)
+    return replace(grouping, name=group_name(pod.name, pod.uid), owner=owner_reference(itself))
 
 
 def owner_reference(owner: Json) -> Json:
@@ -102,17 +107,10 @@ def topology_from(annotations: dict[str, str]) -> Topology:
     )
 
 
-def _owners(context: Context, owner: Json) -> Iterator[Json]:
-    """From the pod upwards; the owner at hand last, also where it is not in the chain (a PodGang)."""
-    yield from context.chain
-    if all(entry["metadata"]["uid"] != owner["metadata"]["uid"] for entry in context.chain):
-        yield owner
-
-
 def _labels(context: Context, owner: Json) -> dict[str, str]:
     found = labels_of(owner)
     if user := context.pod.metadata.labels.get(labels.USER):
-        found[labels.USER] = user
+        found.setdefault(labels.USER, user)
     pool = context.settings.node_pool_label
     if pool not in found and pool in context.pod.metadata.labels:
         found[pool] = context.pod.metadata.labels[pool]
@@ -124,7 +122,7 @@ def _annotations(context: Context, owner: Json) -> dict[str, str]:
     # What kubectl remembers of the owner's manifest says nothing about the group, and may be large.
     found.pop(labels.LAST_APPLIED_CONFIGURATION, None)
     if user := context.pod.metadata.annotations.get(labels.USER):
-        found[labels.USER] = user
+        found.setdefault(labels.USER, user)
     found[labels.TOP_OWNER] = top_owner_metadata(owner)
     return found
 
@@ -171,27 +169,26 @@ def kind_defaults(context: Context, owner: Json) -> KindDefaults:
     return table.get(f"{owner['kind']}.{group}") or table.get(owner["kind"]) or KindDefaults()
 
 
-def _priority_class(context: Context, owner: Json, default: str) -> str:
-    pod = context.pod
-    wishes = [labels_of(entry).get(labels.PRIORITY_CLASS, "") for entry in _owners(context, owner)]
-    wishes += [pod.metadata.labels.get(labels.PRIORITY_CLASS, ""), pod.spec.priority_class_name]
-    for wish in wishes:
+def _priority_class(context: Context, wishers: Sequence[Json], default: str) -> str:
+    """The first class that exists: of the wisher closest to the pod, of the pod, of those further away, of kinds."""
+    on_pod = (context.pod.metadata.labels.get(labels.PRIORITY_CLASS, ""), context.pod.spec.priority_class_name)
+    nearest, *others = (labels_of(wisher).get(labels.PRIORITY_CLASS, "") for wisher in wishers)
+    by_kind = (kind_defaults(context, wisher).priority_class for wisher in wishers)
+    for wish in (nearest, *on_pod, *others, *by_kind):
         if wish and context.lookup.priority_class_exists(wish):
             return wish
-    return kind_defaults(context, owner).priority_class or default
+    return default
 
 
-def _preemptibility(context: Context, owner: Json) -> str:
-    wishes = [labels_of(entry).get(labels.PREEMPTIBILITY, "") for entry in _owners(context, owner)]
+def _preemptibility(context: Context, wishers: Sequence[Json]) -> str:
+    wishes = [labels_of(wisher).get(labels.PREEMPTIBILITY, "") for wisher in wishers]
     wishes.append(context.pod.metadata.labels.get(labels.PREEMPTIBILITY, ""))
-    for wish in wishes:
-        if wish in _PREEMPTIBILITIES:
-            return wish
-    return kind_defaults(context, owner).preemptibility
+    wishes += [kind_defaults(context, wisher).preemptibility.lower() for wisher in wishers]
+    return next((wish for wish in wishes if wish in PREEMPTIBILITIES), "")
 
 
-def _duration(context: Context, owner: Json, annotation: str) -> str:
-    wishes = [annotations_of(entry).get(annotation, "") for entry in _owners(context, owner)]
+def _duration(context: Context, wishers: Sequence[Json], annotation: str) -> str:
+    wishes = [annotations_of(wisher).get(annotation, "") for wisher in wishers]
     wishes.append(context.pod.metadata.annotations.get(annotation, ""))
     for wish in wishes:
         if wish and _is_duration(wish, negative=annotation == labels.STALENESS_GRACE_PERIOD):

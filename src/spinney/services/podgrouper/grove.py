@@ -7,7 +7,7 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig, labels_of
-from spinney.services.podgrouper.defaults import group_under
+from spinney.services.podgrouper.defaults import PREEMPTIBILITIES, group_under
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
 
 PODGANG = ("scheduler.grove.io/v1alpha1", "PodGang")
@@ -35,18 +35,28 @@ async def pod_clique_set(context: Context) -> Grouping:
         for role in roles
     ]
     grouping = group_under(context, owner)
+    wish = labels_of(owner).get(labels.PRIORITY_CLASS) or dig(gang, "spec", "priorityClassName")
     return replace(
         grouping,
-        priority_class=dig(gang, "spec", "priorityClassName") or grouping.priority_class,
+        priority_class=wish or grouping.priority_class,
         min_member=sum(leaf.min_member or 0 for leaf in leaves),
         subgroups=(*parents, *leaves),
-        topology=_constraint(gang["spec"], topology) if topology else grouping.topology,
+        topology=_filled(_constraint(gang["spec"], topology), grouping.topology),
         pod_subgroup=_role_of(context, roles),
     )
 
 
+def _filled(own: Topology, wished: Topology) -> Topology:
+    """The gang's constraint, and what annotations say of the rest."""
+    return Topology(own.name or wished.name, own.required or wished.required, own.preferred or wished.preferred)
+
+
 def _with_wishes_of(gang: Json, top: Json) -> Json:
     """The gang with the set's labels and annotations where it has none of its own."""
+    wish = labels_of(gang).get(labels.PREEMPTIBILITY) or labels_of(top).get(labels.PREEMPTIBILITY)
+    if wish and wish not in PREEMPTIBILITIES:
+        allowed = " or ".join(PREEMPTIBILITIES)
+        raise GroupingError(f"label {labels.PREEMPTIBILITY} is {wish!r}; it must be {allowed}")
     metadata = {
         **gang["metadata"],
         "labels": {**labels_of(top), **labels_of(gang)},

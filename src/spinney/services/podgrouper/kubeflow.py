@@ -8,7 +8,7 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, dig
-from spinney.services.podgrouper.defaults import BUILD_PRIORITY, default_grouping, group_under
+from spinney.services.podgrouper.defaults import BUILD_PRIORITY, group_under
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup
 from spinney.services.podgrouper.segments import pytorch_workers
 
@@ -22,7 +22,7 @@ def replicated(field: str, *mandatory: str) -> Callable[[Context], Awaitable[Gro
         minimum = _policy_minimum(context.top)
         if minimum is None:
             minimum = sum(role_replicas(context.top, field, *mandatory).values())
-        return replace(await default_grouping(context), min_member=minimum)
+        return replace(group_under(context, context.top), min_member=minimum)
 
     return rule
 
@@ -33,10 +33,10 @@ async def mpi_job(context: Context) -> Grouping:
     minimum = _policy_minimum(context.top)
     if minimum is None:
         minimum = sum(replicas.values())
-        late = dig(context.top, "spec", "launcherCreationPolicy") == "WaitForWorkersReady"
-        if late and not _launcher_lives(context):
-            minimum -= replicas["Launcher"]
-    return replace(await default_grouping(context), min_member=minimum)
+    late = dig(context.top, "spec", "launcherCreationPolicy") == "WaitForWorkersReady"
+    if late and not _launcher_lives(context):
+        minimum = max(minimum - replicas["Launcher"], 0)
+    return replace(group_under(context, context.top), min_member=minimum)
 
 
 async def pytorch_job(context: Context) -> Grouping:
@@ -47,7 +47,7 @@ async def pytorch_job(context: Context) -> Grouping:
         minimum = dig(context.top, "spec", "elasticPolicy", "minReplicas")
     if minimum is None:
         minimum = sum(replicas.values())
-    grouping = replace(await default_grouping(context), min_member=minimum)
+    grouping = replace(group_under(context, context.top), min_member=minimum)
     role = context.pod.metadata.labels.get(labels.TRAINING_REPLICA_TYPE, "").lower()
     subgroups: list[SubGroup] = []
     masters = replicas.get("Master", 0)
@@ -98,4 +98,4 @@ def _launcher_lives(context: Context) -> bool:
         labels.TRAINING_JOB_ROLE: "launcher",
     }
     launchers = context.lookup.pods(context.pod.namespace, selector)
-    return any(pod.status.phase not in _TERMINAL for pod in launchers)
+    return any(pod.metadata.deletion_timestamp is None and pod.status.phase not in _TERMINAL for pod in launchers)

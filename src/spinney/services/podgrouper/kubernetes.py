@@ -8,7 +8,6 @@ from spinney.api import labels
 from spinney.services.podgrouper.context import Context, annotations_of
 from spinney.services.podgrouper.defaults import (
     INFERENCE_PRIORITY,
-    default_grouping,
     group_name,
     group_per_pod,
     group_under,
@@ -18,7 +17,7 @@ from spinney.services.podgrouper.grouping import Grouping, GroupingError
 
 async def pod(context: Context) -> Grouping:
     """A bare pod is its own group; the pods of one Spark application share one."""
-    grouping = await default_grouping(context)
+    grouping = group_under(context, context.top)
     found = context.pod.metadata.labels
     if labels.SPARK_APP_NAME in found and labels.SPARK_APP_SELECTOR in found:
         return replace(grouping, name=found[labels.SPARK_APP_SELECTOR])
@@ -32,10 +31,10 @@ async def deployment(context: Context) -> Grouping:
 
 async def job(context: Context) -> Grouping:
     """One group per Job; groups made per pod by older releases are carried on."""
-    legacy = group_name(context.pod.name, context.pod.uid)
+    legacy = group_name(context.pod.name, context.top["metadata"]["uid"])
     if context.lookup.has_group(context.pod.namespace, legacy):
-        return replace(await default_grouping(context), name=legacy)
-    return with_min_member_annotation(await default_grouping(context), annotations_of(context.top))
+        return replace(group_under(context, context.top), name=legacy)
+    return with_min_member_annotation(group_under(context, context.top), annotations_of(context.top))
 
 
 async def cron_job(context: Context) -> Grouping:
@@ -46,17 +45,17 @@ async def cron_job(context: Context) -> Grouping:
 
 def with_min_member_annotation(grouping: Grouping, annotations: dict[str, str]) -> Grouping:
     """The grouping with the minimum that `kai.scheduler/batch-min-member` asks for."""
-    minimum = min_member_annotation(annotations)
+    minimum = min_member_annotation(annotations, least=0)
     return grouping if minimum is None else replace(grouping, min_member=minimum)
 
 
-def min_member_annotation(annotations: dict[str, str]) -> int | None:
+def min_member_annotation(annotations: dict[str, str], least: int = 1) -> int | None:
     """The number in `kai.scheduler/batch-min-member`, or None where it is absent."""
     text = annotations.get(labels.BATCH_MIN_MEMBER)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or int(text) < least:
         raise GroupingError(
-            f"annotation {labels.BATCH_MIN_MEMBER} is {text!r}; it must be a whole number of at least 1"
+            f"annotation {labels.BATCH_MIN_MEMBER} is {text!r}; it must be a whole number of at least {least}"
         )
     return int(text)

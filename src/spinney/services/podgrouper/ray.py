@@ -9,7 +9,7 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig, labels_of
-from spinney.services.podgrouper.defaults import default_grouping, topology_from
+from spinney.services.podgrouper.defaults import group_under, topology_from
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
 
 HEAD_GROUP = "headgroup"
@@ -22,7 +22,7 @@ def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[G
         cluster = await _cluster(context, cluster_name_paths) if cluster_name_paths else context.top
         subgroups = _subgroups(cluster)
         grouping = replace(
-            await default_grouping(context), min_member=sum(group.min_member or 0 for group in subgroups)
+            group_under(context, context.top), min_member=sum(group.min_member or 0 for group in subgroups)
         )
         if wish := labels_of(context.top).get(labels.RAY_PRIORITY_CLASS_NAME):
             grouping = replace(grouping, priority_class=wish)

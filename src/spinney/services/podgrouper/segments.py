@@ -30,6 +30,8 @@ def pytorch_workers(context: Context, workers: int, least: int) -> Segmented | N
         return None
     size = _size(text)
     count = -(-workers // size)
+    if count == 0:
+        return None
     if count > MAX_SEGMENTS:
         raise GroupingError(
             f"{labels.SEGMENT_SIZE} {size} makes {count} segments of {workers} workers; at most {MAX_SEGMENTS}"
@@ -45,20 +47,38 @@ def pytorch_workers(context: Context, workers: int, least: int) -> Segmented | N
         )
         for index in range(count)
     ]
-    position = context.pod.metadata.labels.get(labels.TRAINING_REPLICA_INDEX, "")
-    leaf = f"worker-{int(position) // size}" if position.isdecimal() else ""
-    return Segmented((SubGroup("worker", min_subgroup=count), *leaves), leaf)
+    return Segmented((SubGroup("worker", min_subgroup=count), *leaves), _pytorch_leaf(context, size))
 
 
-def leader_worker_set(context: Context, group_size: int, index: int) -> Segmented | None:
+def _pytorch_leaf(context: Context, size: int) -> str:
+    found = context.pod.metadata.labels
+    if found.get(labels.TRAINING_REPLICA_TYPE, "").lower() != "worker":
+        return ""
+    return f"worker-{_position(context, labels.TRAINING_REPLICA_INDEX) // size}"
+
+
+def _position(context: Context, label: str) -> int:
+    """A pod's place among its siblings: without it nobody could tell its segment."""
+    text = context.pod.metadata.labels.get(label, "")
+    if not text.isdecimal():
+        raise GroupingError(
+            f"pod {context.pod.name}: label {label} is {text!r}; it must be a number to find its segment"
+        )
+    return int(text)
+
+
+def leader_worker_set(context: Context, group_size: int) -> Segmented | None:
     """The segments of one group of a LeaderWorkerSet; None where it has none."""
     size = _lws_segment_size(context.top)
     if size is None:
         return None
+    index = _position(context, labels.LWS_WORKER_INDEX)
     if not 1 < size <= group_size:
         raise GroupingError(f"segment size {size} must be more than 1 and at most the group size {group_size}")
     template = dig(context.top, "spec", "leaderWorkerTemplate", "workerTemplate") or {}
-    constraint = segment_topology(annotations_of(template), annotations_of(context.top))
+    constraint = segment_topology(
+        context.pod.metadata.annotations, annotations_of(template), annotations_of(context.top)
+    )
     workers = group_size - 1
     policy = dig(
         context.top, "spec", "leaderWorkerTemplate", "subGroupPolicy", "subGroupPolicyType"
@@ -84,14 +104,12 @@ def leader_worker_set(context: Context, group_size: int, index: int) -> Segmente
 
 
 def segment_topology(*sources: dict[str, str]) -> Topology:
-    """The constraint of each segment: the first source that names a level wins."""
-    for source in sources:
-        required = source.get(labels.SEGMENT_TOPOLOGY_REQUIRED, "")
-        preferred = source.get(labels.SEGMENT_TOPOLOGY_PREFERRED, "")
-        if required or preferred:
-            named = next((entry[labels.TOPOLOGY] for entry in sources if labels.TOPOLOGY in entry), "")
-            return Topology(named, required, preferred)
-    return Topology()
+    """The constraint of each segment: of each annotation the first that is found; none without a topology's name."""
+    name, required, preferred = (
+        next((source[key] for source in sources if source.get(key)), "")
+        for key in (labels.TOPOLOGY, labels.SEGMENT_TOPOLOGY_REQUIRED, labels.SEGMENT_TOPOLOGY_PREFERRED)
+    )
+    return Topology(name, required, preferred) if name and (required or preferred) else Topology()
 
 
 def _leader_excluded(workers: int, size: int, index: int, constraint: Topology, even: bool) -> Segmented:

@@ -9,7 +9,6 @@ from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.defaults import (
     INFERENCE_PRIORITY,
-    default_grouping,
     group_name,
     group_per_pod,
     group_under,
@@ -51,10 +50,14 @@ async def aml_job(context: Context) -> Grouping:
             f"AmlJob {context.top['metadata']['name']}: AZUREML_NODE_COUNT in spec.job.options.envs is {count!r}, "
             "not a number"
         )
-    return replace(await default_grouping(context), min_member=int(count))
+    return replace(group_under(context, context.top), min_member=int(count))
 
 
 async def runai_job(context: Context) -> Grouping:
-    """Pods of one index share a group, named after the pod without its suffix."""
-    base = context.pod.name.rpartition("-")[0] or context.pod.name
-    return replace(await default_grouping(context), name=group_name(base, context.top["metadata"]["uid"]))
+    """Pods of one index share a group, named after the pod without its suffix; older groups are carried on."""
+    meta = context.top["metadata"]
+    side_by_side = int(dig(context.top, "spec", "parallelism") or 1) > 1
+    name = group_name(context.pod.name if side_by_side else meta["name"], meta["uid"])
+    if not context.lookup.has_group(context.pod.namespace, name):
+        name = group_name(context.pod.name.rpartition("-")[0] or context.pod.name, meta["uid"])
+    return replace(group_under(context, context.top), name=name)

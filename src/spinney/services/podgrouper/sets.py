@@ -7,7 +7,7 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig
-from spinney.services.podgrouper.defaults import default_grouping, topology_from
+from spinney.services.podgrouper.defaults import group_under, topology_from
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
 from spinney.services.podgrouper.kubernetes import min_member_annotation
 from spinney.services.podgrouper.segments import leader_worker_set as lws_segments
@@ -15,10 +15,12 @@ from spinney.services.podgrouper.segments import leader_worker_set as lws_segmen
 
 async def job_set(context: Context) -> Grouping:
     """A parent subgroup per replicated job, a leaf per replica of it."""
-    jobs: list[Json] = dig(context.top, "spec", "replicatedJobs") or []
+    listed: list[Json] = dig(context.top, "spec", "replicatedJobs") or []
+    # One that is scaled to nothing has no pods to wait for.
+    jobs = [job for job in listed if _replicas(job)]
     if not jobs:
-        raise GroupingError(f"JobSet {context.top['metadata']['name']} has no replicatedJobs")
-    grouping = await default_grouping(context)
+        raise GroupingError(f"JobSet {context.top['metadata']['name']} has no replicatedJobs with replicas")
+    grouping = group_under(context, context.top)
     # A flat group made by an older release is carried on as it is.
     if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
         return replace(grouping, min_member=sum(_replicas(job) * _leaf_minimum(job) for job in jobs))
@@ -58,7 +60,7 @@ def _leaf_minimum(job: Json) -> int:
     wish = min_member_annotation(annotations_of(template))
     parallelism = dig(template, "spec", "parallelism")
     everyone = 1 if parallelism is None else int(parallelism)
-    return everyone if wish is None else min(wish, everyone)
+    return everyone if wish is None else wish
 
 
 def _leaf_of(context: Context, subgroups: tuple[SubGroup, ...]) -> str:
@@ -79,12 +81,12 @@ async def leader_worker_set(context: Context) -> Grouping:
     index = found.get(labels.LWS_WORKER_INDEX, "")
     if index and not index.isdecimal():
         raise GroupingError(f"pod {context.pod.name}: label {labels.LWS_WORKER_INDEX} is {index!r}, not a number")
-    grouping = await default_grouping(context)
+    grouping = group_under(context, context.top)
     if labels.LWS_GROUP_INDEX in found:
         grouping = replace(grouping, name=f"{grouping.name}-group-{found[labels.LWS_GROUP_INDEX]}")
     if _leader_goes_first(context, index):
         return replace(grouping, min_member=1, subgroups=(SubGroup("leader", min_member=1),), pod_subgroup="leader")
-    segmented = lws_segments(context, size, int(index or 0))
+    segmented = lws_segments(context, size)
     if segmented is not None:
         return replace(grouping, min_member=size, subgroups=segmented.subgroups, pod_subgroup=segmented.leaf)
     subgroups = [SubGroup("leader", min_member=1)]
