@@ -72,6 +72,17 @@ def test_reclaim_takes_back_what_was_borrowed() -> None:
     assert {decision.beneficiary for decision in done.decisions if decision.kind == "evict"} == {"j"}
 
 
+def test_reclaim_counts_what_the_reclaimer_takes() -> None:
+    """Beyond its quota a queue takes nothing from those that would fall below their fair share by it."""
+    cluster = Cluster(4, 4).queue("mine", 2).queue("theirs", 0).queue("other", 0, weight=0)
+    cluster.job("a", "theirs", ["n1"], preemptible=False).job("b", "other", ["n0"]).job("c", "theirs", ["n1"])
+    cluster.job("d", "theirs", ["n1", "n0"]).job("e", "theirs", ["n0"], gpus=2)
+    cluster.job("f", "other", ["n1"], preemptible=False).job("j", "mine", [""], gpus=4)
+    done = cluster.plan("reclaim")
+    assert (done.fair_share["mine"][2], done.fair_share["theirs"][2]) == (4, 4)
+    assert not done.decisions
+
+
 def test_reclaim_does_not_take_what_is_owed() -> None:
     """A queue at its quota keeps everything, whoever asks."""
     cluster = Cluster(4).queue("mine", 2, weight=0).queue("theirs", 4, weight=0).job("r", "theirs", ["n0"], gpus=4)
@@ -175,7 +186,7 @@ def test_a_victim_is_charged_once() -> None:
 
 def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """When queues may give one GPU too few, no scenario is tried."""
-    monkeypatch.setattr(evicting, "Solver", None)
+    monkeypatch.setattr(evicting.Solver, "solve", None)
     cluster = Cluster(4, 4).queue("mine", 8, weight=0).queue("theirs", 1, weight=0)
     for number in range(8):
         cluster.job(f"r{number}", "theirs", [f"n{number % 2}"])

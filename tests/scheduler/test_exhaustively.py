@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, combinations
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as some
@@ -13,77 +14,185 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
 from tests.scheduler.clusters import Cluster
 
-Lesser = dict[str, list[tuple[int, int]]]
-PREEMPT = Config(actions=("allocate", "preempt"), staleness_grace=-1)
+SIZES = some.sampled_from([1, 2, 4])
+
+
+@dataclass(frozen=True)
+class Running:
+    """A gang that runs: its queue, the GPUs of each task, the nodes they are on, and who may have it evicted."""
+
+    queue: str
+    gpus: float
+    nodes: tuple[int, ...]
+    priority: int = 50
+    preemptible: bool = True
+
+    @property
+    def total(self) -> float:
+        return self.gpus * len(self.nodes)
+
+
+@dataclass
+class Small:
+    """A cluster of at most four nodes with what its running gangs leave free; later gangs are less deserving."""
+
+    cluster: Cluster
+    left: list[float]
+    quotas: dict[str, int]
+    running: dict[str, Running] = field(default_factory=dict)
+
+    def held(self, queue: str) -> float:
+        return sum(one.total for one in self.running.values() if one.queue == queue)
+
+    def without(self, gone: Iterable[str]) -> list[float]:
+        rooms = list(self.left)
+        for name in gone:
+            for node in self.running[name].nodes:
+                rooms[node] += self.running[name].gpus
+        return rooms
+
+    def fits(self, rooms: Sequence[float], wanted: Iterable[float], moved: Iterable[str] = ()) -> bool:
+        """Whether tasks of so many GPUs, and gangs that were moved, go onto the nodes in any way at all."""
+        again = [one.gpus for one in map(self.running.__getitem__, moved) for _ in one.nodes]
+        return _pack(tuple(rooms), sorted([*wanted, *again], reverse=True))
+
+
+def _pack(rooms: tuple[float, ...], sizes: list[float]) -> bool:
+    if not sizes:
+        return min(rooms) >= 0
+    return any(
+        _pack((*rooms[:node], rooms[node] - sizes[0], *rooms[node + 1 :]), sizes[1:])
+        for node in {room: node for node, room in enumerate(rooms)}.values()
+        if rooms[node] >= sizes[0]
+    )
 
 
 @some.composite
-def full(draw: some.DrawFn) -> tuple[Cluster, list[int], Lesser]:
-    """Up to four nodes with lesser jobs on them, what they leave free, and where each lesser job is, task by task."""
-    sizes = draw(some.lists(some.sampled_from([1, 2, 4]), min_size=1, max_size=4))
-    cluster, left = Cluster(*sizes).queue("q", 100), list(sizes)
-    lesser: Lesser = {}
+def small(draw: some.DrawFn, queues: int = 1, priorities: Sequence[int] = (50,)) -> Small:
+    """Up to four nodes, and up to six gangs of one or two tasks that run on them, in one queue or several."""
+    sizes = draw(some.lists(SIZES, min_size=1, max_size=4))
+    quotas = {f"q{number}": draw(some.integers(0, sum(sizes))) for number in range(queues)}
+    found = Small(Cluster(*sizes), [float(size) for size in sizes], quotas)
+    for queue, quota in quotas.items():
+        found.cluster.queue(queue, quota if queues > 1 else 100, weight=draw(some.integers(0, 2)))
     for number in range(draw(some.integers(0, 6))):
-        gpus, count = draw(some.sampled_from([1, 2])), draw(some.integers(1, 2))
-        places = []
+        gpus, count = draw(some.sampled_from([1, 1, 2])), draw(some.sampled_from([1, 1, 2]))
+        rooms, nodes = list(found.left), []
         for _ in range(count):
             node = draw(some.integers(0, len(sizes) - 1))
-            if left[node] >= gpus:
-                left[node] -= gpus
-                places.append(node)
-        if len(places) < count:
-            for node in places:
-                left[node] += gpus
-            continue
-        priority = draw(some.sampled_from([10, 20, 95]))
-        cluster.job(f"r{number}", "q", [f"n{node}" for node in places], gpus=gpus, priority=priority)
-        if priority < 90:
-            lesser[f"r{number}"] = [(node, gpus) for node in places]
-    return cluster, left, lesser
+            if rooms[node] >= gpus:
+                rooms[node] -= gpus
+                nodes.append(node)
+        if len(nodes) == count:
+            queue = draw(some.sampled_from(list(quotas)))
+            one = Running(queue, gpus, tuple(nodes), draw(some.sampled_from(priorities)), draw(some.integers(0, 6)) > 0)
+            _run(found, f"r{number}", one)
+            found.left = rooms
+    return found
 
 
-def fits(left: list[int], gpus: int, count: int) -> bool:
-    return sum(room // gpus for room in left) >= count
+def _run(found: Small, name: str, one: Running) -> None:
+    places = [f"n{node}" for node in one.nodes]
+    found.running[name] = one
+    rules = {"gpus": one.gpus, "priority": one.priority, "preemptible": one.preemptible}
+    found.cluster.job(name, one.queue, places, **rules)
 
 
-def without(left: list[int], gone: Iterable[list[tuple[int, int]]]) -> list[int]:
-    rooms = list(left)
-    for node, gpus in chain.from_iterable(gone):
-        rooms[node] += gpus
-    return rooms
-
-
-def subsets(names: Iterable[str]) -> Iterable[tuple[str, ...]]:
+def subsets(names: Iterable[str]) -> list[tuple[str, ...]]:
     known = list(names)
-    return chain.from_iterable(combinations(known, size) for size in range(len(known) + 1))
+    return [found for size in range(len(known) + 1) for found in combinations(known, size)]
 
 
-def after_moves(done: Plan, left: list[int], lesser: Lesser) -> tuple[set[str], list[int]]:
-    """Jobs that lost their place, and what is free with them still there and those that were moved in their new one."""
+def is_placed(done: Plan) -> bool:
+    return any(decision.job == "gang" for decision in done.decisions)
+
+
+def after_moves(done: Plan, setting: Small) -> tuple[set[str], list[float]]:
+    """Gangs that lost their place, and what is free with them still there and moved ones in their new place."""
     lost: set[str] = set()
-    rooms = list(left)
+    rooms = list(setting.left)
     for key, (status, node, _) in done.outcome.items():
-        job, _, number = key.rpartition("-")
+        name, _, number = key.rpartition("-")
         if status == st.RELEASING:
-            lost.add(job)
-        elif status == st.PIPELINED and job in lesser:
-            home, gpus = lesser[job][int(number)]
-            rooms[home] += gpus
-            rooms[int(node[1:])] -= gpus
+            lost.add(name)
+        elif status == st.PIPELINED and name in setting.running:
+            one = setting.running[name]
+            rooms[one.nodes[int(number)]] += one.gpus
+            rooms[int(node[1:])] -= one.gpus
     return lost, rooms
 
 
-@given(full(), some.sampled_from([1, 2, 4]), some.integers(1, 3))
-def test_preemption_is_neither_blind_nor_wasteful(
-    setting: tuple[Cluster, list[int], Lesser], gpus: int, count: int
-) -> None:
-    """A gang waits only if no set of lesser jobs makes room for it; of those evicted none could have stayed."""
-    cluster, left, lesser = setting
-    done = cluster.job("gang", "q", [""] * count, gpus=gpus, priority=90).plan(config=PREEMPT)
-    placed = any(decision.job == "gang" for decision in done.decisions)
-    possible = any(fits(without(left, (lesser[name] for name in some)), gpus, count) for some in subsets(lesser))
-    assert placed == possible
-    lost, rooms = after_moves(done, left, lesser)
+def assert_nobody_left_in_vain(done: Plan, setting: Small, wanted: Sequence[float]) -> None:
+    """No proper part of those who lost their place would have been enough."""
+    lost, rooms = after_moves(done, setting)
     for fewer in subsets(lost):
         if len(fewer) < len(lost):
-            assert not fits(without(rooms, (lesser[name] for name in fewer)), gpus, count)
+            still = [room + back for room, back in zip(rooms, _freed(setting, fewer), strict=True)]
+            assert min(still) < 0 or not setting.fits(still, wanted)
+
+
+def _freed(setting: Small, names: Iterable[str]) -> list[float]:
+    return [after - before for after, before in zip(setting.without(names), setting.left, strict=True)]
+
+
+@given(small(priorities=(10, 20, 95)), SIZES, some.integers(1, 3))
+def test_preemption_is_neither_blind_nor_wasteful(setting: Small, gpus: int, count: int) -> None:
+    """A gang waits only if no set of lesser jobs makes room for it; of those evicted none could have stayed."""
+    cluster, wanted = setting.cluster, [gpus] * count
+    config = Config(actions=("allocate", "preempt"), staleness_grace=-1)
+    done = cluster.job("gang", "q0", [""] * count, gpus=gpus, priority=90).plan(config=config)
+    lesser = [name for name, one in setting.running.items() if one.priority < 90 and one.preemptible]
+    assert is_placed(done) == any(setting.fits(setting.without(gone), wanted) for gone in subsets(lesser))
+    assert_nobody_left_in_vain(done, setting, wanted)
+
+
+@given(small(queues=2), SIZES, some.integers(1, 3))
+def test_consolidation_finds_whatever_rearrangement_there_is(setting: Small, gpus: int, count: int) -> None:
+    """A gang waits only if running gangs cannot be moved in any way that leaves room for it and a place for all."""
+    cluster, wanted = setting.cluster, [gpus] * count
+    config = Config(actions=("allocate", "consolidation"), staleness_grace=-1)
+    done = cluster.job("gang", "q0", [""] * count, gpus=gpus).plan(config=config)
+    movable = [name for name, one in setting.running.items() if one.preemptible]
+    possible = any(setting.fits(setting.without(moved), wanted, moved) for moved in subsets(movable))
+    assert is_placed(done) == possible
+    lost, rooms = after_moves(done, setting)
+    assert not lost
+    assert not is_placed(done) or setting.fits(rooms, wanted)
+
+
+def reclaimable(setting: Small, done: Plan, gone: Iterable[str], wanted: float) -> bool:
+    """Whether gangs may be taken for an amount, the least deserving of each queue first.
+
+    Each from a queue that has more than its fair share, or more than its quota if the taker is owed the amount.
+    """
+    owed = setting.held("q0") + wanted <= setting.quotas["q0"]
+    left = {queue: setting.held(queue) for queue in setting.quotas}
+    for name in sorted(gone, reverse=True):
+        queue = setting.running[name].queue
+        fair = max(setting.quotas[queue], done.fair_share[queue][2])
+        if left[queue] <= (setting.quotas[queue] if owed else fair):
+            return False
+        left[queue] -= setting.running[name].total
+    return True
+
+
+@given(small(queues=3), SIZES, some.integers(1, 3))
+def test_reclaim_is_neither_blind_nor_wasteful_nor_unfair(setting: Small, gpus: int, count: int) -> None:
+    """A gang that its queue is entitled to waits only if no set of others may be taken; of those taken all may be."""
+    cluster, wanted = setting.cluster, [gpus] * count
+    config = Config(actions=("allocate", "reclaim"), staleness_grace=-1)
+    done = cluster.job("gang", "q0", [""] * count, gpus=gpus).plan(config=config)
+    entitled = setting.held("q0") + gpus * count <= done.fair_share["q0"][2]
+    others = [name for name, one in setting.running.items() if one.queue != "q0" and one.preemptible]
+    possible = setting.fits(setting.left, wanted) or (
+        entitled
+        and any(
+            reclaimable(setting, done, gone, gpus * count) and setting.fits(setting.without(gone), wanted)
+            for gone in subsets(others)
+        )
+    )
+    assert is_placed(done) or not possible
+    lost, _ = after_moves(done, setting)
+    assert not lost or entitled
+    assert reclaimable(setting, done, lost, gpus * count)
+    assert_nobody_left_in_vain(done, setting, wanted)

@@ -37,6 +37,11 @@ class Scenario(Protocol):
         """The gang, or the part of it, that room is made for."""
         ...
 
+    @property
+    def pending(self) -> list[Task]:
+        """The tasks that room is made for."""
+        ...
+
     def victims(self) -> list[tuple[Job, list[Task]]]:
         """The tasks evicted in the trial, by job; those placed again are active."""
         ...

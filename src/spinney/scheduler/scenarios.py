@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, combinations, islice
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from spinney.scheduler.victims import Batch, Leaving, VictimLine
 
 # Fewer victims than this are looked at one by one.
 FEW = 32
+# Up to so many steps of eviction, every choice of them is looked at.
+FEW_ENOUGH = 8
 
 
 class Trial:
@@ -264,6 +267,34 @@ def _prefixes(search: Search, victims: Accumulator, leaving: Leaving) -> Iterato
             return
         count = min(len(rows), count + step)
         step *= 2
+
+
+def every_choice(search: Search) -> Iterator[Trial]:
+    """Every set of victims where there are few, the smallest first and of these the least deserving."""
+    steps = [step for step in islice(search.victims.steps(set()), FEW_ENOUGH + 1) if step]
+    if not search.pending or len(steps) > FEW_ENOUGH:
+        return
+    for size in range(1, len(steps) + 1):
+        for chosen in combinations(range(len(steps)), size):
+            potential = [steps[number] for number in chosen]
+            if (
+                _from_the_front(steps, chosen)
+                and affordable(list(chain(*potential)))
+                and not search.too_small(potential)
+            ):
+                yield Trial(search.preemptor, search.pending, [], potential)
+
+
+def _from_the_front(steps: list[Batch], chosen: tuple[int, ...]) -> bool:
+    """Whether no job gives up its core and keeps what it has to spare: its steps are taken in order."""
+    taken = set(chosen)
+    return all(
+        earlier in taken for number in chosen for earlier in range(number) if _same_job(steps[earlier], steps[number])
+    )
+
+
+def _same_job(one: Batch, other: Batch) -> bool:
+    return bool(one and other) and one[0].job is other[0].job
 
 
 def _covering(rooms: list[float], demand: float) -> int:

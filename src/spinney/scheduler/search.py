@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool
-from spinney.scheduler.scenarios import Search, Trial
+from spinney.scheduler.scenarios import Search, Trial, every_choice
 from spinney.scheduler.tasks import Task, Vector
 from spinney.scheduler.trial_order import TrialOrder
 from spinney.scheduler.victims import Batch, VictimLine
@@ -34,6 +35,8 @@ class Solver:
     check: Check
     victim_order: Callable[[], JobOrder]
     waiting: Pool
+    # How a trial of every choice places everyone again: `Solver.in_order` or `Solver.gang_first`.
+    place_again: Callable[[Solver, Trial, Rows], bool]
     failed: set[tuple[object, ...]] = field(default_factory=set)
     steps: int = 0
     # False when the search stopped at its limit of steps.
@@ -56,7 +59,19 @@ class Solver:
                 return point
             self.cycle.moves.rollback(point)
             return None
-        return None
+        return point if self._solve_exactly(tasks, feasible) else None
+
+    def _solve_exactly(self, tasks: list[Task], feasible: Rows) -> bool:
+        """Try every choice of victims where there are few: what quicker ways overlook is found, or there is none."""
+        search = Search(self.cycle, self.job, [], self._victims(), feasible)
+        for trial in every_choice(search):
+            if self.steps >= self.cycle.config.search_steps:
+                self.complete = False
+                return False
+            self.steps += 1
+            if self._simulate(trial, feasible, partial(self.place_again, self)) is not None:
+                return True
+        return False
 
     def _solve_with(self, generator: Callable[[Search], Any], tasks: list[Task], feasible: Rows) -> bool:
         recorded: list[Batch] = []
@@ -98,7 +113,7 @@ class Solver:
             if mark in self.failed:
                 continue
             self.steps += 1
-            found = self._simulate(trial, known)
+            found = self._simulate(trial, known, self.in_order)
             if found is not None:
                 return found
             self.failed.add(mark)
@@ -109,8 +124,10 @@ class Solver:
             self.line = VictimLine(self.victim_order)
         return self.line
 
-    def _simulate(self, trial: Trial, feasible: Rows) -> tuple[list[Batch], bool] | None:
-        """Evict the victims, then place everyone again in their order; the batches that had to move, or None."""
+    def _simulate(
+        self, trial: Trial, feasible: Rows, place_again: Callable[[Trial, Rows], bool]
+    ) -> tuple[list[Batch], bool] | None:
+        """Evict the victims, then place everyone again; the batches that had to move, or None."""
         victims = trial.tasks()
         if not victims:
             return None
@@ -119,25 +136,37 @@ class Solver:
         rows = with_rows(cycle, feasible, victims)
         for task in victims:
             cycle.moves.evict(task)
-        if not self._place_again(trial, rows) or overspent(victims) or not self.check(trial):
+        if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
             cycle.moves.rollback(point)
             return None
         gone = (st.RELEASING, st.PIPELINED)
         moved = [batch for batch in (*trial.recorded, *trial.potential) if any(task.status in gone for task in batch)]
         return moved, all(task.status in gone for task in victims)
 
-    def _place_again(self, trial: Trial, rows: Rows) -> bool:
+    def in_order(self, trial: Trial, rows: Rows) -> bool:
         """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
-        cycle, preemptor, wide = self.cycle, trial.preemptor, self.cycle.config.rehome_anywhere
+        preemptor = trial.preemptor
         some: dict[str, Gang] = {job.key: job for job, _ in trial.victims()}
         some[preemptor.job.key] = preemptor
         for gang in TrialOrder(self.waiting, some):
-            # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
-            anywhere = wide and gang is not preemptor and any(task.cls.cpu_only for task in gang.all_tasks())
-            done = place_gang(cycle, gang, cycle.all_rows if anywhere else rows, trial=True)
-            if gang is preemptor and not done:
+            if gang is not preemptor:
+                self._place_victim(gang, rows)
+            elif not place_gang(self.cycle, preemptor, rows, trial=True):
                 return False
         return True
+
+    def gang_first(self, trial: Trial, rows: Rows) -> bool:
+        """The same, but the preemptor goes first: whether its victims may lose their place is for the check to say."""
+        if not place_gang(self.cycle, trial.preemptor, rows, trial=True):
+            return False
+        for gang in TrialOrder(self.waiting, {job.key: job for job, _ in trial.victims()}):
+            self._place_victim(gang, rows)
+        return True
+
+    def _place_victim(self, gang: Gang, rows: Rows) -> None:
+        # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
+        wide = self.cycle.config.rehome_anywhere and any(task.cls.cpu_only for task in gang.all_tasks())
+        place_gang(self.cycle, gang, self.cycle.all_rows if wide else rows, trial=True)
 
 
 def overspent(victims: list[Task]) -> bool:

@@ -18,6 +18,7 @@ from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
+from spinney.scheduler.scenarios import Trial
 from spinney.scheduler.search import Check, Solver
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
@@ -44,7 +45,8 @@ def consolidation(cycle: Cycle) -> None:
 
     jobs = [job for job in _claimants(cycle) if job.preemptible]
     ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
-    rules = _Rules(CONSOLIDATION, lambda job: _gpus_left(cycle, job, ready), victims, _all_placed, caps)
+    may = partial(_gpus_left, cycle, rows=ready)
+    rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, Solver.gang_first)
     _run(cycle, jobs, rules)
 
 
@@ -77,7 +79,7 @@ def reclaim(cycle: Cycle) -> None:
             levels[queue] = min(known) if known else None
         return levels
 
-    rules = _Rules(RECLAIM, may, victims, lambda scenario: _passes(hooks.reclaim_checks, scenario), caps)
+    rules = _Rules(RECLAIM, may, victims, partial(_passes, hooks.reclaim_checks), caps, Solver.in_order)
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -98,7 +100,7 @@ def preempt(cycle: Cycle) -> None:
     def caps(job: Job, _: Freeable) -> dict[int, float | None]:
         return {job.queue: None}
 
-    rules = _Rules(PREEMPT, may, victims, lambda scenario: _passes(hooks.preempt_checks, scenario), caps)
+    rules = _Rules(PREEMPT, may, victims, partial(_passes, hooks.preempt_checks), caps, Solver.in_order)
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -112,6 +114,8 @@ class _Rules:
     check: Check
     # Queues that victims may come from, each with a bound on how much.
     caps: Callable[[Job, Freeable], dict[int, float | None]]
+    # Who is placed first when every choice of victims is tried: where nobody loses its place, the gang may be.
+    place_again: Callable[[Solver, Trial, Rows], bool]
 
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
@@ -127,7 +131,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         if hopeless(cycle, cycle.chunk(job), freeable, caps):
             failed.add(job)
             continue
-        solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting)
+        solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
         solver.freeable = local_room(freeable, caps)
         point = solver.solve()
         if point is None:

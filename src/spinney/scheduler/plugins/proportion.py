@@ -208,7 +208,7 @@ class Proportion:
 
     def reclaim_is_fair(self, scenario: Scenario) -> bool:
         """Whether every victim's queue had more than its share when the victim was taken, and nobody ends worse off."""
-        wanted = self.cycle.wanted(scenario.preemptor)
+        wanted = _sum(task.cls.wanted(self.cycle.smallest_gpu) for task in scenario.pending)
         job = scenario.preemptor.job
         taken: dict[int, list[Triple]] = {}
         for victim, tasks in scenario.victims():
