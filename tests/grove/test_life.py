@@ -118,6 +118,26 @@ def test_autoscalers_follow_the_set() -> None:
     play(scenario, nodes=10)
 
 
+def test_an_idle_scaling_group_is_not_scaled_up() -> None:
+    """An autoscaler takes each pod for a replica; simulated pods are idle, so that it leaves groups alone."""
+
+    async def scenario(stage: Stage) -> None:
+        built = make.pcs("svc").clique("a", 2).clique("b", 2).group("g", ["a", "b"]).build()
+        template = built["spec"]["template"]
+        for clique in template["cliques"]:
+            clique["spec"]["podSpec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+        load = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+        load["resource"]["target"]["averageUtilization"] = 80
+        scaled = {"minReplicas": 1, "maxReplicas": 6, "metrics": [load]}
+        template["podCliqueScalingGroups"][0]["scaleConfig"] = scaled
+        await stage.apply(built)
+        await stage.runs(4)
+        await stage.settle(120)
+        await stage.runs(4)
+
+    play(scenario, nodes=10)
+
+
 def test_names_that_end_alike_are_not_confused() -> None:
     """`worker` and `pworker` each get their own template."""
 

@@ -17,8 +17,8 @@ from spinney.kube.transport import Response
 
 GROUP = "metrics.k8s.io"
 _VERSION = "metrics.k8s.io/v1beta1"
-# Without a word, a container uses half of what it asks for, and at least a little.
-_DEFAULT = "50%"
+# Without a word, a container is idle: autoscalers leave alone what nobody gave work to.
+_DEFAULT = "10%"
 _LEAST = {"cpu": 1, "memory": 8 << 20}
 _SCALE = {"cpu": 1000, "memory": 1}
 _KEYS = {"cpu": CPU_USAGE, "memory": MEMORY_USAGE}
