@@ -11,7 +11,7 @@ from spinney.scheduler.actions import evicting
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.reasons import NoDomain, NoRoom, OverLimit, OverQuota
-from spinney.scheduler.specs import Constraint, Constraints, Match, PodTerm, SpreadTerm, TopologySpec
+from spinney.scheduler.specs import Constraint, Constraints, GroupSpec, Match, PodTerm, SpreadTerm, TopologySpec
 from spinney.scheduler.texts import job_message, message
 from tests.scheduler.clusters import Cluster, statuses
 
@@ -94,6 +94,17 @@ def test_preemption_takes_the_lowest_priority() -> None:
     cluster = Cluster(2).queue("q", 2)
     cluster.job("low", "q", ["n0"], priority=10).job("middle", "q", ["n0"], priority=20)
     assert statuses(cluster.job("j", "q", [""], priority=90).plan()) == {"low-0": "Releasing", "j-0": "Pipelined"}
+
+
+def test_a_gang_whose_missing_member_is_still_leaving_waits() -> None:
+    """Nothing is searched for while the subgroup that goes next has all its tasks on their way out."""
+    either = GroupSpec(minimum=1, members=(GroupSpec("a", 1), GroupSpec("b", 1)))
+    cluster = Cluster(1).queue("q", 1).job("j", "q", ["n0", ""], tree=either)
+    for number, group in enumerate("ab"):
+        task = cluster.state.tasks[f"j-{number}"]
+        status = st.PENDING if number else st.RELEASING
+        cluster.state.set_task(replace(task.spec, group=group, status=status))
+    assert not cluster.plan("preempt").decisions
 
 
 def test_consolidation_moves_nobody_out() -> None:
