@@ -17,6 +17,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+from _mixed import mixed
 
 from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
@@ -50,6 +51,8 @@ class Row:
     build: Callable[[int], State]
     actions: tuple[str, ...]
     check: Callable[[int, Plan], bool]
+    # Jobs that one consolidation may move; KAI was measured without a bound, a cluster has the default of 16.
+    consolidation: int = -1
 
 
 def cluster(nodes: int, gpus: int = 8, labels: Callable[[int], dict[str, str]] = lambda _: {}) -> State:
@@ -151,6 +154,7 @@ def count(done: Plan, kind: str) -> int:
 ALL = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 FULL = "full cycle: full of one-GPU jobs, as many pending in another queue"
 NO = "a gang of 10 × 8 GPUs is unschedulable"
+MIXED = "full cycle: 20 queues, gangs and shared GPUs, jobs of eight kinds"
 BIG = "reclaim for one gang of N/2 × 8 GPUs"
 
 
@@ -170,6 +174,10 @@ def _half_swapped(nodes: int, done: Plan) -> bool:
     return count(done, "evict") == 4 * nodes and count(done, "wait") == nodes // 2
 
 
+def _some_swapped(nodes: int, done: Plan) -> bool:
+    return count(done, "evict") > nodes and count(done, "wait") > nodes
+
+
 def _racks_filled(nodes: int, done: Plan) -> bool:
     return count(done, "bind") == nodes // 50 * 3 * 64
 
@@ -186,6 +194,8 @@ ROWS = [
     Row(BIG, 100, 570, 50, large_gang, ("reclaim",), _half_swapped),
     Row(BIG, 500, 6600, 200, large_gang, ("reclaim",), _half_swapped),
     Row(BIG, 1000, 29_700, 500, large_gang, ("reclaim",), _half_swapped),
+    Row(MIXED, 50, None, 500, lambda nodes: mixed(nodes, NOW), ALL, _some_swapped, 16),
+    Row(MIXED, 200, None, 2000, lambda nodes: mixed(nodes, NOW), ALL, _some_swapped, 16),
     Row("steady cycle with 35 tasks a node", 4000, 2400, 200, steady, ALL, _nothing),
     Row("topology gangs of 64 (192 tasks to 50 nodes)", 5000, None, 1920, topology_gangs, ("allocate",), _racks_filled),
 ]
@@ -194,7 +204,7 @@ ROWS = [
 def measure(row: Row, repeats: int) -> dict[str, object]:
     """Run one row and say how it went."""
     state = row.build(row.size)
-    config = Config(actions=row.actions, consolidation_victims=-1)
+    config = Config(actions=row.actions, consolidation_victims=row.consolidation)
     times, cpu = [], []
     for _ in range(repeats):
         start, spent = time.perf_counter(), time.process_time()
