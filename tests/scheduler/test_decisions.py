@@ -133,6 +133,18 @@ def test_a_required_domain_holds_the_whole_gang() -> None:
     assert isinstance(problem, NoDomain)
 
 
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_a_topology_that_no_node_is_part_of_stopped_the_scheduler(gpus: int) -> None:
+    """The gang waits and hears what is missing, whether or not it would fit elsewhere; others are placed."""
+    cluster = Cluster().node("n", 2).queue("q")
+    cluster.state.set_topology(TopologySpec("tree", (("zone", ""), ("rack", ""))))
+    cluster.job("j", "q", ["", ""], gpus=gpus, inside=Constraint("tree", required="rack")).job("k", "q", [""])
+    done = cluster.plan()
+    assert [decision.job for decision in done.decisions] == ["k"]
+    (problem,) = done.problems["j"]
+    assert "no node has the labels of topology tree down to rack" in advice(problem)
+
+
 def _racks(*sizes: int) -> Cluster:
     cluster = Cluster().queue("q", 100)
     for number, gpus in enumerate(sizes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spinney.scheduler.reasons import (
     HeldBack,
+    LeftAside,
     NoDomain,
     NoQueue,
     NoRoom,
@@ -50,6 +51,8 @@ def advice(problem: Problem) -> str:
             return "wait: tasks on these nodes end, or leave as soon as that is enough; free them to start it at once"
         case QueueKept():
             return "wait until the other gang has started, or make the workload preemptible"
+        case LeftAside():
+            return "report it with the file of `spinney snapshot save`: this is a fault of the scheduler"
         case NotFound():
             return ""
 
@@ -59,6 +62,9 @@ def _domain(problem: NoDomain) -> str:
     relax = f"ask for {level} as preferred instead of required"
     if problem.best < 0:
         return f"free room inside one {level}, or {relax}"
+    if not problem.domain:
+        topology = problem.constraint.topology
+        return f"no node has the labels of topology {topology} down to {level}: label them, or {relax}"
     if problem.most < tasks:
         return (
             f"the largest {level} holds {problem.most} of {tasks} pods even when nothing else runs there: "

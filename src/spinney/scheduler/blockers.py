@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.gangs import Job
-from spinney.scheduler.reasons import HeldBack, NoQueue, Problem
+from spinney.scheduler.reasons import HeldBack, LeftAside, NoQueue, Problem
 
 
 def add_blockers(cycle: Cycle) -> None:
@@ -17,6 +17,9 @@ def add_blockers(cycle: Cycle) -> None:
 
 
 def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:
+    if job.key in cycle.aside:
+        yield LeftAside(cycle.aside[job.key])
+        return
     if job.queue < 0:
         yield NoQueue(job.spec.queue, missing=_missing_above(cycle, job.spec.queue))
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -121,10 +122,15 @@ class Hooks:
 class Cycle:
     """The working set of one plan."""
 
-    def __init__(self, state: State, config: Config, now: float) -> None:
+    def __init__(
+        self, state: State, config: Config, now: float, aside: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.state = state
         self.config = config
         self.now = now
+        # Gangs that are left out, with the error that a plan met on them; and the gang that is being looked at.
+        self.aside = aside
+        self.considering: Job | None = None
         self.nodes = state.nodes
         self.queues = state.queues
         self.moves = Moves(state)
@@ -243,4 +249,8 @@ class Cycle:
     def pending_jobs(self) -> list[Job]:
         """Jobs with pending tasks, in a queue that can hold jobs."""
         queues = self.queues
-        return [job for job in self.state.jobs.values() if job.pending and job.queue >= 0 and queues.leaf(job.queue)]
+        return [
+            job
+            for job in self.state.jobs.values()
+            if job.pending and job.queue >= 0 and queues.leaf(job.queue) and job.key not in self.aside
+        ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import allocate, evicting, reserving, stale
@@ -60,13 +61,28 @@ class Plan:
     reservations: Reservations | None = None
 
 
-def plan(state: State, config: Config, now: float, reservations: Reservations | None = None) -> Plan:
+class Stumble(Exception):
+    """A plan failed while it looked at one gang: `__cause__` says how. Without that gang, it may be made."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"the plan failed on gang {job}")
+        self.job = job
+
+
+def plan(
+    state: State,
+    config: Config,
+    now: float,
+    reservations: Reservations | None = None,
+    aside: Mapping[str, str] = MappingProxyType({}),
+) -> Plan:
     """Decide one cycle. The state is the same afterwards; equal input gives an equal plan.
 
-    Reservations are those of the plan before; a cycle without a past keeps nothing for anyone.
+    Reservations are those of the plan before; a cycle without a past keeps nothing for anyone. Gangs put `aside` are
+    left out, each with the error that a plan met on it.
     """
     with _no_collection():
-        return _plan(Cycle(state, config, now), config, reservations)
+        return _plan(Cycle(state, config, now, aside), config, reservations)
 
 
 @contextmanager
@@ -91,12 +107,22 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         for name in config.actions:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
-            RUN[name](cycle)
+            _act(cycle, RUN[name])
         kept = reserving.renewed(cycle) if reservations is not None else None
         add_blockers(cycle)
         return _result(cycle, kept)
     finally:
         cycle.moves.rollback(start)
+
+
+def _act(cycle: Cycle, action: Callable[[Cycle], None]) -> None:
+    cycle.considering = None
+    try:
+        action(cycle)
+    except Exception as error:
+        if cycle.considering is None:
+            raise
+        raise Stumble(cycle.considering.key) from error
 
 
 def _zones(cycle: Cycle, move: Move) -> ZoneShares:

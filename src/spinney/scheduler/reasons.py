@@ -56,7 +56,7 @@ class NoDomain:
     constraint: Constraint
     group: str
     tasks: int
-    # How many tasks the best domain holds, and its name; -1 where tasks are too unlike to be counted.
+    # How many tasks the best domain holds; -1 where tasks are too unlike to be counted. No name: there is no domain.
     best: int = -1
     domain: str = ""
     # How many tasks the largest domain would hold if nothing else ran there.
@@ -135,6 +135,13 @@ class QueueKept:
     wanted: Triple
 
 
+@dataclass(frozen=True, slots=True)
+class LeftAside:
+    """A plan failed while it looked at the gang, which is left out since: a fault of the scheduler, not of the gang."""
+
+    error: str
+
+
 Problem = (
     OverLimit
     | OverQuota
@@ -147,4 +154,5 @@ Problem = (
     | NotFound
     | Reserved
     | QueueKept
+    | LeftAside
 )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from spinney.api import reasons
 from spinney.scheduler.reasons import (
     HeldBack,
+    LeftAside,
     NoDomain,
     NoQueue,
     NoRoom,
@@ -68,6 +69,8 @@ def message(problem: Problem) -> str:
             return f"{nodes} nodes are kept for this gang since {_moment(since)}; it starts when all of it fits on them"
         case QueueKept():
             return _queue_kept(problem)
+        case LeftAside(error):
+            return f"the scheduler failed on this gang and leaves it out until it changes: {error}"
         case NotFound(action, steps, complete):
             return f"{action}: {'no victims would be enough' if complete else f'not found in {steps} steps'}"
 

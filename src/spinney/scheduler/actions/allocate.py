@@ -18,6 +18,7 @@ def run(cycle: Cycle) -> None:
     while order:
         job = order.pop()
         assert isinstance(job, Job)
+        cycle.considering = job
         if place_next(cycle, job) and job.pending:
             order.push(job)
 

@@ -124,6 +124,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     while order:
         job = order.pop()
         assert isinstance(job, Job)
+        cycle.considering = job
         if not cycle.chunk(job) or failed.covers(job) or _too_large(cycle, job) or not rules.may(job):
             continue
         waiting, running, freeable = _pools(cycle)

@@ -98,7 +98,9 @@ class _Topology:
         spec, domains = group.gang.job.spec, view.domains
         best, domain, most = -1, "", -1
         required = domains.level(constraint.required)
-        if view.room is not None and required >= view.base[0]:
+        if view.room is not None and required >= view.base[0] and not len(view.room[required]):
+            best = most = 0
+        elif view.room is not None and required >= view.base[0]:
             code = int(np.argmax(view.room[required]))
             best, domain = int(view.room[required][code]), domains.ids[required][code]
             rows = self._rows(domains, view.base)

@@ -17,7 +17,8 @@ from spinney.kube.errors import ConnectionLost
 from spinney.kube.runtime import Runtime
 from spinney.kube.transport import Request, Response
 from spinney.scheduler.config import Config
-from spinney.scheduler.plan import Plan, plan
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.service.aside import Aside
 from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.record import reservations_of
 from spinney.scheduler.state import State
@@ -101,4 +102,4 @@ class Picture:
         self.feed.apply()
         self.now = clock.now()
         kept = reservations_of(shard, objects.get(ConfigMap.resource, []))
-        self.plan: Plan = plan(self.state, config, self.now.timestamp(), kept)
+        self.plan: Plan = Aside().plan(self.state, config, self.now.timestamp(), kept)

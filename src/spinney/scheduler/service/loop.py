@@ -16,7 +16,8 @@ from spinney.kube.cache import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import longest_runtime, next_deadline
-from spinney.scheduler.plan import Decision, Plan, plan
+from spinney.scheduler.plan import Decision, Plan
+from spinney.scheduler.service.aside import Aside
 from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.memory import Memory
 from spinney.scheduler.service.metrics import CycleMetrics
@@ -80,6 +81,7 @@ class Scheduler:
             self.feed.usage_of = usage.share
         self.memory = Memory(runtime, shard_name(shard), usage if isinstance(usage, UsageRecord) else None)
         self._metrics = CycleMetrics(shard.pool, self.feed.views.queues)
+        self._aside = Aside()
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
 
@@ -127,7 +129,7 @@ class Scheduler:
         self._account(now)
         described = loop.time()
         kept = self.memory.reservations
-        made = await self._think(lambda: plan(self.state, self._config, now, kept))
+        made = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept))
         self.cycles += 1
         self._carry_out(made)
         self.memory.note(self.state, made, now)
