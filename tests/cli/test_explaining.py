@@ -45,6 +45,7 @@ def file(tmp_path: Path) -> Path:
     pods = [member(f"runs-{index}", "runs", 1, "n1") for index in range(2)]
     pods += [member(f"waits-{index}", "waits", 1) for index in range(4)]
     pods += [member("capped-0", "capped", 2)]
+    pods += [make.pod("foreign").scheduler("default-scheduler").build(), member("early", "", 1)]
     objects = {
         "nodes": [make.node("n1", 4).build()],
         "queues": [queue("all"), queue("team-a", "all", quota=1), queue("team-b", "all", limit=1)],
@@ -73,6 +74,21 @@ def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
     """The limit to raise, and by how much."""
     result = run(explain, "pod/capped-0", "--snapshot", str(file))
     assert "raise the limit of queue team-b by 1 GPUs" in result.output
+
+
+@pytest.mark.parametrize(
+    ("what", "answer"),
+    [
+        ("pod/foreign", "pod foreign is placed by default-scheduler, not by kai-scheduler"),
+        ("early", "pod early has no PodGroup yet"),
+        ("nobody", "no pod, gang, set or queue 'nobody' in namespace default"),
+    ],
+)
+def test_what_has_no_story_says_why(file: Path, what: str, answer: str) -> None:
+    """A pod of another scheduler is not called missing."""
+    result = run(explain, what, "--snapshot", str(file))
+    assert result.exit_code == 1
+    assert answer in result.output
 
 
 def test_explanations_as_data(file: Path) -> None:

@@ -52,8 +52,21 @@ def explain(
             found.append({"queue": name, "sentences": _queue_sentences(report, picture)})
             text += _queue_sentences(report, picture)
     if not found:
-        raise click.ClickException(f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}")
+        raise click.ClickException(_nothing_to_say(picture, kind, name, namespace))
     click.echo(json.dumps(found, indent=2) if output == "json" else "\n".join(text))
+
+
+def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> str:
+    """Why there is no story: a pod that waits for another scheduler or for its PodGroup, or nothing of that name."""
+    pod = picture.caches.of(Pod).get(name, namespace) if kind in ("", "pod") else None
+    if pod is None:
+        return f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}"
+    ours = picture.feed.shard.scheduler_name
+    if pod.spec.scheduler_name != ours:
+        return (
+            f"pod {name} is placed by {pod.spec.scheduler_name}, not by {ours}: kubectl describe pod shows its events"
+        )
+    return f"pod {name} has no PodGroup yet: does `spinney run podgrouper` run?"
 
 
 def stories(picture: Picture, kind: str, name: str, namespace: str) -> list[Explanation]:

@@ -44,9 +44,10 @@ class Explanation:
             found = [decision for decision in self.decisions if decision.kind == kind]
             if found:
                 lines.append("  " + text.format(count=len(found), action=found[0].action))
-        for problem in self.problems:
-            lines.append(f"  {_one_line(texts.message(problem))}")
-            if fix := advice(problem):
+        # Problems that differ in numbers nobody prints are one.
+        for message, fix in dict.fromkeys((_one_line(texts.message(each)), advice(each)) for each in self.problems):
+            lines.append(f"  {message}")
+            if fix:
                 lines.append(f"    → {fix}.")
         if self.kept is not None and self.kept.nodes:
             lines.append(f"  {self._kept_nodes(self.kept)}")
