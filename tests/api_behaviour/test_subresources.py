@@ -321,3 +321,58 @@ async def test_metadata_through_status(api: Api, namespace: str) -> None:
     patch = {"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}}
     meta = (await api.merge(f"{deployments(namespace)}/a/status", patch, dryRun="All")).ok()["metadata"]
     assert (meta.get("labels"), meta["annotations"]["x"], meta["generation"]) == (None, "y", 1)
+
+
+def scale(replicas: object, **metadata: str) -> Json:
+    """The scale of the deployment `a`."""
+    return {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "a", **metadata},
+        "spec": {"replicas": replicas},
+    }
+
+
+async def test_an_applied_scale_is_owned(api: Api, namespace: str) -> None:
+    """Who applies a scale owns the replicas of the object, and takes them from others by force only."""
+    path = f"{deployments(namespace)}/a"
+    await api.post(deployments(namespace), deployment(paused=True))
+    (await api.merge(f"{path}/scale", {"spec": {"replicas": 3}}, fieldManager="hand")).ok()
+    (await api.apply(f"{path}/scale", scale(5), "robot")).refused(
+        409,
+        "Conflict",
+        'Apply failed with 1 conflict: conflict with "hand" with subresource "scale" using autoscaling/v1: '
+        ".spec.replicas",
+    )
+    (await api.apply(f"{path}/scale", scale(5), "robot", force="true")).ok()
+    entries = (await api.get(path)).ok()["metadata"]["managedFields"]
+    owners = [
+        (entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource"))
+        for entry in entries
+        if "f:replicas" in entry["fieldsV1"].get("f:spec", {})
+    ]
+    assert owners == [("robot", "Apply", "apps/v1", "scale")]
+    object_ = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 7}}
+    (await api.apply(path, object_, "other")).refused(
+        409,
+        "Conflict",
+        'Apply failed with 1 conflict: conflict with "robot" with subresource "scale": .spec.replicas',
+    )
+
+
+async def test_a_scale_is_checked_like_any_object(api: Api, namespace: str) -> None:
+    """Its namespace, its UID and its fields count."""
+    path = f"{deployments(namespace)}/a/scale"
+    await api.post(deployments(namespace), deployment(paused=True))
+    elsewhere = "the namespace of the provided object does not match the namespace sent on the request"
+    (await api.put(path, scale(2, namespace="other"))).refused(400, "BadRequest", elsewhere)
+    other = "11111111-1111-1111-1111-111111111111"
+    wrong = (await api.put(path, scale(2, uid=other))).refused(409, "Conflict")
+    assert f"Precondition failed: UID in precondition: {other}, UID in object meta: " in wrong["message"]
+    unknown = await api.merge(path, {"spec": {"foo": 1}})
+    assert (unknown.code, unknown.warnings) == (200, '299 - "unknown field \\"spec.foo\\""')
+    (await api.put(path, scale(-1))).refused(
+        422,
+        "Invalid",
+        'Scale.autoscaling "a" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0',
+    )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 async def apply(server: ApiServer, call: Call) -> Response:
     """Merge the body into the object, or create it."""
-    config = _config(call)
+    config = config_of(call)
     writer = Writer(call.query["fieldManager"], call.subresource, server.timestamp())
     if server.store.get(call.kind.table, call.key) is None:
         if call.subresource:
@@ -56,7 +56,8 @@ async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -
     return answer(call, [item], server, 201)
 
 
-def _config(call: Call) -> Json:
+def config_of(call: Call) -> Json:
+    """The configuration in the body of an apply."""
     if not call.query.get("fieldManager"):
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     try:

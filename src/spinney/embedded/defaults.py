@@ -31,7 +31,7 @@ def pod_spec(spec: Json) -> None:
     host_network = spec.get("hostNetwork")
     for key in ("containers", "initContainers"):
         for container in spec.get(key) or ():
-            _container(container)
+            default_container(container)
             if host_network:
                 for port in container.get("ports") or ():
                     port.setdefault("hostPort", port.get("containerPort"))
@@ -43,7 +43,8 @@ def pod_spec(spec: Json) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"]
 
 
-def _container(container: Json) -> None:
+def default_container(container: Json) -> None:
+    """A container, of any sort."""
     if "imagePullPolicy" not in container:
         image = container.get("image", "")
         tag = image.rpartition("/")[2].partition(":")[2]

@@ -24,7 +24,7 @@ from spinney.embedded.errors import (
 )
 from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
-from spinney.embedded.reads import JSON, answer, matcher
+from spinney.embedded.reads import JSON, answer, listed, matcher
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
 from spinney.kube.transport import Response
@@ -272,10 +272,4 @@ async def delete_collection(server: ApiServer, call: Call) -> Response:
         await server.admission.validate_delete(call, Operation.DELETE, load(item))
         if table.items.get(item.key) is not None:
             delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
-    head = {
-        "kind": call.kind.list_kind,
-        "apiVersion": call.kind.api_version,
-        "metadata": {"resourceVersion": str(server.store.version)},
-    }
-    body = encode(head)[:-1] + b',"items":[' + b",".join(item.body for item in victims) + b"]}"
-    return Response(200, body, JSON)
+    return listed(server, call, victims, {"resourceVersion": str(server.store.version)})

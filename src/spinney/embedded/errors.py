@@ -136,6 +136,16 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
     return Refusal(409, "Conflict", message, _details(kind, name))
 
 
+def wrong_uid(kind: Kind, namespace: str, name: str, wanted: str, found: str) -> Refusal:
+    """409: an object of that name is there, but another one, which the store finds out."""
+    return conflict(
+        kind,
+        name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{namespace}/{name}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+    )
+
+
 def forbidden(kind: Kind, name: str, why: str) -> Refusal:
     """403: admission or a registry rule says no."""
     named = f'{kind.qualified} "{name}"' if name else kind.qualified

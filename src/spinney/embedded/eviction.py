@@ -33,8 +33,11 @@ def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
         raise plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
     item, budget = found[0]
     state = budget.get("status") or {}
-    if not _ready(status) and state.get("currentHealthy", 0) >= state.get("desiredHealthy", 0) > 0:
-        return
+    if not _ready(status):
+        if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+            return
+        if state.get("currentHealthy", 0) >= state.get("desiredHealthy", 0) > 0:
+            return
     name = item.name
     allowed = state.get("disruptionsAllowed", 0)
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
@@ -44,10 +47,10 @@ def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
         }
         raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 10, [cause])
     if allowed <= 0:
-        told = (
-            f"The disruption budget {name} needs {state.get('desiredHealthy', 0)} healthy pods and has "
-            f"{state.get('currentHealthy', 0)} currently"
-        )
+        healthy, needed = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
+        told = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+        if healthy > needed:
+            told = f"The disruption budget {name} does not allow evicting pods currently"
         cause = {"reason": "DisruptionBudget", "message": told}
         raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 0, [cause])
     if dry_run:

@@ -45,9 +45,9 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
         return _status_update(server, call, new, old)
     if sub == "finalize":
         return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
-    if sub == "ephemeralcontainers":
-        spec = {**old["spec"], "ephemeralContainers": (new.get("spec") or {}).get("ephemeralContainers") or []}
-        return {**old, "spec": spec, "metadata": dict(old["metadata"])}
+    if sub in ("ephemeralcontainers", "resize"):
+        spec = podrules.with_part(sub, new.get("spec") or {}, old["spec"])
+        return {**old, "spec": spec, "metadata": {**old["metadata"], **_version(new)}}
     if sub == "approval":
         return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
     has_status = kind.custom.has_status(kind.version) if kind.custom is not None else "status" in kind.subresources
@@ -63,6 +63,12 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     if kind.table == "/namespaces":
         new["spec"] = old.get("spec") or {}
     return new
+
+
+def _version(document: Json) -> Json:
+    """The version that a writer has seen, which counts as a condition of the write."""
+    version = document["metadata"].get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
 
 
 def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:

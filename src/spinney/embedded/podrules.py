@@ -12,12 +12,14 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded import limitranges
 from spinney.embedded.calls import Call
+from spinney.embedded.defaults import default_container
 from spinney.embedded.errors import forbidden
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_RESIZED = ("resources", "resizePolicy")
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_VOLUME: Json = {
@@ -145,6 +147,28 @@ def _tolerations(spec: Json) -> None:
 
 def _covers(toleration: Json, key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def with_part(part: str, new: Json, old: Json) -> Json:
+    """The old spec with what the pod's subresource of that name lets a writer change."""
+    if part == "ephemeralcontainers":
+        added = [dict(container) for container in new.get("ephemeralContainers") or ()]
+        for container in added:
+            default_container(container)
+        return {**old, "ephemeralContainers": added}
+    made = dict(old)
+    for key in ("containers", "initContainers"):
+        before = {container["name"]: container for container in old.get(key) or ()}
+        if new.get(key):
+            made[key] = [_resized(container, before.get(container.get("name", ""))) for container in new[key]]
+    return made
+
+
+def _resized(container: Json, before: Json | None) -> Json:
+    if before is None:
+        return container
+    rest = {key: value for key, value in before.items() if key not in _RESIZED}
+    return {**rest, **{key: container[key] for key in _RESIZED if key in container}}
 
 
 def quality(spec: Json) -> str:

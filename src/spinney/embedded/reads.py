@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from spinney.api.meta import Json
 from spinney.embedded import fields, gojson, selectors, table
 from spinney.embedded.calls import Call, number
 from spinney.embedded.conversion import present
@@ -109,11 +110,16 @@ def list_(server: ApiServer, call: Call) -> Response:
             "ListOptions", [forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")]
         )
     shown, rest = (page[:limit], page[limit:]) if limit else (page, [])
-    metadata: dict[str, object] = {"resourceVersion": str(version)}
+    metadata: Json = {"resourceVersion": str(version)}
     if rest:
         metadata["continue"] = _token(version, shown[-1].key)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             metadata["remainingItemCount"] = len(rest)
+    return listed(server, call, shown, metadata)
+
+
+def listed(server: ApiServer, call: Call, shown: list[Item], metadata: Json) -> Response:
+    """A list of objects in the form that the caller accepts."""
     wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
         return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)

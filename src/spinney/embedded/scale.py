@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import patching, selectors, strategic, writes
-from spinney.embedded.calls import Call, media_type, read_body
+from spinney.embedded import patching, scaleowners, selectors, strategic, writes
+from spinney.embedded.calls import Call, flag, media_type, read_body
 from spinney.embedded.conversion import load, shown
-from spinney.embedded.errors import bad_request, conflict, invalid, invalid_object, not_found
+from spinney.embedded.errors import Refusal, bad_request, conflict, invalid, invalid_object, not_found, wrong_uid
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
+from spinney.embedded.ownership import Writer
 from spinney.embedded.reads import JSON
 from spinney.embedded.shapes import built_in_shape
-from spinney.embedded.typemeta import check_type
+from spinney.embedded.store import Item
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
-_SCALE = Kind.of("autoscaling", "v1", "Scale", "scales", namespaced=True)
+SCALE = Kind.of("autoscaling", "v1", "Scale", "scales", namespaced=True)
 
 
 async def scale(server: ApiServer, call: Call) -> Response:
@@ -32,46 +34,80 @@ async def scale(server: ApiServer, call: Call) -> Response:
     if call.verb == "get":
         return Response(200, encode(scale_of(call.kind, shown(call.kind, load(item)))), JSON)
 
-    def change(old: Json) -> Json:
-        current = scale_of(call.kind, old)
-        wanted = _wanted(call, current)
-        check_type(wanted, _SCALE)
-        metadata = wanted.get("metadata") or {}
-        if call.verb == "update" and not metadata.get("name"):
-            raise writes.no_name(call)
-        version = metadata.get("resourceVersion")
-        if version and version != old["metadata"]["resourceVersion"]:
-            raise conflict(call.kind, call.name)
-        if metadata.get("name") not in (None, call.name):
-            raise bad_request(
-                f"the name of the object ({metadata['name']}) does not match the name on the URL ({call.name})"
-            )
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise bad_request(
-                'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal string into Go struct '
-                "field ScaleSpec.spec.replicas of type int32"
-            )
-        if replicas < 0:
-            error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise invalid_object(_SCALE, call.name, [error])
-        return _with(old, _path(call.kind, "specReplicasPath"), replicas)
-
-    changed = await writes.modify(server, call, change)
+    if call.verb == "patch" and media_type(call.request) in patching.APPLY:
+        changed = await _apply(server, call)
+    else:
+        changed = await writes.modify(server, call, lambda old: _scaled(call, old))
     return Response(200, encode(scale_of(call.kind, shown(call.kind, load(changed)))), JSON)
+
+
+def _scaled(call: Call, old: Json) -> Json:
+    """The object with the replicas that an update or a patch of its scale asks for."""
+    proposed = _wanted(call, scale_of(call.kind, old))
+    inner = replace(call, kind=SCALE)
+    try:
+        wanted = writes.checked(inner, proposed)
+    except Refusal as refusal:
+        raise patching.blamed(inner, proposed, refusal) if call.verb == "patch" else refusal from None
+    _check_metadata(call, wanted["metadata"], old["metadata"])
+    return _with(old, _path(call.kind, "specReplicasPath"), _replicas(call, wanted))
+
+
+def _replicas(call: Call, wanted: Json) -> int:
+    replicas: int = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_object(SCALE, call.name, [error])
+    return replicas
+
+
+def _check_metadata(call: Call, metadata: Json, before: Json) -> None:
+    name, version, uid = metadata.get("name"), metadata.get("resourceVersion"), metadata.get("uid")
+    if call.verb == "update" and not name:
+        raise writes.no_name(call)
+    if name not in (None, call.name):
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if call.kind.namespaced and metadata.get("namespace", call.namespace) != call.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if uid and uid != before["uid"]:
+        raise wrong_uid(call.kind, call.namespace, call.name, uid, before["uid"])
+    if version and version != before["resourceVersion"]:
+        raise conflict(call.kind, call.name)
 
 
 def _wanted(call: Call, current: Json) -> Json:
     if call.verb == "update":
         return read_body(call)
     kind = media_type(call.request)
-    if kind in patching.APPLY:
-        kind = patching.MERGE_PATCH
     if kind == patching.STRATEGIC_PATCH:
         changes = msgspec.json.decode(call.request.body)
         merged: Json = strategic.merge(current, changes, built_in_shape("autoscaling", "v1", "Scale"))
         return merged
     return patching.patcher(call, kind)(current)
+
+
+async def _apply(server: ApiServer, call: Call) -> Item:
+    """Apply to the scale: whoever owns the replicas of the object owns those of its scale, and the other way round."""
+    from spinney.embedded import apply  # noqa: PLC0415  # it builds on writes, as this does
+
+    inner = replace(call, kind=SCALE)
+    config = apply.config_of(inner)
+    writer = Writer(call.query["fieldManager"], "scale", server.timestamp())
+    path = _path(call.kind, "specReplicasPath")
+    force = flag(call.query, "force")
+
+    def change(old: Json) -> Json:
+        current = scale_of(call.kind, old)
+        entries = old["metadata"].get("managedFields") or []
+        current["metadata"]["managedFields"] = scaleowners.of_scale(entries, path)
+        merged = apply.merged_object(inner, current, config, writer, force=force)
+        made = _with(old, path, _replicas(call, merged))
+        owners = scaleowners.of_object(
+            entries, merged["metadata"].get("managedFields") or [], path, call.kind.api_version
+        )
+        return {**made, "metadata": {**old["metadata"], "managedFields": owners}}
+
+    return await writes.modify(server, call, change, apply.keep_entries)
 
 
 def _path(kind: Kind, name: str) -> str:

@@ -36,7 +36,7 @@ from spinney.embedded.identity import identify, user_of_token
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.namespaces import NamespaceKeeper
 from spinney.embedded.openapi import OpenApi
-from spinney.embedded.podspecs import PodSpecs
+from spinney.embedded.podspecs import PODS, PodSpecs
 from spinney.embedded.quotas import QuotaKeeper
 from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
 from spinney.embedded.reads import JSON
@@ -216,11 +216,11 @@ class ApiServer:
         return await _WRITES[verb](self, call)
 
     async def _subresource(self, call: Call) -> Response:
-        sub = call.kind.subresources[call.subresource]
-        if call.verb not in sub.verbs:
+        name = call.subresource.partition("/")[0]
+        if call.verb not in call.kind.subresources[name].verbs:
             raise method_not_allowed()
-        if call.subresource in _ACTIONS:
-            return await _ACTIONS[call.subresource](self, call)
+        if name in _ACTIONS and (name != "proxy" or call.kind.table == PODS):
+            return await _ACTIONS[name](self, call)
         if call.verb == "get":
             return reads.get(self, call)
         return await _WRITES[call.verb](self, call)
@@ -332,6 +332,7 @@ _ACTIONS: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {
     "exec": subresources.connect,
     "attach": subresources.connect,
     "portforward": subresources.connect,
+    "proxy": subresources.connect,
     "scale": scale.scale,
     "token": reviews.request_token,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
@@ -10,7 +11,19 @@ from spinney.embedded import writes
 from spinney.embedded.calls import Call, number, read_body
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
-from spinney.embedded.errors import FieldError, Refusal, bad_request, not_found, plain, required, unsupported
+from spinney.embedded.errors import (
+    FieldError,
+    Refusal,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_object,
+    not_found,
+    plain,
+    required,
+    unsupported,
+    wrong_uid,
+)
 from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
@@ -21,8 +34,10 @@ from spinney.kube.transport import Response
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
+_PODS = Kind.of("", "v1", "Pod", "pods", namespaced=True)
 _BINDING = Kind.of("", "v1", "Binding", "bindings", namespaced=True)
 _EVICTION = Kind.of("policy", "v1", "Eviction", "evictions", namespaced=True)
+_LOG_OPTIONS = Kind.of("", "v1", "PodLogOptions", "podlogoptions", namespaced=True)
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -58,14 +73,7 @@ async def bind(server: ApiServer, call: Call) -> Response:
 def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) -> Json:
     metadata, spec = pod["metadata"], pod["spec"]
     if binding.get("uid") and binding["uid"] != metadata["uid"]:
-        key = f"/registry/pods/{metadata['namespace']}/{name}"
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
-            f"failed: UID in precondition: {binding['uid']}, UID in object meta: {metadata['uid']}"
-        )
-        raise Refusal(
-            409, "Conflict", f'Operation cannot be fulfilled on pods "{name}": {why}', {"name": name, "kind": "pods"}
-        )
+        raise wrong_uid(_PODS, metadata["namespace"], name, binding["uid"], metadata["uid"])
     if metadata.get("deletionTimestamp"):
         raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
@@ -141,15 +149,9 @@ async def evict(server: ApiServer, call: Call) -> Response:
 
 async def log(server: ApiServer, call: Call) -> Response:
     """What a pod's container has written: nothing on no node; and simulated ones do not write."""
-    for key in ("tailLines", "limitBytes", "sinceSeconds"):
-        number(call.query.get(key, ""))
+    _check_log_options(call)
     spec = _pod_spec(server, call)
-    wanted = call.query.get("container", "")
-    known = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
-    if wanted and wanted not in known:
-        raise bad_request(f"container {wanted} is not valid for pod {call.name}")
-    if not wanted and len(spec["containers"]) > 1:
-        raise bad_request(f"a container name must be specified for pod {call.name}, choose one of: {_listed(spec)}")
+    _check_container(call, spec)
     if not spec.get("nodeName"):
         return Response(204)
     raise _simulated(server, call, spec["nodeName"], "has no log")
@@ -157,15 +159,51 @@ async def log(server: ApiServer, call: Call) -> Response:
 
 async def connect(server: ApiServer, call: Call) -> Response:
     """Enter a pod, or speak to it: nothing runs in a simulated one."""
-    node = _pod_spec(server, call).get("nodeName")
+    spec = _pod_spec(server, call)
+    if call.subresource.partition("/")[0] == "proxy":
+        # Pods of a simulated node have no address that something listens at.
+        raise bad_request("address not allowed")
+    if call.subresource in ("exec", "attach"):
+        _check_container(call, spec)
+    node = spec.get("nodeName")
     if not node:
         raise bad_request(f"pod {call.name} does not have a host assigned")
     raise _simulated(server, call, node, f"cannot be reached by {call.subresource}")
 
 
-def _listed(spec: Json) -> str:
-    names = " ".join(each["name"] for each in spec["containers"])
-    return f"[{names}]"
+def _check_log_options(call: Call) -> None:
+    query, errors = call.query, list[FieldError]()
+    amounts = {key: number(query[key]) for key in ("tailLines", "limitBytes", "sinceSeconds") if query.get(key)}
+    if query.get("sinceTime"):
+        try:
+            datetime.fromisoformat(query["sinceTime"])
+        except ValueError:
+            text = query["sinceTime"]
+            raise bad_request(
+                f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
+            ) from None
+    if amounts.get("tailLines", 0) < 0:
+        errors.append(invalid("tailLines", amounts["tailLines"], "must be greater than or equal to 0"))
+    for key in ("limitBytes", "sinceSeconds"):
+        if amounts.get(key, 1) < 1:
+            errors.append(invalid(key, amounts[key], "must be greater than 0"))
+    if "sinceSeconds" in amounts and query.get("sinceTime"):
+        errors.append(forbidden_field("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    if query.get("stream"):
+        errors.append(forbidden_field("stream", "may not be specified"))
+    if errors:
+        raise invalid_object(_LOG_OPTIONS, call.name, errors)
+
+
+def _check_container(call: Call, spec: Json) -> None:
+    """Whether the container that is asked for is there, or the only one."""
+    wanted = call.query.get("container", "")
+    known = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
+    if wanted and wanted not in known:
+        raise bad_request(f"container {wanted} is not valid for pod {call.name}")
+    if not wanted and len(spec["containers"]) > 1:
+        names = " ".join(each["name"] for each in spec["containers"])
+        raise bad_request(f"a container name must be specified for pod {call.name}, choose one of: [{names}]")
 
 
 def _pod_spec(server: ApiServer, call: Call) -> Json:

@@ -39,6 +39,7 @@ from spinney.embedded.reads import answer
 from spinney.embedded.store import Fields, Item
 from spinney.embedded.strategy import strategy
 from spinney.embedded.typemeta import check_type
+from spinney.embedded.validation import check_part
 from spinney.embedded.validation import metadata as metadata_checks
 from spinney.kube.transport import Response
 
@@ -309,7 +310,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         raise patching.blamed(call, proposed, refusal) from None
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
-    new = settle(server, call, new, old)
+    new = complete(kind.table, settle(server, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
         new["metadata"].pop("managedFields")
     elif record is not None:
@@ -320,12 +321,15 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     if server.admission.concerns(kind):
         new = checked(call, await server.admission.mutate(call, Operation.UPDATE, new, old))
         rules.default(new)
+        new = complete(kind.table, new)
     errors = metadata_checks.check(kind, new["metadata"], old["metadata"])
     if errors:
         errors = metadata_checks.repeated(kind, errors)
     errors += metadata_checks.check_update(new["metadata"], old["metadata"])
     if not call.subresource or kind.custom is not None:
         errors += _check(call, new, old)
+    else:
+        errors += check_part(kind.table, call.subresource, new, old)
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(server, call, new)
@@ -344,7 +348,6 @@ def _finish(
             raise conflict(kind, call.name)
         return None
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    new = complete(kind.table, new)
     if new == old:
         return item
     if finished(new) and not call.dry_run:

@@ -19,6 +19,13 @@ def _fine_update(new: Json, old: Json) -> list[FieldError]:
     return []
 
 
+def check_part(table: str, part: str, new: Json, old: Json) -> list[FieldError]:
+    """What is wrong with a write to a subresource."""
+    from spinney.embedded.validation import table as rows  # noqa: PLC0415  # the modules import the types above
+
+    return rows.PART_CHECKS.get((table, part), _fine_update)(new, old)
+
+
 def checks_for(table: str) -> tuple[Check, Check, CheckUpdate]:
     """The checks on creation, those on the whole object at any write, and those that compare with the old object."""
     from spinney.embedded.validation import table as rows  # noqa: PLC0415  # the modules import the types above

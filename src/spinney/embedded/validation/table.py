@@ -11,6 +11,7 @@ from spinney.embedded.validation import (
     events,
     limits,
     network,
+    podparts,
     pods,
     podupdates,
     storage,
@@ -80,4 +81,11 @@ UPDATE_CHECKS: dict[str, CheckUpdate] = {
     "rbac.authorization.k8s.io/rolebindings": access.check_role_binding_update,
     "rbac.authorization.k8s.io/clusterrolebindings": access.check_role_binding_update,
     "storage.k8s.io/storageclasses": storage.check_storage_class_update,
+}
+
+# By kind and subresource.
+PART_CHECKS: dict[tuple[str, str], CheckUpdate] = {
+    ("/pods", "ephemeralcontainers"): podparts.check_ephemeral,
+    ("/pods", "resize"): podparts.check_resize,
+    ("policy/poddisruptionbudgets", "status"): workloads.check_budget_status,
 }

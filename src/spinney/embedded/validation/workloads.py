@@ -12,6 +12,7 @@ from spinney.embedded.validation import names, pods
 from spinney.embedded.validation.selectors import check_selector
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"
+_UNHEALTHY = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def _count(spec: Json, key: str, path: str = "spec") -> list[FieldError]:
@@ -242,7 +243,20 @@ def check_budget(document: Json) -> list[FieldError]:
             )
         elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
             found.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _UNHEALTHY:
+        found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY))
     return found + check_selector(spec.get("selector"), "spec.selector")
+
+
+def check_budget_status(new: Json, old: Json) -> list[FieldError]:
+    """What nobody may say of a budget."""
+    status = new.get("status") or {}
+    return [
+        invalid(f"status.{key}", status[key], _NOT_NEGATIVE)
+        for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+        if status.get(key, 0) < 0
+    ]
 
 
 def check_autoscaler(document: Json) -> list[FieldError]:
