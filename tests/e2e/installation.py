@@ -43,10 +43,10 @@ NAMESPACE = "kai-scheduler"
 _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 
 
-def account(name: str) -> User:
+def account(namespace: str, name: str) -> User:
     """The user that a service acts as."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
-    return User(f"system:serviceaccount:{NAMESPACE}:{name}", groups)
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
 def documents(path: Path) -> list[Json]:
@@ -237,7 +237,7 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
         for document in manifests(load("platform"), NAMESPACE):
             await held.apply(document)
         adjust = with_stand_in if stand_in else lambda process: process
-        async with platform(lambda name: cluster.client(account(name)), cluster.clock, adjust=adjust) as launcher:
+        async with platform(lambda *of: cluster.client(account(*of)), cluster.clock, adjust=adjust) as launcher:
             cluster.server.admission.resolve = launcher.resolve
             for kind in (Config, SchedulingShard):
                 await ready(held, kind)
@@ -246,15 +246,15 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
 
 @asynccontextmanager
 async def platform(
-    client_of: Callable[[str], Client],
+    client_of: Callable[[str, str], Client],
     clock: Clock,
     settings: PlatformSettings | None = None,
     adjust: Callable[[Process], Process] = lambda process: process,
 ) -> AsyncIterator[Launcher]:
     """The platform operator and whatever it starts, each with its own account and its own caches."""
-    launcher = Launcher(load, client_of, Caches, clock, namespace=NAMESPACE, adjust=adjust)
+    launcher = Launcher(load, client_of, Caches, clock, adjust=adjust)
     components = [(in_process(load, launcher), settings)]
-    host = Host(client_of("spinney-platform"), clock, components, namespace=NAMESPACE)
+    host = Host(client_of(NAMESPACE, "spinney-platform"), clock, components, namespace=NAMESPACE)
     life = asyncio.create_task(host.run())
     try:
         yield launcher

@@ -52,7 +52,7 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
     answers = {name: Answers(name) for name in ANSWERING}
     with _running(*(each.serve() for each in answers.values())):
         settings = PlatformSettings(webhook_urls={name: await each.url() for name, each in answers.items()})
-        async with _nodes(cluster, nodes), platform(lambda name: _client(cluster, name), SystemClock(), settings) as at:
+        async with _nodes(cluster, nodes), platform(lambda *of: _client(cluster, *of), SystemClock(), settings) as at:
             try:
                 for each in answers.values():
                     await each.answer_for(at, client)
@@ -65,8 +65,8 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
                 await _uninstall(held)
 
 
-def _client(cluster: worlds.Cluster, account: str) -> Client:
-    return cluster.client(f"system:serviceaccount:{NAMESPACE}:{account}")
+def _client(cluster: worlds.Cluster, namespace: str, account: str) -> Client:
+    return cluster.client(f"system:serviceaccount:{namespace}:{account}")
 
 
 class Answers:

@@ -99,6 +99,21 @@ async def test_names_are_switched_by_config(held: Installed) -> None:
 
 
 @end_to_end(TWO)
+async def test_the_namespace_is_switched_by_config(held: Installed) -> None:
+    """Accounts, rights and webhooks move along; what ran goes on, new pods are grouped, checked and placed."""
+    await held.job("before", pods=1, queue="default-queue")
+    await held.runs("before", 1)
+    await held.client.patch(Config, "kai-config", "", {"spec": {"namespace": "elsewhere"}})
+    await asyncio.sleep(10)
+    half = make.pod("half").scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.5")
+    await held.apply(half.label(labels.QUEUE, "default-queue").build())
+    await held.runs("half", 1)
+    with pytest.raises(ApiError, match="must be a number above 0 and below 1"):
+        await held.apply(make.pod("odd").scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "2").build())
+    await held.runs("before", 1)
+
+
+@end_to_end(TWO)
 async def test_placement_is_switched_by_the_shard(held: Installed) -> None:
     """Pods that were packed on one node are spread over both once the shard says so."""
     await held.job("packed", pods=2, gpus=1, queue="default-queue")

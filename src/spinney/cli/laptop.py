@@ -50,7 +50,6 @@ from spinney.kube.webhooks import Reviewer
 from spinney.services.platform.inprocess import in_process
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
-from spinney.services.platform.shards import NAMESPACE as SERVICES_NAMESPACE
 
 READY_SECONDS = 60.0
 # These run only inside reservation pods, and on nodes that have a kubelet.
@@ -164,10 +163,9 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
     caches = cluster.caches
     launcher = Launcher(
         load,
-        lambda account: cluster.client(_account(account)),
+        lambda namespace, account: cluster.client(_account(namespace, account)),
         lambda _: caches,
         cluster.clock,
-        namespace=SERVICES_NAMESPACE,
         adjust=with_stand_in,
     )
     loaded = [load("grove"), load("backends")]
@@ -186,10 +184,10 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
         await asyncio.gather(life, return_exceptions=True)
 
 
-def _account(name: str) -> User:
+def _account(namespace: str, name: str) -> User:
     """A service acts under its own account, here as in a cluster."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{SERVICES_NAMESPACE}", "system:authenticated")
-    return User(f"system:serviceaccount:{SERVICES_NAMESPACE}:{name}", groups)
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
 def with_stand_in(process: Process) -> Process:
@@ -235,7 +233,7 @@ def _resolver(host: Host, components: list[Component], launcher: Launcher) -> Re
         service = client.get("service") or {}
         if service.get("namespace") == SYSTEM_NAMESPACE and service.get("name") in ours:
             return reviewers[service["path"]]
-        if service.get("namespace") == SERVICES_NAMESPACE:
+        if service.get("namespace") in launcher.namespaces:
             return launcher.resolve(client)
         return over_https(client)
 

@@ -32,23 +32,24 @@ class _Running:
 
 
 class Launcher:
-    """Processes by name; each group (Config, or one shard) says which of its own should run."""
+    """Processes by name; each group (Config, or one shard) says which of its own should run.
+
+    `client_of` gives a process the client of its account, by namespace and name.
+    """
 
     def __init__(
         self,
         load: Callable[[str], Component],
-        client_of: Callable[[str], Client],
+        client_of: Callable[[str, str], Client],
         caches_of: Callable[[Client], Caches],
         clock: Clock,
         *,
-        namespace: str,
         adjust: Callable[[Process], Process] = lambda process: process,
     ) -> None:
         self._load = load
         self._client_of = client_of
         self._caches_of = caches_of
         self._clock = clock
-        self._namespace = namespace
         self._adjust = adjust
         self._groups: dict[str, dict[str, _Running]] = {}
         # Told whenever a process begins or ceases to serve.
@@ -77,6 +78,11 @@ class Launcher:
             if process.name in running:
                 return running[process.name].waiting
         return "" if process.on_every_node else f"{process.name} does not run"
+
+    @property
+    def namespaces(self) -> set[str]:
+        """Where the processes that run belong."""
+        return {found.process.namespace for running in self._groups.values() for found in running.values()}
 
     def resolve(self, client: Json) -> Reviewer:
         """What answers at a webhook's clientConfig; for the embedded API server."""
@@ -127,7 +133,7 @@ class Launcher:
     async def _run(self, found: _Running) -> None:
         process = found.process
         component = self._load(process.component)
-        client = self._client_of(process.account).named(process.name)
+        client = self._client_of(process.namespace, process.account).named(process.name)
 
         def ready() -> None:
             found.waiting = ""
@@ -138,7 +144,7 @@ class Launcher:
             caches=self._caches_of(client),
             clock=self._clock,
             ready=ready,
-            namespace=self._namespace,
+            namespace=process.namespace,
             settings=process.settings,
         )
         found.reviewers = reviewers(component, runtime) if process.webhooks else {}

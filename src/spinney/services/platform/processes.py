@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
@@ -56,6 +56,7 @@ class Process:
     # The ServiceAccount; all schedulers share one.
     account: str
     settings: Struct
+    namespace: str = NAMESPACE
     service: ServiceConfig = field(default_factory=ServiceConfig)
     replicas: int = 1
     vpa: Vpa | None = None
@@ -92,12 +93,11 @@ def plan_processes(
             annotations or {},
         ),
     ]
-    return [_completed(process, common) for process in wanted if process.service.enabled is not False]
+    return [_completed(process, config) for process in wanted if process.service.enabled is not False]
 
 
 def plan_scheduler(shard: SchedulingShard, config: ConfigSpec) -> Process | None:
     """The scheduler of a shard, or None where Config switches schedulers off."""
-    common = config.global_ or Global()
     wanted = config.scheduler or Scheduler()
     service = wanted.service or ServiceConfig()
     if service.enabled is False:
@@ -114,7 +114,7 @@ def plan_scheduler(shard: SchedulingShard, config: ConfigSpec) -> Process | None
             vpa=wanted.vpa,
             needs=_SCHEDULER_NEEDS,
         ),
-        common,
+        config,
     )
 
 
@@ -134,17 +134,14 @@ def needs_of(process: Process) -> Json:
     return process.needs or {"requests": _REQUESTS, "limits": _LIMITS}
 
 
-def _completed(process: Process, common: Global) -> Process:
-    return Process(
-        name=process.name,
-        component=process.component,
-        account=process.account,
-        settings=process.settings,
-        service=process.service,
+def _completed(process: Process, config: ConfigSpec) -> Process:
+    common = config.global_ or Global()
+    return replace(
+        process,
+        namespace=namespace_of(config),
         replicas=process.replicas or common.replica_count or 1,
         vpa=process.vpa or common.vpa,
         needs=needs_of(process),
-        webhooks=process.webhooks,
     )
 
 
