@@ -9,7 +9,7 @@ import pytest
 
 from spinney.api import labels
 from spinney.api.conditions import find
-from spinney.api.core import Node, Pod
+from spinney.api.core import Event, Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec, Queue
 from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
@@ -167,6 +167,20 @@ async def test_what_a_gang_lacks_stays_true() -> None:
         assert seen[0].last_transition_time == seen[1].last_transition_time
         other = next(found for found in group.status.conditions if found.type == "Theirs")
         assert (other.transition_id, str(other.last_transition_time)[:10]) == ("7", "2026-01-01")
+
+
+@virtual
+async def test_a_pod_whose_group_is_not_there_is_told() -> None:
+    """Nobody else knows of it; once the group is there nothing more is said."""
+    async with stage((PODGROUPS, None)) as world:
+        await grouped(world, "lost")
+        await asyncio.sleep(10)
+        told = [event.message for event in (await world.client.list(Event, "default")).items]
+        assert told == ["PodGroup g, which annotation pod-group-name names, does not exist; the pod waits for it"]
+        await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
+        await world.client.patch(Pod, "lost", "default", {"metadata": {"labels": {"a": "b"}}})
+        await asyncio.sleep(10)
+        assert len((await world.client.list(Event, "default")).items) == 1
 
 
 @virtual

@@ -98,6 +98,7 @@ PIPELINED = "Pipelined"
 BOUND = "Bound"
 BINDING_ERROR = "BindingError"
 POD_GROUPER_WARNING = "PodGrouperWarning"
+POD_GROUP_NOT_FOUND = "PodGroupNotFound"
 
 # KAI: BindRequest resource types (its phases are Pending, Succeeded and Failed above)
 REGULAR = "Regular"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, Struct
@@ -17,6 +17,7 @@ from spinney.kube.clock import Clock, seconds
 from spinney.kube.controller import Controller, run_controllers
 from spinney.kube.discovery import Discovery
 from spinney.kube.errors import NotFound
+from spinney.kube.events import Recorder
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.claims import claim_name, claimed
 from spinney.services.membership import BY_GROUP, group_of
@@ -156,6 +157,7 @@ class PodGroups:
         self._pods = runtime.caches.of(Pod)
         self._nodes = runtime.caches.of(Node)
         self._classes = runtime.caches.of(PriorityClass)
+        self._events = Recorder(runtime.client, runtime.clock, "podgroup-controller")
         self._pods.index(BY_GROUP, group_of)
         self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=settings.workers)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
@@ -180,9 +182,12 @@ class PodGroups:
         """Bring one group's status up to date."""
         namespace, name = key
         group = self._groups.get(name, namespace)
-        if group is None or group.metadata.deletion_timestamp is not None:
-            return
         pods = self._pods.by(BY_GROUP, f"{namespace}/{name}")
+        if group is None:
+            self._tell_missing(name, pods)
+            return
+        if group.metadata.deletion_timestamp is not None:
+            return
         node_of = {
             pod.spec.node_name: node
             for pod in pods
@@ -196,6 +201,15 @@ class PodGroups:
             await self._client.patch(PodGroup, name, namespace, patch, subresource="status")
         except NotFound:
             return
+
+    def _tell_missing(self, name: str, pods: Iterable[Pod]) -> None:
+        """Pods whose group is not there wait without a word from the scheduler, which does not know them."""
+        for pod in pods:
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _lives(pod):
+                message = (
+                    f"PodGroup {name}, which annotation {labels.POD_GROUP} names, does not exist; the pod waits for it"
+                )
+                self._events.event(pod, "Warning", reasons.POD_GROUP_NOT_FOUND, message)
 
     def _claims_of(self, pod: Pod) -> Iterable[ResourceClaim]:
         if self._claims is None:
@@ -224,6 +238,7 @@ COMPONENT = Component(
         Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("podgroups",), ("get", "list", "watch")),
         Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
+        Rule(("",), ("events",), ("create", "patch")),
     ),
     webhooks=(WEBHOOK,),
 )
