@@ -44,8 +44,9 @@ class Explanation:
             found = [decision for decision in self.decisions if decision.kind == kind]
             if found:
                 lines.append("  " + text.format(count=len(found), action=found[0].action))
-        # Problems that differ in numbers nobody prints are one.
-        for message, fix in dict.fromkeys((_one_line(texts.message(each)), advice(each)) for each in self.problems):
+        # Later attempts of one plan repeat a problem with other numbers; the first saw the cluster as it is.
+        first = {_one_line(texts.message(problem)): advice(problem) for problem in reversed(self.problems)}
+        for message, fix in reversed(first.items()):
             lines.append(f"  {message}")
             if fix:
                 lines.append(f"    → {fix}.")
