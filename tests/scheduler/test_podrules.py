@@ -96,6 +96,13 @@ def test_spreading_looks_at_allowed_nodes_only() -> None:
     assert len(where(cluster)) == 2
 
 
+def test_spreading_over_a_label_that_no_node_has_failed_the_plan() -> None:
+    """The pod waits, others are placed."""
+    cluster = Cluster(8).queue("q", 100).job("j", "q", [""]).job("k", "q", [""])
+    change(cluster, "j-0", constraints=Constraints(spread=(SpreadTerm("no/such"),)))
+    assert where(cluster) == {"k-0": "n0"}
+
+
 def test_host_ports_clash_on_every_address() -> None:
     """A port without an address takes it on all of them."""
     spec = described({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]})

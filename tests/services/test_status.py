@@ -60,6 +60,13 @@ def test_parts_of_gpus_count_on_every_device(wish: dict[str, str], asked: Json, 
     assert allocated(pod("n", **wish), sized) == held
 
 
+@pytest.mark.parametrize("key", ["gpu_fraction", "gpu_memory"])
+def test_an_annotation_that_cannot_be_read_stopped_the_status_of_its_group(key: str) -> None:
+    """Pods of other schedulers pass our admission by; such a pod counts without the share it names."""
+    assert not any(requested(pod(**{key: "abc"})).values())
+    assert not any(allocated(pod("n", **{key: "abc"}), node()).values())
+
+
 @pytest.mark.parametrize(
     ("marks", "mebibytes"),
     [

@@ -7,7 +7,7 @@ import re
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
-from spinney.api.quantity import binary, from_milli, milli
+from spinney.api.quantity import QuantityError, binary, from_milli, milli
 from spinney.api.requests import pod_requests
 
 # Thousandths of each resource's unit.
@@ -26,9 +26,9 @@ def requested(pod: Pod) -> Amounts:
     total = pod_requests(pod.spec)
     devices = _devices(pod)
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
-        total[GPU] = total.get(GPU, 0) + milli(fraction) * devices
+        total[GPU] = total.get(GPU, 0) + _said(fraction) * devices
     elif memory := pod.metadata.annotations.get(labels.GPU_MEMORY):
-        total[GPU_MEMORY] = milli(memory) * devices
+        total[GPU_MEMORY] = _said(memory) * devices
     return total
 
 
@@ -61,6 +61,14 @@ def _is_placed(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or is_true(pod.status.conditions, "PodScheduled")
 
 
+def _said(text: str) -> int:
+    """An amount that an annotation names; nothing where it cannot be read, since only our own admission checks it."""
+    try:
+        return milli(text)
+    except QuantityError:
+        return 0
+
+
 def _devices(pod: Pod) -> int:
     text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
     return int(text) if text.isdecimal() else 1
@@ -69,7 +77,7 @@ def _devices(pod: Pod) -> int:
 def _held_share(pod: Pod, node: Node | None) -> int:
     """The thousandths of one device that a shared pod holds; memory is a share of its node's devices."""
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
-        return milli(fraction)
+        return _said(fraction)
     memory = pod.metadata.annotations.get(labels.GPU_MEMORY, "")
     whole = gpu_memory(node) if node is not None else 0
     return -(-int(memory) * 1000 // whole) if memory.isdecimal() and whole else 0

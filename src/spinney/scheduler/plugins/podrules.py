@@ -103,7 +103,7 @@ def _evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
     # Only domains with nodes that the task's own selector allows are to be kept even.
     homes = cycle.all_rows[_eligible(cycle, task)[cycle.all_rows]]
     known = np.unique(codes[homes][codes[homes] >= 0])
-    counts = np.zeros(int(codes.max(initial=-1)) + 1)
+    counts = np.zeros(int(codes.max(initial=0)) + 1)
     term = PodTerm(spread.topology_key, spread.matches)
     for other in selected(cycle, term, task):
         if codes[other.node] >= 0:
