@@ -98,6 +98,7 @@ TRACED = [
     ("cases.json", "random 206", [_victims_twice]),
     ("cases.json", "random 223", [_narrow_domains, _victims_twice]),
     ("cases.json", "random 320", [_victims_twice, _first_ways_only]),
+    ("cases.json", "random 543", [_victims_twice]),
     ("cases.json", "random 897", [_narrow_domains]),
     *(("cases.json", f"random {number}", [_first_ways_only]) for number in (590, 632, 867, 1495)),
     ("sharing.json", "sharing 165", [_first_ways_only]),

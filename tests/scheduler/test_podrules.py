@@ -13,7 +13,7 @@ from spinney.api.core import Namespace, Pod
 from spinney.api.meta import Json, convert
 from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.podintake import task_spec
-from spinney.scheduler.specs import Constraints, Match, PodTerm, SpreadTerm
+from spinney.scheduler.specs import Constraints, Match, PodTerm, SpreadTerm, Taint
 from tests import make
 from tests.scheduler.clusters import Cluster
 from tests.scheduler.test_service import PARTS, WITH_KUBE_SCHEDULER
@@ -103,6 +103,57 @@ def test_spreading_over_a_label_that_no_node_has_failed_the_plan() -> None:
     assert where(cluster) == {"k-0": "n0"}
 
 
+@pytest.mark.parametrize(
+    ("policies", "placed"),
+    [({}, 2), ({"selected_only": False}, 1), ({"tolerated_only": True}, 2), ({"min_domains": 3}, 1)],
+)
+def test_policies_say_which_nodes_are_to_be_even(policies: dict[str, Any], placed: int) -> None:
+    """A zone that a pod cannot use counts as empty only if its policies say so; too few domains leave one pod each."""
+    term = SpreadTerm("zone", matches=(Match("app", "In", ("web",)),), **policies)
+    cluster = three_nodes().job("j", "q", ["", ""], minimum=1)
+    for key in ("j-0", "j-1"):
+        rules = Constraints(spread=(term,), node_selector=(("zone", "b"),))
+        change(cluster, key, constraints=rules, labels={"app": "web"})
+    assert len(where(cluster)) == placed
+
+
+def test_tainted_nodes_are_left_out_of_an_even_spread_on_request() -> None:
+    """With `nodeTaintsPolicy: Honor` a tainted zone is none of those to be even; without it, pods wait for it."""
+    for policy, placed in ((True, 2), (False, 1)):
+        cluster = three_nodes().job("j", "q", ["", ""], minimum=1)
+        spec = cluster.state.nodes.spec(cluster.state.nodes.rows["n0"])
+        cluster.state.set_node(replace(spec, taints=(Taint("kept"),)))
+        term = SpreadTerm("zone", matches=(Match("app", "In", ("web",)),), tolerated_only=policy)
+        for key in ("j-0", "j-1"):
+            change(cluster, key, constraints=Constraints(spread=(term,)), labels={"app": "web"})
+        assert len(where(cluster)) == placed
+
+
+def test_pods_that_would_rather_be_spread_are() -> None:
+    """`ScheduleAnyway` evens zones out where it can, but never keeps a pod waiting."""
+    wish = SpreadTerm("zone", matches=(Match("app", "In", ("web",)),), hard=False)
+    cluster = three_nodes().job("r", "q", ["n1"]).job("j", "q", [""] * 7)
+    change(cluster, "r-0", labels={"app": "web"})
+    for number in range(7):
+        change(cluster, f"j-{number}", constraints=Constraints(spread=(wish,)), labels={"app": "web"})
+    found = where(cluster)
+    assert found["j-0"] == "n0"
+    assert sum(node == "n0" for node in found.values()) == 4
+    assert len(found) == 7
+
+
+def test_pods_and_nodes_have_wishes() -> None:
+    """The node that a pod prefers is taken, a node that would rather be left alone is not, if others have room."""
+    cluster = three_nodes().job("j", "q", [""])
+    liked = Constraints(preferred_nodes=((5, (Match("host", "In", ("n2",)),)), (3, (Match("zone", "In", ("a",)),))))
+    assert where(change(cluster, "j-0", constraints=liked)) == {"j-0": "n2"}
+    change(cluster, "j-0", constraints=Constraints())
+    for name in ("n0", "n1"):
+        spec = cluster.state.nodes.spec(cluster.state.nodes.rows[name])
+        cluster.state.set_node(replace(spec, taints=(Taint("busy", effect="PreferNoSchedule"),)))
+    assert where(cluster) == {"j-0": "n2"}
+
+
 def test_host_ports_clash_on_every_address() -> None:
     """A port without an address takes it on all of them."""
     spec = described({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]})
@@ -112,8 +163,9 @@ def test_host_ports_clash_on_every_address() -> None:
     assert where(cluster) == {"j-0": "n1"}
 
 
-def described(spec: Json) -> Constraints:
+def described(spec: Json, labels: dict[str, str] | None = None) -> Constraints:
     built = make.pod("p").build()
+    built["metadata"].setdefault("labels", {}).update(labels or {})
     built["spec"].update(spec)
     return task_spec(convert(Pod, built), None, datetime(2026, 1, 1, tzinfo=UTC)).constraints
 
@@ -125,6 +177,33 @@ def test_preferred_terms_are_read() -> None:
     found = described({"affinity": {"podAffinity": rule, "podAntiAffinity": rule}})
     own = replace(WEB, namespaces=("default",))
     assert found.preferred == ((7, own), (-7, own))
+
+
+def test_spreading_and_wishes_are_read() -> None:
+    """Labels named by key are compared with the pod's own; policies and the wish to be spread are kept."""
+    selector = {"matchLabels": {"app": "web"}}
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 2,
+        "minDomains": 3,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": selector,
+        "matchLabelKeys": ["rev", "absent"],
+        "nodeAffinityPolicy": "Ignore",
+        "nodeTaintsPolicy": "Honor",
+    }
+    term = {"topologyKey": "host", "labelSelector": selector, "matchLabelKeys": ["rev"], "mismatchLabelKeys": ["team"]}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    wish = {"weight": 9, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+    near = {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+    found = described(
+        {"topologySpreadConstraints": [spread], "affinity": {"podAntiAffinity": apart, "nodeAffinity": near}},
+        {"rev": "7", "team": "a"},
+    )
+    app, rev = Match("app", "In", ("web",)), Match("rev", "In", ("7",))
+    assert found.spread == (SpreadTerm("zone", 2, (app, rev), 3, hard=False, selected_only=False, tolerated_only=True),)
+    assert found.anti_affinity == (PodTerm("host", (app, rev, Match("team", "NotIn", ("a",))), ("default",)),)
+    assert found.preferred_nodes == ((9, (Match("disk", "Exists"),)),)
 
 
 @virtual

@@ -15,7 +15,7 @@ from spinney.scheduler.gangs import Gang, Job, next_chunk
 from spinney.scheduler.moves import Checkpoint, Move, Moves
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
-from spinney.scheduler.specs import Constraint
+from spinney.scheduler.specs import Constraint, SpreadTerm
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Task, TaskClass, Triple
 from spinney.scheduler.topology import Domains
@@ -172,6 +172,8 @@ class Cycle:
         # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
         self.spare: tuple[int, NDArray[np.float64]] | None = None
         self.refusals: dict[tuple[int, Apart, int, int], tuple[tuple[str, int], ...]] = {}
+        # Nodes that a class is to be spread over, by class and constraint.
+        self.spread_over: dict[tuple[int, SpreadTerm], Rows] = {}
         self._masks: dict[int, Mask] = {}
         self._too_large: dict[int, bool] = {}
         self._domains: dict[str, Domains] = {}

@@ -41,11 +41,7 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
         name=node.name,
         allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
         labels=found,
-        taints=tuple(
-            Taint(taint.key, taint.value, taint.effect)
-            for taint in node.spec.taints
-            if taint.effect in ("NoSchedule", "NoExecute")
-        ),
+        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         blocked=_blocked(node),
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from spinney.api import labels
-from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinity, PodAffinityTerm
+from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.requests import pod_requests
@@ -151,6 +151,9 @@ def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
     spec = pod.spec
     affinity = spec.affinity or Affinity()
     selector = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    wishes = (
+        affinity.node_affinity.preferred_during_scheduling_ignored_during_execution if affinity.node_affinity else ()
+    )
     near, apart = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
     return Constraints(
         node_selector=tuple(sorted(spec.node_selector.items())),
@@ -175,12 +178,27 @@ def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
             for sign, rules in ((1, near), (-1, apart))
             for term in rules.preferred_during_scheduling_ignored_during_execution
         ),
-        spread=tuple(
-            SpreadTerm(found.topology_key, found.max_skew, _matches(found.label_selector), found.min_domains or 1)
-            for found in spec.topology_spread_constraints
-            if found.when_unsatisfiable == "DoNotSchedule"
-        ),
+        preferred_nodes=tuple((wish.weight, _node_term(wish.preference)) for wish in wishes),
+        spread=tuple(_spread_term(found, pod) for found in spec.topology_spread_constraints),
     )
+
+
+def _spread_term(found: TopologySpreadConstraint, pod: Pod) -> SpreadTerm:
+    return SpreadTerm(
+        found.topology_key,
+        found.max_skew,
+        (*_matches(found.label_selector), *_like_own(found.match_label_keys, pod, "In")),
+        found.min_domains or 1,
+        hard=found.when_unsatisfiable == "DoNotSchedule",
+        selected_only=found.node_affinity_policy != "Ignore",
+        tolerated_only=found.node_taints_policy == "Honor",
+    )
+
+
+def _like_own(keys: Iterable[str], pod: Pod, operator: str) -> tuple[Match, ...]:
+    """Requirements made from the pod's own labels; API servers write them into the selector, but not old ones."""
+    own = pod.metadata.labels
+    return tuple(Match(key, operator, (own[key],)) for key in keys if key in own)
 
 
 def _node_term(term: NodeSelectorTerm) -> tuple[Match, ...]:
@@ -198,7 +216,12 @@ def _pod_term(term: PodAffinityTerm, pod: Pod, select: Namespaces) -> PodTerm:
     elif not namespaces:
         namespaces = (pod.namespace,)
     # A selector that chooses no namespace is about no pod.
-    return PodTerm(term.topology_key, _matches(term.label_selector), namespaces or ("",))
+    matches = (
+        *_matches(term.label_selector),
+        *_like_own(term.match_label_keys, pod, "In"),
+        *_like_own(term.mismatch_label_keys, pod, "NotIn"),
+    )
+    return PodTerm(term.topology_key, matches, namespaces or ("",))
 
 
 def picks_namespaces(pod: Pod) -> bool:

@@ -88,12 +88,17 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadTerm:
-    """One hard topology spread constraint (`DoNotSchedule`)."""
+    """One topology spread constraint: tasks that match lie evenly over the domains of a label."""
 
     topology_key: str
     max_skew: int = 1
     matches: tuple[Match, ...] = ()
     min_domains: int = 1
+    # False for `ScheduleAnyway`: a wish, not a rule.
+    hard: bool = True
+    # Which nodes make up the domains: those that the task selects, and those whose taints it tolerates.
+    selected_only: bool = True
+    tolerated_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,8 @@ class Constraints:
     anti_affinity: tuple[PodTerm, ...] = ()
     # Terms with a weight, below 0 for anti-affinity.
     preferred: tuple[tuple[int, PodTerm], ...] = ()
+    # What the task would like a node to be, with a weight.
+    preferred_nodes: tuple[tuple[int, tuple[Match, ...]], ...] = ()
     spread: tuple[SpreadTerm, ...] = ()
     # Nodes that volumes allow; None is every node. Filled by the intake from bound volumes and storage classes.
     volume_nodes: frozenset[str] | None = None

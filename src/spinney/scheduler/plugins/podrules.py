@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from spinney.scheduler import status as st
-from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle, Scores
 from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.selectors import matches_all
-from spinney.scheduler.specs import EVERY_ADDRESS, PodTerm, SpreadTerm
+from spinney.scheduler.plugins.presence import is_present, selected
+from spinney.scheduler.plugins.spreading import evenly
+from spinney.scheduler.specs import EVERY_ADDRESS
 from spinney.scheduler.tasks import Task
 
 # As much as a whole step of topology and sharing together: what pods prefer of each other comes first.
@@ -41,27 +40,24 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
             if term.matches_task(task.spec, other.spec.namespace):
                 result &= ~_near(cycle, term.topology_key, [other], rows)
     for spread in rules.spread:
-        result &= _evenly(cycle, spread, task, rows)
+        if spread.hard:
+            result &= evenly(cycle, spread, task, rows)
     if rules.host_ports:
         result &= _free_ports(cycle, task, rows)
     return result, "node(s) didn't match pod affinity rules"
 
 
-def preferences(cycle: Cycle, _: PluginConfig) -> None:
+def liking(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
     """Prefer nodes near pods that a task likes, or that like it, and away from those they would rather not meet."""
-
-    def score(task: Task, rows: Rows) -> Scores | None:
-        liked = list(_liked(cycle, task))
-        if not liked:
-            return None
-        total = np.zeros(len(rows))
-        for weight, key, row in liked:
-            codes = cycle.nodes.codes(key)
-            if codes[row] >= 0:
-                total += np.where(codes[rows] == codes[row], weight, 0.0)
-        return PREFERENCE * total
-
-    cycle.hooks.scores.append(Score(score, "steady"))
+    liked = list(_liked(cycle, task))
+    if not liked:
+        return None
+    total = np.zeros(len(rows))
+    for weight, key, row in liked:
+        codes = cycle.nodes.codes(key)
+        if codes[row] >= 0:
+            total += np.where(codes[rows] == codes[row], weight, 0.0)
+    return PREFERENCE * total
 
 
 def _liked(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
@@ -77,55 +73,11 @@ def _liked(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
                 yield weight, term.topology_key, other.node
 
 
-def selected(cycle: Cycle, term: PodTerm, task: Task) -> Iterator[Task]:
-    """Other tasks on nodes that a term of a task is about."""
-    for other in cycle.state.selection(term, task.spec.namespace).values():
-        if other is not task and is_present(cycle, other):
-            yield other
-
-
-def is_present(cycle: Cycle, task: Task) -> bool:
-    """Whether a task is on a node and stays there."""
-    here = task.node >= 0 and task.status & st.ACTIVE != 0
-    return here and (cycle.staying is None or cycle.staying(task))
-
-
 def _near(cycle: Cycle, key: str, tasks: Iterable[Task], rows: Rows) -> Mask:
     """Nodes in the same domain as any of the tasks."""
     codes = cycle.nodes.codes(key)
     domains = {int(codes[task.node]) for task in tasks} - {-1}
     return np.isin(codes[rows], list(domains)) if domains else np.zeros(len(rows), dtype=np.bool_)
-
-
-def _evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
-    """Nodes whose domain would not get more than `max_skew` tasks above the emptiest one."""
-    codes = cycle.nodes.codes(spread.topology_key)
-    # Only domains with nodes that the task's own selector allows are to be kept even.
-    homes = cycle.all_rows[_eligible(cycle, task)[cycle.all_rows]]
-    known = np.unique(codes[homes][codes[homes] >= 0])
-    counts = np.zeros(int(codes.max(initial=0)) + 1)
-    term = PodTerm(spread.topology_key, spread.matches)
-    for other in selected(cycle, term, task):
-        if codes[other.node] >= 0:
-            counts[codes[other.node]] += 1
-    least = 0 if len(known) < spread.min_domains else counts[known].min(initial=np.inf)
-    own = term.matches_task(task.spec, task.spec.namespace)
-    here = codes[rows]
-    return (here >= 0) & (counts[here] + own - least <= spread.max_skew)
-
-
-def _eligible(cycle: Cycle, task: Task) -> Mask:
-    rules, nodes = task.cls.constraints, cycle.nodes
-    if not rules.node_selector and rules.node_affinity is None:
-        return nodes.live
-    eligible = np.zeros(len(nodes.live), dtype=np.bool_)
-    for row in cycle.all_rows:
-        spec = nodes.spec(row)
-        eligible[row] = all(spec.labels.get(key) == value for key, value in rules.node_selector) and (
-            rules.node_affinity is None
-            or any(matches_all(term, spec.labels, spec.name) for term in rules.node_affinity)
-        )
-    return eligible
 
 
 def _free_ports(cycle: Cycle, task: Task, rows: Rows) -> Mask:

@@ -15,11 +15,11 @@ from spinney.scheduler.plugins import (
     minruntime,
     numa,
     orders,
-    podrules,
     predicates,
     proportion,
     scores,
     topology,
+    wishes,
 )
 
 GROUP = "spinney.scheduler.plugins"
@@ -51,7 +51,7 @@ BUILT_IN: dict[str, Install] = {
     "topology": topology.install,
     "snapshot": _nothing,
     "reflectjoborder": _nothing,
-    "podaffinity": podrules.preferences,
+    "podaffinity": wishes.install,
     "numa": numa.install,
     "fragmentation": fragmentation.install,
     "sg-nodelocalgreedy": generators.node_local,
