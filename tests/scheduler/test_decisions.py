@@ -10,7 +10,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
-from spinney.scheduler.reasons import NoDomain, NoRoom, OverLimit, OverQuota
+from spinney.scheduler.reasons import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
 from spinney.scheduler.specs import Constraint, Constraints, GroupSpec, Match, PodTerm, SpreadTerm, TopologySpec
 from spinney.scheduler.texts import job_message, message
 from tests.scheduler.clusters import Cluster, statuses
@@ -25,6 +25,15 @@ def test_gangs_start_whole_or_not_at_all() -> None:
     assert isinstance(problem, NoRoom)
     assert (problem.found, problem.required) == (2, 3)
     assert "Resources were found for 2 pods while 3 are required" in job_message([problem])
+
+
+def test_a_gang_that_is_not_complete_waits_for_its_own() -> None:
+    """One task of three is there: the reason counts them, and nothing is said of nodes."""
+    cluster = Cluster(8).queue("q", 100).job("j", "q", [""], minimum=3)
+    (problem,) = cluster.plan().problems["j"]
+    assert problem == NotReady(ready=1, required=3, gated=0)
+    assert message(problem) == "Job is not ready for scheduling. Waiting for 3 pods, currently 1 exist"
+    assert advice(problem) == "2 more pods must exist without a scheduling gate"
 
 
 def test_nodes_are_filled_up() -> None:

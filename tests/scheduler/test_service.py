@@ -6,7 +6,7 @@ import asyncio
 import json
 from itertools import pairwise
 
-from spinney.api.core import ConfigMap, Pod
+from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -43,6 +43,21 @@ async def test_a_gang_that_fits_is_bound_whole() -> None:
         requests = (await client.list(BindRequest, "default")).items
         assert {request.status.phase for request in requests} == {"Succeeded"}
         assert len({request.metadata.annotations["spinney.dev/decision"] for request in requests}) == 1
+
+
+@virtual
+async def test_a_gang_that_lacks_pods_is_said_to_be_not_ready() -> None:
+    """No autoscaler is called for it: an event on the group counts its pods, and none of them is Unschedulable."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await world.gang("g", members=1, gpus=1, minimum=3)
+        await asyncio.sleep(10)
+        events = (await world.client.list(Event, "default")).items
+        assert [(event.involved_object.kind, event.reason, event.message) for event in events] == [
+            ("PodGroup", "NotReady", "Job is not ready for scheduling. Waiting for 3 pods, currently 1 exist")
+        ]
+        assert (await world.client.get(Pod, "g-0", "default")).status.conditions == ()
+        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
 
 
 @virtual

@@ -63,8 +63,8 @@ def message(problem: Problem) -> str:
         case NoQueue():
             return _no_queue(problem)
         case NotReady(ready, required, gated):
-            held = f", {gated} of them gated" if gated else ""
-            return f"Waiting for {required - ready} more pods{held}"
+            held = f", {gated} more are gated" if gated else ""
+            return f"Job is not ready for scheduling. Waiting for {required} pods, currently {ready} exist{held}"
         case Reserved(nodes, since):
             return f"{nodes} nodes are kept for this gang since {_moment(since)}; it starts when all of it fits on them"
         case QueueKept():

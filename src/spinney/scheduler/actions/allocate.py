@@ -7,13 +7,19 @@ from spinney.scheduler.allocation import place_gang
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.order import JobOrder
+from spinney.scheduler.reasons import NotReady
 
 NAME = "allocate"
 
 
 def run(cycle: Cycle) -> None:
     """Place gangs in order; one that got its next tasks comes back for more."""
-    jobs = [job for job in cycle.pending_jobs() if job.ready()]
+    jobs: list[Job] = []
+    for waiting in cycle.pending_jobs():
+        if waiting.ready():
+            jobs.append(waiting)
+        else:
+            cycle.problems[waiting.key] = [not_ready(waiting)]
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(NAME))
     while order:
         job = order.pop()
@@ -21,6 +27,17 @@ def run(cycle: Cycle) -> None:
         cycle.considering = job
         if place_next(cycle, job) and job.pending:
             order.push(job)
+
+
+def not_ready(job: Job) -> NotReady:
+    """What a gang lacks of its own tasks, over the subgroups that are not complete."""
+    lacking = [leaf for leaf, least in enumerate(job.minimums) if job.alive[leaf] - job.gated[leaf] < least]
+    gated = sum(job.gated[leaf] for leaf in lacking)
+    return NotReady(
+        ready=sum(job.alive[leaf] for leaf in lacking) - gated,
+        required=sum(job.minimums[leaf] for leaf in lacking),
+        gated=gated,
+    )
 
 
 def place_next(cycle: Cycle, job: Job) -> bool:
