@@ -36,6 +36,7 @@ from spinney.kube.conditions import find, is_true
 from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.events import Recorder
+from spinney.kube.flow import Priority
 from spinney.kube.runtime import Runtime
 
 _RETRY_SECONDS = 15.0
@@ -66,7 +67,7 @@ class BackendController:
         self._latency = LATENCY.labels(backend.name)
         self._converted = CONVERSIONS.labels(backend.name, "ok")
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
-        self.controller.watch(self._gangs)
+        self.controller.watch(self._gangs, when=_gang_matters)
         self.controller.watch(self._pods, self._gang_of, when=_matters)
         self._gatekeeper: Gatekeeper | None = None
         self._topologies = (
@@ -232,7 +233,9 @@ class BackendController:
         if patch is None:
             return
         try:
-            await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+            # A status that pods wait for.
+            async with self._runtime.client.turn(Priority.NORMAL):
+                await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
         except NotFound:
             # Gone while we looked; the watch will say so.
             return
@@ -255,6 +258,18 @@ class BackendController:
         name = change.object.metadata.labels.get(PODGANG, "")
         known = self._gangs.get(name, change.object.namespace)
         return ((known.namespace, known.name),) if known is not None else ()
+
+
+def _gang_matters(change: Change[PodGang]) -> bool:
+    """Whether a gang changed otherwise than by what the operator says about it."""
+    return change.old is None or change.new is None or _read(change.old) != _read(change.new)
+
+
+def _read(gang: PodGang) -> tuple[object, ...]:
+    metadata, said = gang.metadata, gang.status.conditions
+    noted = (metadata.generation, metadata.deletion_timestamp, metadata.labels, metadata.annotations)
+    ours = (find(said, reasons.BACKEND_READY), find(said, reasons.DOWNGRADED))
+    return (*noted, *ours, is_true(said, reasons.SCHEDULED))
 
 
 def _matters(change: Change[Pod]) -> bool:

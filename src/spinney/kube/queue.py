@@ -37,6 +37,11 @@ class Queue(Generic[K]):
         return len(self._waiting)
 
     @property
+    def later(self) -> int:
+        """How many keys come back later."""
+        return len(self._timers)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing is worked on; keys that come back later do not count."""
         return not self._waiting and not self._working
