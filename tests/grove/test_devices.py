@@ -156,6 +156,7 @@ def test_a_missing_claim_template_is_told_once() -> None:
         await stage.no_writes_at_rest()
         await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
         await stage.sees(lambda: claims(stage), SET | claims_of(0, 2))
+        await stage.settle(5)
         assert not (await stage.pcs("rs-test")).status.last_errors
 
     play(scenario, nodes=7)

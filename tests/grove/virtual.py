@@ -82,8 +82,12 @@ async def staged(
     settings: Settings | None = None,
     pods_per_node: int = 1,
     before: Callable[[Client, str], Awaitable[None]] | None = None,
+    admission: Callable[[Cluster, Host, Component], Awaitable[None]] | None = None,
 ) -> AsyncIterator[VirtualStage]:
-    """A running stage with so many nodes, each with room for some pods; `before` acts ahead of the operator."""
+    """A running stage with so many nodes, each with room for some pods.
+
+    `before` acts ahead of the operator, `admission` lets the API server ask the operator's webhooks or does not.
+    """
     chance = Chance(7)
     profile = Profile(count=nodes, labels={"node_role.e2e.grove.nvidia.com": "agent", "type": "kwok"})
     async with Cluster(
@@ -99,7 +103,7 @@ async def staged(
         scheduler = StandIn(cluster.client(_user("scheduler")), pods_per_node)
         tasks = [asyncio.create_task(part.run()) for part in (operator, backends, scheduler)]
         await operator.ready.wait()
-        await _register(cluster, operator, made)
+        await (admission or _register)(cluster, operator, made)
         try:
             yield VirtualStage(cluster, operator.runtimes["grove"].client)
         finally:
@@ -121,6 +125,10 @@ async def _host(cluster: Cluster, made: Component) -> Host:
     await cluster.client().create(_ROLE, role)
     await cluster.client().create(_BINDING, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
     return Host(cluster.client(User(name, ("system:authenticated",))), cluster.clock, [(made, None)])
+
+
+async def unasked(cluster: Cluster, operator: Host, made: Component) -> None:
+    """The API server asks no webhook: sets that admission would refuse reach the operator."""
 
 
 async def _register(cluster: Cluster, operator: Host, made: Component) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from spinney.api import labels
 from spinney.api.core import Secret
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, problems
@@ -16,7 +17,7 @@ from spinney.grove import topology
 from spinney.grove.baregangs import BareGangs, gang_keys, pod_keys
 from spinney.grove.metrics import Watcher
 from spinney.grove.preflight import preflight, with_own_name
-from spinney.grove.relevance import matters
+from spinney.grove.relevance import calls_for_action, calls_for_words
 from spinney.grove.replica import Replicas
 from spinney.grove.replicastatus import ReplicaStatus
 from spinney.grove.rights import NAMESPACE_RULES, RULES
@@ -66,10 +67,10 @@ class Operator:
             self._watch_owned(owned)
         self.sets.watch(world.secrets, set_keys, _is_filled)
         for placed in world.by_replica:
-            self.replicas.watch(placed, replica_keys, matters)
+            self.replicas.watch(placed, replica_keys, calls_for_action)
         for shown in (world.pods, world.cliques, world.groups, world.gangs):
             self._show(shown)
-        self.bare.watch(world.gangs, gang_keys, matters).watch(world.foreign_pods, pod_keys, matters)
+        self.bare.watch(world.gangs, gang_keys, calls_for_words).watch(world.foreign_pods, pod_keys, calls_for_words)
         world.sets.on_change(self._set_changed)
         world.bindings.on_change(self._binding_changed)
 
@@ -79,7 +80,7 @@ class Operator:
 
     def _show(self, cache: Cache[Any]) -> None:
         def changed(change: Change[Any]) -> None:
-            if not matters(change):
+            if not calls_for_words(change):
                 return
             for namespace, name in replica_keys(change):
                 self.statuses.enqueue(namespace, name, self._patience())
@@ -87,8 +88,9 @@ class Operator:
         cache.on_change(changed)
 
     def _patience(self) -> float:
-        """How long a status may wait: the more replicas wait to be made, the longer, so that pods come first."""
-        return min(_LONGEST_WINDOW, self._window + _WINDOW_PER_REPLICA * len(self.replicas.queue))
+        """How long a status may wait: the more is going on, the longer, so that pods come first and changes gather."""
+        busy = len(self.replicas.queue) + self.statuses.queue.later
+        return min(_LONGEST_WINDOW, self._window + _WINDOW_PER_REPLICA * busy)
 
     def _tell_set(self, namespace: str, name: str) -> None:
         self.sets.enqueue(namespace, name, self._patience())
@@ -96,16 +98,20 @@ class Operator:
     def _set_changed(self, change: Change[PodCliqueSet]) -> None:
         """Wake the replicas of a set whose spec, or whose update, has moved; its own status does not matter to them."""
         old, new = change.old, change.new
-        if old is not None and new is not None and _same_to_replicas(old, new):
-            return
-        found = change.object
         most = max(old.spec.replicas if old is not None else 0, new.spec.replicas if new is not None else 0)
-        for index in range(most):
-            self._wake(found, index)
+        if _calls_replicas(old, new):
+            for index in range(most):
+                self._wake(change.object, index)
+        elif old and new and old.status.current_generation_hash != new.status.current_generation_hash:
+            for index in range(most):
+                self._tell(change.object, index)
 
     def _wake(self, pcs: PodCliqueSet, index: int) -> None:
         self.replicas.enqueue(pcs.namespace, f"{pcs.name}/{index}")
-        self.statuses.enqueue(pcs.namespace, f"{pcs.name}/{index}", self._window)
+        self._tell(pcs, index)
+
+    def _tell(self, pcs: PodCliqueSet, index: int) -> None:
+        self.statuses.enqueue(pcs.namespace, f"{pcs.name}/{index}", self._patience())
 
     def _binding_changed(self, change: Change[ClusterTopologyBinding]) -> None:
         for pcs in self.world.sets:
@@ -140,19 +146,18 @@ def _is_filled(change: Change[Secret]) -> bool:
     return change.old is not None and change.new is not None and not change.old.data and bool(change.new.data)
 
 
-def _same_to_replicas(old: PodCliqueSet, new: PodCliqueSet) -> bool:
-    if (old.metadata.generation, old.metadata.deletion_timestamp, old.metadata.finalizers) != (
-        new.metadata.generation,
-        new.metadata.deletion_timestamp,
-        new.metadata.finalizers,
-    ):
-        return False
-    if (old.metadata.labels, old.metadata.annotations) != (new.metadata.labels, new.metadata.annotations):
-        return False
-    before, after = old.status.update_progress, new.status.update_progress
-    if old.status.current_generation_hash != new.status.current_generation_hash:
-        return False
-    return (before.currently_updating if before else ()) == (after.currently_updating if after else ())
+def _calls_replicas(old: PodCliqueSet | None, new: PodCliqueSet | None) -> bool:
+    if old is None or new is None:
+        # Nothing is made before the finalizer is there, and that is a change of its own.
+        return new is None or labels.SET_FINALIZER in new.metadata.finalizers
+    return _acted_on(old) != _acted_on(new)
+
+
+def _acted_on(pcs: PodCliqueSet) -> tuple[object, ...]:
+    metadata, progress = pcs.metadata, pcs.status.update_progress
+    noted = (metadata.finalizers, metadata.labels, metadata.annotations)
+    turns = progress.currently_updating if progress is not None else ()
+    return (metadata.generation, metadata.deletion_timestamp, *noted, turns)
 
 
 def component(settings: Settings | None = None) -> Component:

@@ -115,3 +115,18 @@ def lay_out(pcs: PodCliqueSet, index: int, group_replicas: Mapping[str, int]) ->
             else:
                 scaled.append(Gang(gang, cliques, base, group))
     return Layout(pcs, index, tuple(groups), (Gang(base, tuple(in_base)), *scaled))
+
+
+class NamesClash(Exception):
+    """Two parts of one replica would have the same name: admission refuses such a set, where it is asked."""
+
+
+def check_names(layout: Layout) -> None:
+    """Raise where two cliques, or two gangs, would have one name: each would be changed into the other for ever."""
+    for kind, found in (("PodCliques", layout.cliques), ("PodGangs", layout.gangs)):
+        taken: set[str] = set()
+        for name in (item.name for item in found):
+            if name in taken:
+                where = f"{layout.pcs.namespace}/{layout.pcs.name}"
+                raise NamesClash(f"two {kind} of PodCliqueSet {where} would be called {name}; rename a clique or group")
+            taken.add(name)

@@ -16,7 +16,7 @@ from spinney.grove.status.placed import gang_patch, gang_score, gang_status
 from spinney.grove.summary import GangSummary, Summaries, Summary
 from spinney.grove.view import View, look
 from spinney.grove.world import World, split
-from spinney.grove.writer import Work, Writer, all_of
+from spinney.grove.writer import Work, Writer
 from spinney.kube.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controller import After
@@ -36,7 +36,11 @@ class ReplicaStatus:
         self.tell_set: Callable[[str, str], None] = lambda namespace, name: None
 
     async def reconcile(self, key: Key) -> After | None:
-        """Write what changed."""
+        """Write what changed, as it is when its turn comes."""
+        async with self._writer.late():
+            return await self._write(key)
+
+    async def _write(self, key: Key) -> After | None:
         namespace, name, index = split(key)
         pcs = self._world.sets.get(name, namespace)
         if pcs is None or pcs.metadata.deletion_timestamp is not None or index >= pcs.spec.replicas:
@@ -52,7 +56,8 @@ class ReplicaStatus:
         told: list[GangSummary] = []
         for gang in view.layout.gangs:
             work += self._gang(view, gang, base, now, told)
-        await all_of(work)
+        for write in work:
+            await write
         if self._summaries.put((namespace, name), index, summarize(view, tuple(told))):
             self.tell_set(namespace, name)
         return _look_again(view, now)

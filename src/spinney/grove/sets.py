@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Object
@@ -15,17 +13,13 @@ from spinney.grove import access, names, podstate, rollout
 from spinney.grove.gangs import clique_priorities
 from spinney.grove.layout import lay_out
 from spinney.grove.status import sets as set_status
-from spinney.grove.summary import Summaries
+from spinney.grove.summary import SET_ITSELF, Summaries
 from spinney.grove.world import BY_SET, World
-from spinney.grove.writer import Work, Writer, all_of
+from spinney.grove.writer import NameTaken, Work, Writer, all_of
 from spinney.kube.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controller import After
 from spinney.kube.events import Recorder
-
-_BACKEND_CHOSEN = "BackendChosen"
-_BACKEND_WARNING = "BackendWarning"
-_PRIORITIES_DIFFER = "PriorityClassesDiffer"
 
 
 class Sets:
@@ -38,8 +32,6 @@ class Sets:
         self._clock = clock
         self._summaries = summaries
         self._told: dict[str, tuple[str, ...]] = {}
-        # Set by the component: wakes the reconcile of a replica.
-        self.wake_replica: Callable[[str, str], None] = lambda namespace, replica: None
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring the set closer to what it should be."""
@@ -56,12 +48,15 @@ class Sets:
                 pcs, {"metadata": {"finalizers": [*pcs.metadata.finalizers, labels.SET_FINALIZER]}}
             )
         self._tell(pcs)
-        await self._make_access(pcs)
+        taken = await self._make_access(pcs)
         revision = rollout.new_revision(pcs, self._world.cliques.by(BY_SET, f"{namespace}/{name}"), self._clock.now())
         if revision:
             await self._writer.patch_status(pcs, self._with_counters(pcs, revision), guarded=False)
             return None
-        await self._write_status(pcs, key)
+        async with self._writer.late():
+            await self._write_status(pcs, key)
+        if taken is not None:
+            raise taken
         return None
 
     def _with_counters(self, pcs: PodCliqueSet, patch: dict[str, object]) -> dict[str, object]:
@@ -80,7 +75,7 @@ class Sets:
         try:
             choice = self._world.choose(pcs)
         except (MixedSchedulers, UnknownBackend) as error:
-            self._recorder.event(pcs, "Warning", _BACKEND_WARNING, str(error))
+            self._recorder.event(pcs, "Warning", reasons.BACKEND_WARNING, str(error))
             return
         priorities = clique_priorities(lay_out(pcs, 0, {}))
         news = (choice.backend.name, *choice.warnings, *priorities)
@@ -88,14 +83,25 @@ class Sets:
             return
         self._told[pcs.uid] = news
         message = f"backend {choice.backend.name} places the gangs of this set: {choice.why}"
-        self._recorder.event(pcs, "Normal", _BACKEND_CHOSEN, message)
+        self._recorder.event(pcs, "Normal", reasons.BACKEND_CHOSEN, message)
         for warning in choice.warnings:
-            self._recorder.event(pcs, "Warning", _BACKEND_WARNING, warning)
+            self._recorder.event(pcs, "Warning", reasons.BACKEND_WARNING, warning)
         if len(priorities) > 1 and not pcs.spec.template.priority_class_name:
             message = f"cliques name different priority classes ({', '.join(priorities)}); the gang has {priorities[0]}"
-            self._recorder.event(pcs, "Warning", _PRIORITIES_DIFFER, message)
+            self._recorder.event(pcs, "Warning", reasons.PRIORITY_CLASSES_DIFFER, message)
 
-    async def _make_access(self, pcs: PodCliqueSet) -> None:
+    async def _make_access(self, pcs: PodCliqueSet) -> NameTaken | None:
+        """What init containers need; where another holds one of the names, that is told on the set and handed back."""
+        taken: NameTaken | None = None
+        try:
+            await self._make_account(pcs)
+        except NameTaken as error:
+            taken = error
+        if self._summaries.note_error((pcs.namespace, pcs.name), SET_ITSELF, taken, self._clock.now()) and taken:
+            self._recorder.event(pcs, "Warning", reasons.RECONCILE_ERROR, str(taken))
+        return taken
+
+    async def _make_account(self, pcs: PodCliqueSet) -> None:
         world, space = self._world, pcs.namespace
         work: list[Work] = []
         if world.accounts.get(names.service_account(pcs.name), space) is None:

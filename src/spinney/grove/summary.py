@@ -11,6 +11,8 @@ from spinney.kube.cache import Key
 
 # A status is read by people: the first few say enough.
 _MOST_ERRORS = 10
+# Stands for the set in the place of a replica's index.
+SET_ITSELF = -1
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Summaries:
         self._errors: dict[Key, dict[int, Json]] = {}
 
     def note_error(self, pcs: Key, index: int, error: Exception | None, now: datetime) -> bool:
-        """Keep what went wrong last with a replica, or that nothing does; says whether it is news."""
+        """Keep what went wrong last with a replica, or the set itself; None: nothing did. Says whether it is news."""
         known = self._errors.setdefault(pcs, {})
         if error is None:
             return known.pop(index, None) is not None

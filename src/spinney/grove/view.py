@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.owners import controller_of
+from spinney.api.owners import controlled_by, controller_of
 from spinney.api.podgang import PodGang
 from spinney.grove import podstate, revisions
 from spinney.grove.layout import Clique, Gang, Group, Layout, lay_out
@@ -122,7 +122,7 @@ def look(world: World, pcs: PodCliqueSet, index: int) -> View:
     found_gangs = {found.name: found for found in world.of(world.gangs, key)}
     for name in gang_names - found_gangs.keys():
         found = world.gangs.get(name, pcs.namespace)
-        if found is not None:
+        if found is not None and controlled_by(found.metadata, pcs):
             found_gangs[name] = found
     for name, gang in found_gangs.items():
         if name in gang_names:

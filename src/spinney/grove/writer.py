@@ -1,22 +1,28 @@
-"""Every write of the operator: created once, deleted for sure, never more at a time than the API server likes."""
+"""Every write of the operator: created once, deleted for sure, what pods wait for first and status last."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_of
+from spinney.api.podgang import PodGang
 from spinney.kube.client import Client, Patch
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
+from spinney.kube.flow import Priority
 
 T = TypeVar("T", bound=Object)
 
 # One thing to do, handed to `all_of` with others.
 Work = Coroutine[Any, Any, object]
 
-_MOST_AT_ONCE = 64
+# Pods cannot be made before these are.
+_BEFORE_PODS = (PodCliqueScalingGroup, PodClique, PodGang, Pod)
 
 
 class NameTaken(AlreadyExists):
@@ -34,13 +40,16 @@ class Writer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    def late(self) -> AbstractAsyncContextManager[None]:
+        """A block whose writes, one after the other, come when nothing more urgent waits."""
+        return self._client.turn(Priority.STATUS)
 
     async def create(self, of: type[T], body: Json) -> T:
         """A new object, or the one of that name if it already has the owner we would give it."""
         metadata = body["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
-        async with self._slots:
+        async with self._client.turn(Priority.POD if of in _BEFORE_PODS else Priority.NORMAL):
             try:
                 return await self._client.create(of, body, namespace)
             except AlreadyExists:
@@ -52,13 +61,10 @@ class Writer:
 
     async def patch(self, found: T, patch: Mapping[str, Any], *, subresource: str = "") -> T | None:
         """A merge patch; None where the object is gone."""
-        async with self._slots:
-            try:
-                return await self._client.patch(
-                    type(found), found.name, found.namespace, patch, subresource=subresource
-                )
-            except NotFound:
-                return None
+        try:
+            return await self._client.patch(type(found), found.name, found.namespace, patch, subresource=subresource)
+        except NotFound:
+            return None
 
     async def patch_status(self, found: T, status: Json, *, guarded: bool = False) -> T | None:
         """A merge patch of the status; `guarded` refuses if anyone wrote since we read."""
@@ -67,11 +73,10 @@ class Writer:
 
     async def patch_json(self, found: T, operations: list[Json]) -> T | None:
         """A JSON patch; None where the object is gone."""
-        async with self._slots:
-            try:
-                return await self._client.patch(type(found), found.name, found.namespace, operations, kind=Patch.JSON)
-            except NotFound:
-                return None
+        try:
+            return await self._client.patch(type(found), found.name, found.namespace, operations, kind=Patch.JSON)
+        except NotFound:
+            return None
 
     async def delete(self, found: Object, *, finalizer: str = "") -> None:
         """This very object, by UID; our finalizer goes first, so that nothing waits for us."""
@@ -79,13 +84,12 @@ class Writer:
             await self.release(found, finalizer)
         if found.metadata.deletion_timestamp is not None:
             return
-        async with self._slots:
-            try:
+        # Others wait for the room that a pod leaves.
+        async with self._client.turn(Priority.POD if isinstance(found, Pod) else Priority.NORMAL):
+            with suppress(NotFound, Conflict):
                 await self._client.delete(
                     type(found), found.name, found.namespace, uid=found.uid, propagation="Background"
                 )
-            except (NotFound, Conflict):
-                return
 
     async def release(self, found: Object, finalizer: str) -> None:
         """Take our finalizer off an object."""

@@ -12,19 +12,6 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
 from spinney.grove import podstate
 
-_ALL_SCHEDULED = "PodsScheduled"
-_WAITING = "WaitingForScheduler"
-_WAITING_BACKEND = "BackendNotReady"
-_WAITING_PODS = "WaitingForPods"
-_WAITING_BASE = "WaitingForBaseGang"
-_ALL_READY = "PodsReady"
-_NOT_READY = "PodsNotReady"
-_HEALTHY = "Healthy"
-_BELOW_MINIMUM = "BelowMinimum"
-_TERMINATING = "TerminationByOperator"
-_DISRUPTED = "PodsDisrupted"
-_UNDISTURBED = "Undisturbed"
-
 
 @dataclass(frozen=True)
 class Member:
@@ -114,25 +101,27 @@ def _short(member: Member) -> bool:
 def _scheduled(gang: PodGang, members: Sequence[Member], base_scheduled: bool) -> Condition:
     if is_scheduled(members):
         message = "every pod group has its minimum on nodes"
-        return Condition(type=reasons.SCHEDULED, status="True", reason=_ALL_SCHEDULED, message=message)
+        return Condition(type=reasons.SCHEDULED, status="True", reason=reasons.PODS_SCHEDULED, message=message)
     reason, message = _waits_for(gang, members, base_scheduled)
     return Condition(type=reasons.SCHEDULED, status="False", reason=reason, message=message)
 
 
 def _waits_for(gang: PodGang, members: Sequence[Member], base_scheduled: bool) -> tuple[str, str]:
     if not is_complete(gang, members):
-        return _WAITING_PODS, _initialized(gang, members).message
+        return reasons.WAITING_FOR_PODS, _initialized(gang, members).message
     said = find(gang.status.conditions, reasons.BACKEND_READY)
     if said is None:
-        return _WAITING_BACKEND, "backend not running: no BackendReady condition for this gang"
+        return reasons.BACKEND_NOT_READY, "backend not running: no BackendReady condition for this gang"
     if said.status != "True":
-        return said.reason or _WAITING_BACKEND, said.message
+        return said.reason or reasons.BACKEND_NOT_READY, said.message
     if said.observed_generation != gang.metadata.generation:
-        return _WAITING_BACKEND, "the backend has not seen the gang's latest change"
+        return reasons.BACKEND_NOT_READY, "the backend has not seen the gang's latest change"
     if not base_scheduled:
-        return _WAITING_BASE, "the base gang is placed first"
+        return reasons.WAITING_FOR_BASE_GANG, "the base gang is placed first"
     short = [f"{member.name} {member.scheduled} of {member.minimum}" for member in members if not _placed(member)]
-    return _WAITING, "; ".join([f"on nodes: {', '.join(short)}", *_once(_scheduler_words(members), said.message)])
+    return reasons.WAITING_FOR_SCHEDULER, "; ".join(
+        [f"on nodes: {', '.join(short)}", *_once(_scheduler_words(members), said.message)]
+    )
 
 
 def _once(words: str, backend: str) -> list[str]:
@@ -159,9 +148,11 @@ def _scheduler_words(members: Sequence[Member]) -> str:
 def _ready(members: Sequence[Member]) -> Condition:
     if is_ready(members):
         message = "every pod group has its minimum ready"
-        return Condition(type=reasons.READY, status="True", reason=_ALL_READY, message=message)
+        return Condition(type=reasons.READY, status="True", reason=reasons.PODS_READY, message=message)
     short = [f"{member.name} {member.ready} of {member.minimum}" for member in members if member.ready < member.minimum]
-    return Condition(type=reasons.READY, status="False", reason=_NOT_READY, message=f"ready: {', '.join(short)}")
+    return Condition(
+        type=reasons.READY, status="False", reason=reasons.PODS_NOT_READY, message=f"ready: {', '.join(short)}"
+    )
 
 
 def _unhealthy(gang: PodGang, members: Sequence[Member]) -> Condition:
@@ -174,8 +165,8 @@ def _unhealthy(gang: PodGang, members: Sequence[Member]) -> Condition:
     ]
     if placed_before and lost:
         message = f"below the minimum: {', '.join(lost)}"
-        return Condition(type=reasons.UNHEALTHY, status="True", reason=_BELOW_MINIMUM, message=message)
-    return Condition(type=reasons.UNHEALTHY, status="False", reason=_HEALTHY)
+        return Condition(type=reasons.UNHEALTHY, status="True", reason=reasons.BELOW_MINIMUM, message=message)
+    return Condition(type=reasons.UNHEALTHY, status="False", reason=reasons.HEALTHY)
 
 
 def _well(member: Member) -> int:
@@ -186,13 +177,17 @@ def _well(member: Member) -> int:
 
 
 def _disruption(members: Sequence[Member], terminating: bool) -> Condition:
-    status, reason, message = "False", _UNDISTURBED, ""
+    status, reason, message = "False", reasons.UNDISTURBED, ""
     disrupted = [pod.name for member in members for pod in member.pods if podstate.is_disrupted(pod)]
     if terminating:
-        status, reason = "True", _TERMINATING
+        status, reason = "True", reasons.TERMINATION_BY_OPERATOR
         message = "the gang stayed below its minimum for terminationDelay and is replaced"
     elif disrupted:
-        status, reason, message = "True", _DISRUPTED, f"pods are being taken away: {', '.join(sorted(disrupted))}"
+        status, reason, message = (
+            "True",
+            reasons.PODS_DISRUPTED,
+            f"pods are being taken away: {', '.join(sorted(disrupted))}",
+        )
     return Condition(type=reasons.DISRUPTION_TARGET, status=status, reason=reason, message=message)
 
 

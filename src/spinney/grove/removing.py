@@ -1,0 +1,113 @@
+"""Takes away what a set replica has no place for: surplus, outdated, left over from a removed replica or set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spinney.api import labels, reasons
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import Object
+from spinney.api.podgang import PodGang
+from spinney.backends.registry import Choice
+from spinney.grove import handover, podstate, scaling, updates
+from spinney.grove.view import View
+from spinney.grove.world import World, split
+from spinney.grove.writer import Work, Writer, all_of
+from spinney.kube.cache import Key
+from spinney.kube.events import Recorder
+
+_FINALIZERS = {
+    PodClique.resource.kind: labels.CLIQUE_FINALIZER,
+    PodCliqueScalingGroup.resource.kind: labels.SCALING_GROUP_FINALIZER,
+}
+
+
+class Remover:
+    """Deletes, and lets go of what others have deleted."""
+
+    def __init__(self, world: World, writer: Writer, recorder: Recorder) -> None:
+        self._world = world
+        self._writer = writer
+        self._recorder = recorder
+
+    async def let_go(self, key: Key) -> None:
+        """The set is gone or going: the garbage collector takes its children, and must not wait for us."""
+        found = [*self._world.of(self._world.cliques, key), *self._world.of(self._world.groups, key)]
+        leaving = [item for item in found if item.metadata.deletion_timestamp is not None]
+        await all_of(self._writer.release(item, _FINALIZERS[item.resource.kind]) for item in leaving)
+
+    async def remove(self, pcs: PodCliqueSet, key: Key) -> None:
+        """Take away a replica beyond the set's replicas: its gangs and pods, and when they go everything else."""
+        world = self._world
+        gangs = world.of(world.gangs, key)
+        staying = [pod for pod in world.of(world.pods, key) if not podstate.is_leaving(pod)]
+        if gangs:
+            message = f"replica {split(key)[2]} was removed"
+            self._recorder.event(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message)
+        if gangs or staying:
+            # Their going wakes this replica again; where many are removed, the pods of all go before the rest of each.
+            await all_of([self._delete(item) for item in (*gangs, *staying)])
+            return
+        rest: list[Object] = [
+            *world.of(world.cliques, key),
+            *world.of(world.groups, key),
+            *world.of(world.services, key),
+            *world.of(world.autoscalers, key),
+        ]
+        await all_of([self._delete(item) for item in rest])
+
+    async def _delete(self, found: Object) -> None:
+        if isinstance(found, Pod) and podstate.is_leaving(found):
+            return
+        await self._writer.delete(found, finalizer=_FINALIZERS.get(found.resource.kind, ""))
+
+    async def clear(self, view: View) -> None:
+        """Let go of what is leaving, and delete what the layout has no place for: gangs first."""
+        leaving = [self._writer.release(found, _FINALIZERS[found.resource.kind]) for found in view.leaving]
+        gangs = [self._writer.delete(found) for found in view.excess if isinstance(found, PodGang)]
+        await all_of([*leaving, *gangs])
+        rest = [found for found in view.excess if not isinstance(found, PodGang)]
+        await all_of([*(self._delete(found) for found in rest), *self._pods_of(view, rest)])
+
+    async def take_surplus(self, view: View, choice: Choice) -> None:
+        """Scale cliques in, and clear away pods that ended although they should always run, or wait in vain."""
+        work = []
+        others = handover.others(self._world.registry, choice)
+        for clique in view.layout.cliques:
+            found = view.cliques.get(clique.name)
+            if found is None:
+                continue
+            revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+            staying = view.staying(clique)
+            dead = [pod for pod in staying if _ended(pod) or others.made(pod, found.spec.pod_spec)]
+            living = [pod for pod in staying if pod not in dead]
+            for pod in [*dead, *scaling.surplus(living, found.spec.replicas, revision)]:
+                work.append(self._writer.delete(pod))
+        await all_of(work)
+
+    async def replace_outdated(self, view: View) -> None:
+        """One step of a rolling update: some pods, or one replica of a scaling group, make room for the new."""
+        work: list[Work] = []
+        for clique in view.layout.cliques:
+            if not clique.group:
+                work += [self._writer.delete(pod) for pod in updates.pods_to_replace(view, clique)]
+        for group in view.layout.groups:
+            going = set(updates.replicas_to_replace(view, group))
+            members = [clique for clique in view.layout.members(group) if clique.group_index in going]
+            work += self.drop(view, [clique.name for clique in members])
+        await all_of(work)
+
+    def drop(self, view: View, cliques: list[str]) -> list[Work]:
+        """Delete cliques with all their pods; they come back anew."""
+        found = [view.cliques[name] for name in cliques if name in view.cliques]
+        return [*(self._delete(clique) for clique in found), *self._pods_of(view, list(found))]
+
+    def _pods_of(self, view: View, owners: list[PodClique | PodCliqueScalingGroup]) -> Iterator[Work]:
+        for owner in owners:
+            for pod in view.pods.get(owner.uid, ()):
+                yield self._delete(pod)
+
+
+def _ended(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and pod.spec.restart_policy == "Always"
