@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -55,6 +56,12 @@ def _first_ways_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "every_choice", lambda _: iter(()))
 
 
+def _victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Victims without GPUs are placed again only on nodes that whom they make room for could use."""
+    config = cases._config
+    monkeypatch.setattr(cases, "_config", lambda entry: replace(config(entry), rehome_anywhere=False))
+
+
 def _traces_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pod that a trial moved to another GPU of its node stays counted as leaving when the trial is given up."""
     rollback = Moves.rollback
@@ -102,6 +109,7 @@ TRACED = [
     ("cases.json", "random 897", [_narrow_domains]),
     *(("cases.json", f"random {number}", [_first_ways_only]) for number in (590, 632, 867, 1495)),
     ("sharing.json", "sharing 165", [_first_ways_only]),
+    *(("sharing.json", f"sharing {number}", [_victims_end_for_nothing]) for number in (34, 748)),
     *(("sharing.json", f"sharing {number}", [_narrow_domains]) for number in (283, 313, 724)),
     ("sharing.json", "sharing 862", [_narrow_domains, _first_ways_only]),
     *(("sharing.json", f"sharing {number}", [_traces_of_trials]) for number in (200, 370, 378, 603, 716, 824, 848)),

@@ -70,7 +70,7 @@ class Config:
     # Victims that find another place do not count as taken from their queue.
     consolidating_reclaim: bool = True
     # Whether victims without GPUs may move to nodes that whom they make room for could not use; upstream ends them.
-    rehome_anywhere: bool = False
+    rehome_anywhere: bool = True
     # Whether queues above the leaves have a part in fairness.
     full_hierarchy: bool = True
     # Scenarios tried for one job before the search gives up; the reason then says so.
