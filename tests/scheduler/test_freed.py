@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from spinney.api import labels
-from spinney.api.core import Pod
+from spinney.api.core import ConfigMap, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
-from spinney.scheduler.freed import KEPT_SECONDS
+from spinney.scheduler.explanation import explain_job
+from spinney.scheduler.freed import FREED_KEY, KEPT_SECONDS
 from spinney.scheduler.plan import plan
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.scheduler.specs import Constraint, TopologySpec
@@ -190,6 +191,20 @@ def test_departures_are_forgotten_in_time_and_in_number() -> None:
     assert list(freed.kept(NOW)) == []
 
 
+def test_a_restarted_scheduler_knows_what_was_freed() -> None:
+    """What is written down is taken up by another, until its time; a pod that stayed takes no place of its gang."""
+    cluster = updated(8, 4, tasks=2)
+    written = cluster.state.freed.remembered(NOW)
+    again = Cluster(8, 4).queue("q", 100).job("filler", "q", ["n1"]).job("a", "q", ["", "n0"], minimum=1)
+    refer(again, "a", "a")
+    again.state.freed.at(NOW)
+    again.state.freed.restore(written)
+    assert places(again)["a-0"] == "n0"
+    assert explain_job(again.state, again.plan(), "a").left == {"n0": NOW + KEPT_SECONDS}
+    again.state.freed.at(NOW + KEPT_SECONDS)
+    assert places(again, NOW + KEPT_SECONDS)["a-0"] == "n1"
+
+
 async def _replace(world: Stage, pod: str, gang: str) -> None:
     """What an update does to a pod of a PodGang, as far as the scheduler sees it."""
     await world.client.delete(Pod, pod, "default", grace_seconds=0)
@@ -216,6 +231,8 @@ async def test_the_annotation_of_a_pod_group_brings_its_pod_back() -> None:
         await world.client.patch(PodGroup, "pg-svc-1", "default", reference)
         await _replace(world, "svc", "svc")
         await asyncio.sleep(10)
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        assert FREED_KEY in record.data
         assert await world.placed("svc") == {"svc-new": emptier}
         await _replace(world, "plain", "plain")
         await asyncio.sleep(10)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from spinney.scheduler import status as st
@@ -31,6 +32,8 @@ class Explanation:
     # The nodes that are kept for it, with how many tasks are still on them, and how many of those are guests.
     kept: Reservation | None = None
     occupants: int = 0
+    # Nodes that its pods, or those of the gang it replaces, have left, and until when others keep away from them.
+    left: dict[str, float] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
         """The story in words."""
@@ -52,12 +55,16 @@ class Explanation:
                 lines.append(f"    → {fix}.")
         if self.kept is not None and self.kept.nodes:
             lines.append(f"  {self._kept_nodes(self.kept)}")
+        if self.left and "Pending" in self.pods:
+            until = texts.moment(max(self.left.values()))
+            lines.append(
+                f"  it goes back to {_some(self.left)}; until {until} others go there only if nothing else fits."
+            )
         return lines
 
     def _kept_nodes(self, kept: Reservation) -> str:
-        some = ", ".join(kept.nodes[:_MOST_NAMES]) + (", …" if len(kept.nodes) > _MOST_NAMES else "")
         return (
-            f"kept nodes: {some}; {self.occupants - len(kept.guests)} pods on them have to end, "
+            f"kept nodes: {_some(kept.nodes)}; {self.occupants - len(kept.guests)} pods on them have to end, "
             f"{len(kept.guests)} leave when that is enough."
         )
 
@@ -71,6 +78,7 @@ class Explanation:
             "reservation": None
             if self.kept is None
             else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
+            "left": self.left,
             "decisions": [asdict(decision) for decision in self.decisions],
             "problems": [
                 {
@@ -103,6 +111,7 @@ def explain_job(state: State, made: Plan, key: str) -> Explanation:
         tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else (),
         kept,
         _occupants(state, kept) if kept is not None else 0,
+        state.freed.places(job.spec.replaces) if job.spec.replaces else {},
     )
 
 
@@ -110,6 +119,11 @@ def _occupants(state: State, kept: Reservation) -> int:
     """Tasks of ours on kept nodes: those of other schedulers are counted out when nodes are chosen."""
     rows = (state.nodes.rows[name] for name in kept.nodes if name in state.nodes.rows)
     return sum(bool(task.spec.job) for row in rows for task in state.tasks_on(row))
+
+
+def _some(nodes: Iterable[str]) -> str:
+    names = list(nodes)
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
 
 
 def _one_line(text: str) -> str:

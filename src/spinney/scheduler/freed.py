@@ -16,8 +16,11 @@ from spinney.scheduler import status as st
 from spinney.scheduler.specs import TaskSpec
 
 KEPT_SECONDS = 300.0
-# Departures remembered at most; the oldest are forgotten first.
+# Departures remembered at most, and written down at most; the oldest are forgotten first.
 _MOST = 10_000
+_MOST_WRITTEN = 2000
+# Under which name a shard's record has them.
+FREED_KEY = "freed"
 
 
 class Departure(NamedTuple):
@@ -26,6 +29,10 @@ class Departure(NamedTuple):
     gang: str
     node: str
     task: str
+
+
+# Departures with when they happened, the oldest first.
+Departures = tuple[tuple[Departure, float], ...]
 
 
 def gang_of(task: TaskSpec) -> str:
@@ -87,6 +94,19 @@ class Freed:
         for departure, since in self._left.items():
             if departure.gang in gangs and now < since + KEPT_SECONDS:
                 yield departure, since + KEPT_SECONDS
+
+    def places(self, gang: str) -> dict[str, float]:
+        """The nodes that are kept for whoever takes a gang's place, with until when."""
+        return {departure.node: until for departure, until in self.kept(self._moment) if departure.gang == gang}
+
+    def remembered(self, now: float) -> Departures:
+        """What the next scheduler has to know: the latest departures that matter now."""
+        found = [(departure, until - KEPT_SECONDS) for departure, until in self.kept(now)]
+        return tuple(found[-_MOST_WRITTEN:])
+
+    def restore(self, departures: Departures) -> None:
+        """Take up what an earlier scheduler remembered, once running tasks are known: they take no place."""
+        self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda one: one[1]))
 
 
 def _node(task: TaskSpec | None) -> str:

@@ -16,6 +16,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiDriver, CsiNode, CsiStorageCapacity, StorageClass
+from spinney.scheduler.freed import FREED_KEY
 from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX
 
 _FILE = "snapshot.json"
@@ -71,7 +72,7 @@ def write(snapshot: Snapshot) -> bytes:
 
 def _without_contents(config_map: Json) -> Json:
     data = config_map.get("data") or {}
-    kept = {RECORD_KEY: data[RECORD_KEY]} if _is_record(config_map) and RECORD_KEY in data else {}
+    kept = {key: data[key] for key in (RECORD_KEY, FREED_KEY) if key in data} if _is_record(config_map) else {}
     return {"metadata": config_map["metadata"], **({"data": kept} if kept else {})}
 
 

@@ -58,7 +58,7 @@ def message(problem: Problem) -> str:
         case HeldBack(delay, until):
             return (
                 f"Workload is within its preemption delay window ({delay:g}s) and may not trigger evictions "
-                f"before {_moment(until)}"
+                f"before {moment(until)}"
             )
         case NoQueue():
             return _no_queue(problem)
@@ -66,7 +66,7 @@ def message(problem: Problem) -> str:
             held = f", {gated} more are gated" if gated else ""
             return f"Job is not ready for scheduling. Waiting for {required} pods, currently {ready} exist{held}"
         case Reserved(nodes, since):
-            return f"{nodes} nodes are kept for this gang since {_moment(since)}; it starts when all of it fits on them"
+            return f"{nodes} nodes are kept for this gang since {moment(since)}; it starts when all of it fits on them"
         case QueueKept():
             return _queue_kept(problem)
         case LeftAside(error):
@@ -131,7 +131,7 @@ def _queue_kept(problem: QueueKept) -> str:
     )
 
 
-def _moment(when: float) -> str:
+def moment(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -20,7 +20,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.service.aside import Aside
 from spinney.scheduler.service.feed import Feed, Shard
-from spinney.scheduler.service.record import reservations_of
+from spinney.scheduler.service.record import departures_of, reservations_of
 from spinney.scheduler.state import State
 
 T = TypeVar("T", bound=Object)
@@ -101,5 +101,7 @@ class Picture:
         self.feed = Feed(runtime, self.state, shard, lambda: None, devices=devices, zones=zones)
         self.feed.apply()
         self.now = clock.now()
-        kept = reservations_of(shard, objects.get(ConfigMap.resource, []))
+        config_maps = objects.get(ConfigMap.resource, [])
+        self.state.freed.restore(departures_of(shard, config_maps))
+        kept = reservations_of(shard, config_maps)
         self.plan: Plan = Aside().plan(self.state, config, self.now.timestamp(), kept)

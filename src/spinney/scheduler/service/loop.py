@@ -89,6 +89,8 @@ class Scheduler:
         """Cycle whenever something changed, until cancelled."""
         await self.feed.synced()
         await self.memory.load()
+        self.feed.apply()
+        self.state.freed.restore(self.memory.freed)
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())
         self._runtime.ready()

@@ -1,4 +1,4 @@
-"""What the scheduler remembers over restarts: recent use by queue, nodes it keeps for gangs, who was evicted and why.
+"""What the scheduler remembers over restarts: recent use by queue, nodes kept for gangs or left by them, evictions.
 
 One ConfigMap per shard, in the scheduler's own namespace. It is written when something new was decided, and for the use
 of queues from time to time; it never grows beyond a fixed number of decisions.
@@ -19,9 +19,10 @@ from spinney.api.core import ConfigMap
 from spinney.api.meta import Json
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
+from spinney.scheduler.freed import FREED_KEY, Departures
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.reservations import RECORD_KEY, Reservations
-from spinney.scheduler.service.record import record_name, reservations_in
+from spinney.scheduler.service.record import departures_in, record_name, reservations_in
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.usage import UsageRecord
@@ -55,6 +56,8 @@ class Memory:
         self.usage = usage
         self.decisions: deque[Remembered] = deque(maxlen=_MOST_DECISIONS)
         self.reservations = Reservations(runtime.clock.now().timestamp())
+        # Nodes that pods of gangs being updated have left.
+        self.freed: Departures = ()
         self._saving: asyncio.Task[None] | None = None
         self._usage_written = float("-inf")
 
@@ -64,6 +67,7 @@ class Memory:
             found = await self._client.get(ConfigMap, self._name, self._namespace)
             self.decisions.extend(msgspec.json.decode(found.data.get("decisions", "[]"), type=list[Remembered]))
             self.reservations = reservations_in(found.data) or self.reservations
+            self.freed = departures_in(found.data)
             if self.usage is not None and "usage" in found.data:
                 self._take_up(msgspec.json.decode(found.data["usage"]))
         except NotFound:
@@ -90,7 +94,8 @@ class Memory:
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
         keeps = made.reservations is not None and made.reservations.held != self.reservations.held
         self.reservations = made.reservations or self.reservations
-        if evicted or usage_is_due or keeps:
+        freed, self.freed = self.freed, state.freed.remembered(now)
+        if evicted or usage_is_due or keeps or freed != self.freed:
             self._save_soon(now)
 
     def let_go(self, job: str) -> None:
@@ -107,6 +112,7 @@ class Memory:
         claims = self.reservations.claims[:_MOST_DECISIONS]
         data = {
             "decisions": msgspec.json.encode(list(self.decisions)).decode(),
+            FREED_KEY: msgspec.json.encode(self.freed).decode(),
             RECORD_KEY: msgspec.json.encode(replace(self.reservations, claims=claims)).decode(),
         }
         if self.usage is not None and self.usage.moment is not None:
