@@ -163,6 +163,16 @@ async def test_chain(api: Api, namespace: str) -> None:
     await api.until(f"{maps(namespace)}/grandchild", gone)
 
 
+async def test_an_owner_of_an_unknown_kind_may_be_there(api: Api, namespace: str) -> None:
+    """What belongs to an object that is not there goes; where its kind is not served, nobody can tell."""
+    owner = {"metadata": {"name": "owner", "uid": "9b5ac1a4-0b6c-4d92-8c14-4a39a1f2f2d5"}}
+    unknown = {"apiVersion": "nobody.example.com/v1", "kind": "Nothing"}
+    await api.post(maps(namespace), owned("kept", owner, **unknown))
+    await api.post(maps(namespace), owned("goes", owner))
+    await api.until(f"{maps(namespace)}/goes", gone)
+    assert (await api.get(f"{maps(namespace)}/kept")).code == 200
+
+
 async def test_foreground(api: Api, namespace: str) -> None:
     """In the foreground the owner waits for the dependants that block it."""
     owner = (await api.post(maps(namespace), make.config_map("owner"))).ok()

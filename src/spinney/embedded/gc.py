@@ -27,6 +27,8 @@ class Collector:
         self._server = server
         self._by_uid: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
+        # Owners that were seen to go, while their dependents are still there.
+        self._went: set[str] = set()
         self._queue: deque[Place | str] = deque()
         self._scheduled = False
 
@@ -41,6 +43,7 @@ class Collector:
             for owner in item.owners:
                 self._later(owner)
             if item.uid in self._dependents:
+                self._went.add(item.uid)
                 self._later(item.uid)
             return
         self._by_uid[item.uid] = place
@@ -78,6 +81,7 @@ class Collector:
                 self._dependent(dependent)
             if not self._dependents.get(uid):
                 self._dependents.pop(uid, None)
+                self._went.discard(uid)
             return
         item = self._server.store.get(*place)
         if item is None:
@@ -124,18 +128,26 @@ class Collector:
         return item is not None and b'"foregroundDeletion"' not in item.body
 
     def _dependent(self, place: Place) -> None:
-        """An object whose owners may be gone: without any it goes too, with some it forgets the others."""
+        """An object whose owners may be gone: without any it goes too, with some it forgets the others.
+
+        Of an owner whose kind is not served nobody can tell, unless it was seen to go.
+        """
         item = self._server.store.get(*place)
         if item is None or not item.owners:
             return
         missing = {owner for owner in item.owners if owner not in self._by_uid}
-        if not missing:
+        if not missing or not self._can_tell(item, missing - self._went):
             return
         if len(missing) < len(set(item.owners)):
             self._let_go(place, missing)
             return
         if not load(item)["metadata"].get("deletionTimestamp"):
             self._delete(place, item, "Background")
+
+    def _can_tell(self, item: Item, owners: set[str]) -> bool:
+        references = load(item)["metadata"].get("ownerReferences") or () if owners else ()
+        asked = [reference for reference in references if reference.get("uid") in owners]
+        return all(self._server.kinds.by_kind(found["apiVersion"], found["kind"]) is not None for found in asked)
 
     def _delete(self, place: Place, item: Item, policy: str) -> None:
         kind = self._server.kind_of_table(place[0])
