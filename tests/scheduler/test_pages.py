@@ -18,12 +18,14 @@ from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.transport import InProcess
-from spinney.scheduler.config import Config
+from spinney.scheduler.config import Config, PluginConfig
+from spinney.scheduler.cycle import Turn
 from spinney.scheduler.file import from_file
 from spinney.scheduler.service.component import COMPONENT
 from spinney.scheduler.service.pages import Pages
 from spinney.scheduler.snapshot import KINDS, read
 from tests import make
+from tests.scheduler.clusters import Cluster
 from tests.services.stage import ADMIN, CRD
 
 FILE = SchedulerFile(actions="allocate", partition_label_value="blue")
@@ -50,9 +52,25 @@ async def client() -> Client:
     return found
 
 
+async def test_the_order_of_gangs_can_be_asked_for(client: Client) -> None:
+    """With `reflectjoborder`: all gangs, and those of each queue, in the order of their turn."""
+    cluster = Cluster(1).queue("a", 1).queue("b", 1)
+    cluster.job("a0", "a", [""], priority=10).job("a1", "a", [""], priority=90).job("b0", "b", ["", ""])
+    plugins = (*Config().plugins, PluginConfig("reflectjoborder"))
+    made = cluster.plan(config=Config(plugins=plugins))
+    turns: list[tuple[Turn, ...] | None] = [None, made.turns]
+    pages = Pages(client, FILE, Config(plugins=plugins), lambda: turns.pop(0))
+    async with TestClient(TestServer(pages.application())) as asking:
+        assert (await asking.get("/get-job-order")).status == 503
+        found = await (await asking.get("/get-job-order")).json()
+    assert [entry["id"] for entry in found["global_order"]] == ["a1", "a0", "b0"]
+    assert found["queue_order"]["a"] == [{"id": "a1", "priority": 90}, {"id": "a0", "priority": 10}]
+    assert cluster.plan().turns == ()
+
+
 async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp_path: Path) -> None:
     """It holds the objects, the configuration and the shard: `spinney snapshot run` decides what the service would."""
-    async with TestClient(TestServer(Pages(client, FILE, from_file(FILE)).application())) as asking:
+    async with TestClient(TestServer(Pages(client, FILE, from_file(FILE), lambda: None).application())) as asking:
         answer = await asking.get("/get-snapshot")
         assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
         content = await answer.read()
@@ -71,7 +89,7 @@ async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp
 
 async def test_pages_answer_only_to_the_loopback_address(client: Client) -> None:
     """A name that was made to point here is refused: a web page elsewhere must not read the cluster."""
-    async with TestClient(TestServer(Pages(client, FILE, Config()).application())) as asking:
+    async with TestClient(TestServer(Pages(client, FILE, Config(), lambda: None).application())) as asking:
         answer = await asking.get("/get-snapshot", headers={"host": "evil.example.com"})
         assert answer.status == 403
 

@@ -10,10 +10,10 @@ import pytest
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Json, convert
-from spinney.api.storage import CsiNode, StorageClass
+from spinney.api.storage import CsiNode, StorageClass, VolumeAttachment
 from spinney.scheduler.intake import node_spec
 from spinney.scheduler.reasons import NoRoom
-from spinney.scheduler.volumes import Reach, Storage, attached_by, reach_of
+from spinney.scheduler.volumes import Reach, Storage, attached_by, attached_to, reach_of
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
 
@@ -162,6 +162,29 @@ def test_victims_take_their_volumes_along() -> None:
     cluster = attached(limited(1).job("low", "q", ["n0"], priority=10), "low-0", "a")
     done = attached(cluster.job("j", "q", [""], priority=90), "j-0", "b").plan()
     assert statuses(done) == {"low-0": "Releasing", "j-0": "Pipelined"}
+
+
+def test_volumes_that_no_pod_uses_any_more_count_until_they_are_detached() -> None:
+    """An attachment that outlives its pod takes a place; those of victims do not, they go with them."""
+    cluster = attached(limited(1, 1).job("j", "q", [""]), "j-0", "b")
+    cluster.state.set_attached("n0", frozenset({("d", "a")}))
+    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+    cluster.state.set_attached("n1", frozenset({("d", "b")}))
+    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+    cluster = attached(limited(1).job("low", "q", ["n0"], priority=10), "low-0", "a")
+    cluster.state.set_attached("n0", frozenset({("d", "a")}))
+    done = attached(cluster.job("j", "q", [""], priority=90), "j-0", "b").plan()
+    assert statuses(done) == {"low-0": "Releasing", "j-0": "Pipelined"}
+
+
+def test_attachments_are_read() -> None:
+    """By the driver and the handle of the volume they name; others are nothing to limits."""
+    _, storage = pod_and_storage([], [DRIVER, volume("local", "n1")])
+    found = [
+        convert(VolumeAttachment, {"metadata": {"name": name}, "spec": {"source": {"persistentVolumeName": name}}})
+        for name in ("v", "local", "gone")
+    ]
+    assert attached_to(found, storage) == {("csi.example.com", "vol-1")}
 
 
 def test_limits_of_a_node_are_read() -> None:

@@ -66,6 +66,14 @@ class Head(NamedTuple):
     given: Triple
 
 
+class Turn(NamedTuple):
+    """A gang that waits for its turn."""
+
+    job: str
+    queue: str
+    priority: int
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """A score over a set of nodes; all are summed, and a node scored -inf is left out.
@@ -115,6 +123,8 @@ class Hooks:
         self.min_runtimes: list[Callable[[Gang, Job], float]] = []
         self.search_started: list[Callable[[], None]] = []
         self.generators: list[tuple[str, Callable[..., Any]]] = []
+        # Told when everything is installed and nothing has been decided.
+        self.opened: list[Callable[[], None]] = []
         # Which of two queues goes first: below 0 the left one, above 0 the right one.
         self.queue_orders: list[Callable[[Head, Head], int]] = []
 
@@ -148,6 +158,8 @@ class Cycle:
         # Why a job could not be placed, by job; plain data that texts are rendered from.
         self.problems: dict[str, list[Problem]] = {}
         self.staleness: dict[str, float | None] = {}
+        # Gangs in the order of their turn, where a plugin works it out.
+        self.turns: list[Turn] = []
         # Fair share of each queue and the cluster's total; empty without the plugin that works them out.
         self.fair: list[list[float]] = []
         self.total: list[float] = [0.0, 0.0, 0.0]

@@ -15,13 +15,13 @@ from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
-from spinney.api.storage import CsiDriver, CsiNode, CsiStorageCapacity, StorageClass
+from spinney.api.storage import CsiDriver, CsiNode, CsiStorageCapacity, StorageClass, VolumeAttachment
 from spinney.scheduler.freed import FREED_KEY
 from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX
 
 _FILE = "snapshot.json"
 
-# What each list of `rawObjects` holds. The last three are ours: upstream does not look at them, or not in a snapshot.
+# What each list of `rawObjects` holds. The last four are ours: upstream does not look at them, or not in a snapshot.
 KINDS: dict[str, type[Object]] = {
     "pods": Pod,
     "nodes": Node,
@@ -43,6 +43,7 @@ KINDS: dict[str, type[Object]] = {
     "podDisruptionBudgets": PodDisruptionBudget,
     "namespaces": Namespace,
     "csiNodes": CsiNode,
+    "volumeAttachments": VolumeAttachment,
 }
 
 

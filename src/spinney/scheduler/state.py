@@ -73,6 +73,8 @@ class State:
         # Tasks that share a claim, by claim; and how many of them are counted on a node row.
         self.holders: dict[str, dict[str, Task]] = {}
         self.claim_counts: dict[tuple[int, str], int] = {}
+        # Volumes, with their drivers, that nodes hold whether or not a task uses them.
+        self.attached: dict[str, frozenset[tuple[str, str]]] = {}
         # Disruption budgets by name.
         self.budgets: dict[str, Budget] = {}
         # Nodes that tasks left a short while ago.
@@ -118,6 +120,13 @@ class State:
         """Take a topology away; gangs that need it wait."""
         if self.topologies.pop(name, None) is not None:
             self.nodes.version += 1
+
+    def set_attached(self, node: str, volumes: frozenset[tuple[str, str]]) -> None:
+        """Say which volumes are attached to a node."""
+        if volumes:
+            self.attached[node] = volumes
+        else:
+            self.attached.pop(node, None)
 
     def set_budget(self, name: str, allowed: int) -> None:
         """Say how many tasks under a disruption budget may be evicted now."""

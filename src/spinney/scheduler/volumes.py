@@ -10,7 +10,7 @@ from spinney.api import labels
 from spinney.api.affinity import NodeSelector, NodeSelectorTerm, selects_node
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.selector import Requirement
-from spinney.api.storage import StorageClass
+from spinney.api.storage import StorageClass, VolumeAttachment
 from spinney.api.volumes import claim_names, serves
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -94,6 +94,16 @@ def attached_by(pod: Pod, storage: Storage) -> tuple[tuple[str, str], ...]:
         if storage_class is not None and storage_class.provisioner != _NO_PROVISIONER:
             found.add((storage_class.provisioner, f"{claim.namespace}/{claim.name}"))
     return tuple(sorted(found))
+
+
+def attached_to(attachments: Iterable[VolumeAttachment], storage: Storage) -> frozenset[tuple[str, str]]:
+    """The volumes, with their drivers, that attachments hold on a node, whether or not a pod still uses them."""
+    volumes = (storage.volumes.get(found.spec.source.persistent_volume_name) for found in attachments)
+    return frozenset(
+        (volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.name)
+        for volume in volumes
+        if volume is not None and volume.spec.csi is not None
+    )
 
 
 def required_config_maps(pod: Pod) -> Iterator[str]:

@@ -125,10 +125,16 @@ def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None
     if not task.spec.volumes:
         return None
     attached: dict[int, set[tuple[str, str]]] = {}
+    leaving: dict[int, set[tuple[str, str]]] = {}
     for other in cycle.state.with_volumes.values():
-        # What a trial evicts is gone by the time its room is used; a pod that is on its way out holds on to the end.
-        if other is not task and other.node >= 0 and other.status & st.USED and not _evicted_in_trial(other):
-            attached.setdefault(other.node, set()).update(other.spec.volumes)
+        if other is not task and other.node >= 0 and other.status & st.USED:
+            # What a trial evicts is gone by the time its room is used; a pod on its way out holds on to the end.
+            table = leaving if _evicted_in_trial(other) else attached
+            table.setdefault(other.node, set()).update(other.spec.volumes)
+    for name, volumes in cycle.state.attached.items():
+        row = cycle.nodes.rows.get(name)
+        if row is not None:
+            attached.setdefault(row, set()).update(volumes - leaving.get(row, set()))
     mine = frozenset(task.spec.volumes)
     allowed = [_takes(cycle.nodes.spec(row), mine, attached.get(int(row), set())) for row in rows]
     return np.array(allowed, dtype=np.bool_), "node(s) exceed max volume count"

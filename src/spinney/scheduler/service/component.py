@@ -48,7 +48,7 @@ async def run(runtime: Runtime, config: object = None) -> None:
         await scheduler.run()
         return
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Pages(runtime.client, file, settings).serve(port))
+        tasks.create_task(Pages(runtime.client, file, settings, lambda: scheduler.turns).serve(port))
         tasks.create_task(scheduler.run())
 
 
@@ -98,7 +98,7 @@ COMPONENT = Component(
     rules=(
         Rule(("",), ("pods", "nodes", "namespaces"), _READ),
         Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
-        Rule(("storage.k8s.io",), ("storageclasses", "csinodes"), _READ),
+        Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), _READ),
         # For snapshots only.
         Rule(("storage.k8s.io",), ("csidrivers", "csistoragecapacities"), ("list",)),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceslices", "deviceclasses"), _READ),

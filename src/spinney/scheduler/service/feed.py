@@ -28,11 +28,12 @@ from spinney.scheduler.service.views import Views
 from spinney.scheduler.specs import DeviceRequest, TaskSpec
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
-from spinney.scheduler.volumes import Reach, attached_by, needs_storage, reach_of
+from spinney.scheduler.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
 from spinney.scheduler.zones import containers_of, given_to, numa_of
 
 _BY_GROUP = "scheduler/group"
 _BY_NAMESPACE = "scheduler/namespace"
+_BY_NODE = "scheduler/node"
 
 
 def _group_key(pod: Pod) -> Iterable[str]:
@@ -100,6 +101,7 @@ class Feed:
         self._picking: set[Key] = set()
         self.pods.index(_BY_GROUP, _group_key)
         self.views.budgets.index(_BY_NAMESPACE, lambda budget: (budget.namespace,))
+        self.views.attachments.index(_BY_NODE, lambda found: (found.spec.node_name,))
         # Before anything watches: caches that are full already tell of their objects at once.
         self._dirty: dict[str, dict[Key, None]] = defaultdict(dict)
         self.stand_in = StandIn(runtime, state, lambda key: self.mark("pod", key)) if stand_in else None
@@ -108,6 +110,7 @@ class Feed:
         self._watch("queue", self.views.queues)
         self._watch("node", self.views.nodes)
         self._watch("node", self.views.storage_nodes)
+        self.views.attachments.on_change(lambda change: self.mark("attached", ("", change.object.spec.node_name)))
         if self.zones is not None:
             self._watch("node", self.zones)
         self._watch("group", self.groups)
@@ -189,6 +192,9 @@ class Feed:
             self._queue(key[1])
         for key in self._take("node"):
             self._node(key[1])
+        for _, node in self._take("attached"):
+            found = self.views.attachments.by(_BY_NODE, node)
+            self.state.set_attached(node, attached_to(found, self.views.storage))
         for key in self._take("group"):
             self._group(key)
         for key in self._take("pod"):

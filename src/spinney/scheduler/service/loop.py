@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from spinney.api import labels
 from spinney.kube.cache import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
+from spinney.scheduler.cycle import Turn
 from spinney.scheduler.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.service.aside import Aside
@@ -84,6 +85,8 @@ class Scheduler:
         self._aside = Aside()
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
+        # The order in which the last cycle took gangs; None before the first.
+        self.turns: Sequence[Turn] | None = None
 
     async def run(self) -> None:
         """Cycle whenever something changed, until cancelled."""
@@ -133,6 +136,7 @@ class Scheduler:
         kept = self.memory.reservations
         made = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept))
         self.cycles += 1
+        self.turns = made.turns
         self._carry_out(made)
         self.memory.note(self.state, made, now)
         self._metrics.count(self.state, made, described - started, loop.time() - started)

@@ -1,9 +1,9 @@
-"""Pages for people who look into a scheduler, on the loopback address only: `/get-snapshot`, as upstream has it."""
+"""Pages for people who look into a scheduler, on the loopback address only: snapshot and job order, as upstream's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import structlog
@@ -13,6 +13,7 @@ from spinney.api.meta import Json
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.client import Client
 from spinney.scheduler.config import Config
+from spinney.scheduler.cycle import Turn
 from spinney.scheduler.service.capture import capture
 from spinney.scheduler.snapshot import Snapshot, write
 
@@ -25,10 +26,14 @@ _NANOSECONDS = 1_000_000_000
 class Pages:
     """What a scheduler works on, for whoever may talk to its machine: `kubectl port-forward` gets there."""
 
-    def __init__(self, client: Client, file: SchedulerFile, config: Config) -> None:
+    def __init__(
+        self, client: Client, file: SchedulerFile, config: Config, turns: Callable[[], Sequence[Turn] | None]
+    ) -> None:
         self._client = client
         self._file = file
         self._config = config
+        # The order of the last cycle; None before the first.
+        self._turns = turns
 
     async def serve(self, port: int) -> None:
         """Serve until cancelled; a port that is taken is said, and costs nothing else."""
@@ -46,6 +51,8 @@ class Pages:
         """The pages."""
         application = web.Application(middlewares=[_only_by_address])
         application.router.add_get("/get-snapshot", self._snapshot)
+        if any(plugin.name == "reflectjoborder" for plugin in self._config.plugins):
+            application.router.add_get("/get-job-order", self._order)
         return application
 
     async def _snapshot(self, _: web.Request) -> web.Response:
@@ -53,6 +60,15 @@ class Pages:
         content = await asyncio.to_thread(write, found)
         headers = {"content-type": "application/zip", "content-disposition": "attachment; filename=snapshot.zip"}
         return web.Response(body=content, headers=headers)
+
+    async def _order(self, _: web.Request) -> web.Response:
+        turns = self._turns()
+        if turns is None:
+            raise web.HTTPServiceUnavailable(text="no cycle has ended yet: ask again in a moment\n")
+        by_queue: dict[str, list[Json]] = {}
+        for turn in turns:
+            by_queue.setdefault(turn.queue, []).append(_entry(turn))
+        return web.json_response({"global_order": [_entry(turn) for turn in turns], "queue_order": by_queue})
 
     def _configuration(self) -> Json:
         plugins = [{"name": plugin.name, "arguments": dict(plugin.arguments)} for plugin in self._config.plugins]
@@ -75,6 +91,10 @@ class Pages:
             "allowConsolidatingReclaim": config.consolidating_reclaim,
             "globalDefaultStalenessGracePeriod": round(config.staleness_grace * _NANOSECONDS),
         }
+
+
+def _entry(turn: Turn) -> Json:
+    return {"id": turn.job, "priority": turn.priority}
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

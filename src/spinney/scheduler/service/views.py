@@ -9,7 +9,7 @@ from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Object, Resource
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.scheduling import PriorityClass
-from spinney.api.storage import CsiNode, StorageClass
+from spinney.api.storage import CsiNode, StorageClass, VolumeAttachment
 from spinney.kube.cache import Cache, Caches
 from spinney.scheduler.volumes import Storage
 
@@ -38,6 +38,7 @@ class Views:
         self.volumes = caches.of(PersistentVolume)
         self.storage_classes = caches.of(StorageClass)
         self.storage_nodes = caches.of(CsiNode)
+        self.attachments = caches.of(VolumeAttachment)
         self.storage = Storage(
             self.claims,
             self.volumes,
