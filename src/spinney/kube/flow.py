@@ -43,7 +43,8 @@ class Flow:
     """Lets requests through: `at_once` in flight, `per_second` on average after a burst, in order of priority.
 
     Leases never wait for a place in flight: a component that is busy must not lose its lease for it. What may be late
-    takes few places while anything else is in flight, since a server with 64 requests at once has no order of its own.
+    takes hardly a place while anything else is in flight, since a server with 64 requests at once has no order of its
+    own; but it always has one, so that nothing waits for ever.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Flow:
         burst: int = 4000,
     ) -> None:
         self._at_once = at_once
-        self._late_at_once = max(at_once // 8, 1)
+        self._late_at_once = max(at_once // 32, 1)
         self._per_second = per_second
         self._burst = burst
         self._in_flight = 0
