@@ -6,9 +6,9 @@ with the services in a process of their own, as `spinney run` runs them in a clu
 that has just the rights of these services; nobody is behind the nodes, so it ends at bound.
 
 Bare creation is the same pods for a scheduler that does not exist, by the same creator: a `burst` keeps many requests
-in flight, `one at a time` waits for each answer, as a script does or a controller with one worker. Writes are those of the
-services, by kind. CPU seconds are what each process worked from the first creation to the last stage, whatever else the
-machine did.
+in flight, `one at a time` waits for each answer, as a script does or a controller with one worker. Writes are those of
+the services, by kind. CPU seconds are what each process worked from the first creation to the last stage, whatever else
+the machine did.
 """
 
 from __future__ import annotations

@@ -68,6 +68,26 @@ async def test_errors_are_retried() -> None:
 
 
 @virtual
+async def test_what_trickles_in_is_taken_together() -> None:
+    """The first key after a while is looked at at once, those that follow every so many seconds."""
+    world = World()
+    life = runtime(world)
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+
+    async def reconcile(key: Key) -> None:
+        times.append(loop.time())
+
+    async with running(life, Controller("test", life, reconcile, gather=1.0).watch(life.caches.of(Thing))):
+        await asyncio.sleep(10)
+        for number in range(5):
+            world.put(thing(f"t{number}"))
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(2)
+    assert times == [10.0, 11.0, 11.0, 11.0, 12.0]
+
+
+@virtual
 async def test_after_comes_back() -> None:
     """`After` calls the reconcile again though nothing changed."""
     world = World()

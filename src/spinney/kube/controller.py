@@ -58,15 +58,20 @@ class Controller:
     """Calls `reconcile(key)` until the world is as it should be.
 
     Level-triggered: a key says only "look here". Errors are logged and retried with back-off. Before a key is
-    reconciled again, the shared caches have seen everything its last reconcile wrote.
+    reconciled again, the shared caches have seen everything its last reconcile wrote. With `gather`, keys that trickle
+    in are taken together every so many seconds, the first after a while at once: a server and a client that answer many
+    requests at a time spend about half as much on each.
     """
 
-    def __init__(self, name: str, runtime: Runtime, reconcile: Reconcile, concurrency: int = 8) -> None:
+    def __init__(
+        self, name: str, runtime: Runtime, reconcile: Reconcile, concurrency: int = 8, *, gather: float = 0.0
+    ) -> None:
         self.name = name
         self.queue: Queue[Key] = Queue(runtime.client.chance)
         self._runtime = runtime
         self._reconcile = reconcile
         self._slots = asyncio.Semaphore(concurrency)
+        self._gather = gather
         self._caches: list[Cache[Any]] = []
         # In the order they began, so that a stop in virtual time is the same every time.
         self._reconciling: dict[asyncio.Task[None], None] = {}
@@ -116,6 +121,8 @@ class Controller:
         await self.synced()
         try:
             while True:
+                if self._gather and not len(self.queue):
+                    await asyncio.sleep(self._gather)
                 await self._slots.acquire()
                 key = await self.queue.get()
                 self._metrics.depth.set(len(self.queue))

@@ -28,6 +28,8 @@ from spinney.services.usage import add, allocated, quantities, requested
 # came, once and not twice.
 _GATHER_SECONDS = 1.0
 _GATHER_WAITING_SECONDS = 5.0
+# And those of many groups go out together.
+_TOGETHER_SECONDS = 0.5
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 
@@ -159,7 +161,8 @@ class PodGroups:
         self._classes = runtime.caches.of(PriorityClass)
         self._events = Recorder(runtime.client, runtime.clock, "podgroup-controller")
         self._pods.index(BY_GROUP, group_of)
-        self.controller = Controller("podgroup-controller", runtime, self.reconcile, concurrency=settings.workers)
+        workers = settings.workers
+        self.controller = Controller("podgroup-controller", runtime, self.reconcile, workers, gather=_TOGETHER_SECONDS)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
         if claims is not None:
             self.controller.wait_for(claims)

@@ -36,6 +36,8 @@ _log = structlog.get_logger("spinney.scheduler")
 
 # Events come in bursts: a short wait lets one cycle answer all of them.
 _GATHER_SECONDS = 0.02
+# What a cycle decided comes back as events, and new pods trickle in: they are answered together, ten times a second.
+_REST_SECONDS = 0.08
 # How often recent use is worked into fair shares.
 _USAGE_SECONDS = 60.0
 
@@ -106,6 +108,7 @@ class Scheduler:
                 await asyncio.sleep(_GATHER_SECONDS)
                 self._wake.clear()
                 await self.cycle()
+                await asyncio.sleep(_REST_SECONDS)
         finally:
             for task in self._tasks:
                 task.cancel()

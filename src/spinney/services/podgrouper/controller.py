@@ -28,6 +28,8 @@ from spinney.services.podgrouper.rules import group, pod_as_owner
 # Mostly a group goes because its workload does, and the pods a moment later.
 _GROUP_GONE_SECONDS = 5.0
 
+_GATHER_SECONDS = 0.1
+
 
 @dataclass(frozen=True)
 class _Lookup:
@@ -82,7 +84,8 @@ class PodGrouper:
         self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
         self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
         self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
-        self.controller = Controller("pod-grouper", runtime, self.reconcile, concurrency=settings.workers)
+        workers = settings.workers
+        self.controller = Controller("pod-grouper", runtime, self.reconcile, workers, gather=_GATHER_SECONDS)
         self.controller.watch(self._pods, when=self._concerns_us)
         self.controller.wait_for(self._groups, self._lookup.priority_classes)
         self._pods.index(BY_GROUP, group_of)
