@@ -89,8 +89,7 @@ class StandIn:
         for group in gang.spec.podgroups:
             names = {reference.name for reference in group.pod_references}
             placed = sum(pod.name in names and bool(self._node_of(pod)) and _stays(pod) for pod in self._pods)
-            # A clique that was scaled below its minimum has no more pods to wait for.
-            lacking = max(0, min(group.min_replicas, len(names)) - placed)
+            lacking = max(0, group.min_replicas - placed)
             own = [pod for pod in pods if pod.name in names]
             if len(own) < lacking:
                 return None

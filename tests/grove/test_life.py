@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Secret, Service, ServiceAccount
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
@@ -15,6 +17,7 @@ from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import play
 
+KAI = {"schedulerName": "kai-scheduler"}
 GATE = {"name": "team.io/wait"}
 MANAGED = (
     PodCliqueScalingGroup, PodClique, PodGang, Pod, Service, ServiceAccount, Secret, Role, RoleBinding,
@@ -197,6 +200,54 @@ def test_a_group_scaled_below_its_minimum_recovers() -> None:
         await stage.runs(10)
 
     play(scenario, nodes=10)
+
+
+@pytest.mark.parametrize("count", [1, 0])
+def test_a_clique_below_its_minimum_needs_no_more_than_it_is_to_have(count: int) -> None:
+    """Whoever scales a clique below minAvailable gets a gang that runs with what is left; nothing is terminated."""
+
+    async def scenario(stage: Stage) -> None:
+        built = make.pcs("svc").clique("a", replicas=3, min_available=2, **KAI).clique("b", **KAI).build()
+        built["spec"]["template"]["terminationDelay"] = "10s"
+        await stage.apply(built)
+        await stage.runs(4)
+        await stage.scale(PodClique, "svc-0-a", count)
+        await stage.runs(count + 1)
+        before = await stage.uids()
+        await stage.settle(60)
+        assert await minimum(stage) == (count, "Running")
+        assert (await stage.clique("svc-0-a")).spec.min_available == 2
+        assert (await stage.ready("svc"), await stage.uids()) == ("1/1", before)
+        await stage.scale(PodClique, "svc-0-a", 3)
+        await stage.runs(4)
+        assert await minimum(stage) == (2, "Running")
+
+    async def minimum(stage: Stage) -> tuple[int, str]:
+        gang = await stage.gang("svc-0")
+        return gang.spec.podgroups[0].min_replicas, gang.status.phase
+
+    play(scenario, nodes=5)
+
+
+def test_autoscalers_at_both_levels_come_to_rest() -> None:
+    """A set whose clique and scaling group are scaled by what idle pods use keeps its size, and nothing is written."""
+
+    async def scenario(stage: Stage) -> None:
+        used = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+        bounds = {"maxReplicas": 6, "metrics": [{"type": "Resource", "resource": used}]}
+        containers = [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "10m"}}}]
+        builder = make.pcs("svc").clique("a", replicas=3, containers=containers)
+        built = builder.clique("b", replicas=2, containers=containers).group("g", ["b"], 3, min_available=2).build()
+        built["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = bounds
+        built["spec"]["template"]["podCliqueScalingGroups"][0]["scaleConfig"] = bounds
+        await stage.apply(built)
+        await stage.runs(9)
+        await stage.settle(600)
+        assert await stage.running() == 9
+        for autoscaler in await stage.list(HorizontalPodAutoscaler):
+            assert (autoscaler.status.current_replicas, autoscaler.status.desired_replicas) == (3, 3)
+
+    play(scenario, nodes=12)
 
 
 def test_what_goes_wrong_is_told_on_the_set() -> None:

@@ -26,6 +26,13 @@ def with_delay(name: str, delay: str = "10s", **minimums: int) -> Json:
     return pcs
 
 
+async def started(stage: Stage, *documents: Json) -> set[str]:
+    """Run a workload of ten pods, and say who they are."""
+    await stage.apply(*documents)
+    await stage.runs(10)
+    return await stage.uids()
+
+
 async def kill(stage: Stage, *pods: Pod) -> None:
     """Close the nodes of some pods, then delete the pods: their successors find no place."""
     for pod in pods:
@@ -43,22 +50,26 @@ async def none_left(stage: Stage, before: set[str]) -> None:
 
 
 async def heal(stage: Stage) -> None:
-    """Open all nodes."""
+    """Open all nodes: everything runs again."""
     await stage.cordon(0)
+    await stage.runs(10)
+
+
+async def lose_one(stage: Stage, clique: str) -> str:
+    """Kill one pod of a clique, and say which it was."""
+    (pod, *_) = await stage.pods(clique)
+    await kill(stage, pod)
+    return pod.uid
 
 
 def test_gt1_a_lost_pod_replaces_the_whole_replica(both: Play) -> None:
     """GT1: one pod of a clique that needs all is missing for the delay: every pod of the replica is new."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(with_delay(WL1_GT, "3s"))
-        await stage.runs(10)
-        before = await stage.uids()
-        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
-        await kill(stage, first)
+        before = await started(stage, with_delay(WL1_GT, "3s"))
+        await lose_one(stage, "workload1-gt-0-pc-a")
         await none_left(stage, before)
         await heal(stage)
-        await stage.runs(10)
 
     both(scenario, nodes=10)
 
@@ -67,15 +78,11 @@ def test_gt2_a_scaling_group_that_needs_all_replicas_takes_the_set_replica_along
     """GT2: one pod of a group replica is missing, the group needs both: every pod of the replica is new."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1_GT))
-        await stage.runs(10)
-        before = await stage.uids()
-        (first, *_) = await stage.pods("workload1-gt-0-sg-x-0-pc-c")
-        await kill(stage, first)
+        before = await started(stage, *sample(WL1_GT))
+        await lose_one(stage, "workload1-gt-0-sg-x-0-pc-c")
         await stage.settle(30)
         assert not before & await stage.uids()
         await heal(stage)
-        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -84,9 +91,7 @@ def test_gt3_pods_beyond_the_minimum_may_be_lost() -> None:
     """GT3: losing one of two pods with minimum one changes nothing; losing both replaces the replica."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(with_delay(WL2))
-        await stage.runs(10)
-        before = await stage.uids()
+        before = await started(stage, with_delay(WL2))
         first, second = await stage.pods("workload2-0-pc-a")
         await kill(stage, first)
         await stage.settle(40)
@@ -94,7 +99,6 @@ def test_gt3_pods_beyond_the_minimum_may_be_lost() -> None:
         await kill(stage, second)
         await none_left(stage, before)
         await heal(stage)
-        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -103,9 +107,7 @@ def test_gt4_one_group_replica_goes_alone_both_take_the_set_replica_along() -> N
     """GT4: a lost group replica is replaced alone while the group has its minimum; without it the whole replica is."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(with_delay(WL2))
-        await stage.runs(10)
-        before = await stage.uids()
+        before = await started(stage, with_delay(WL2))
         await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
         await stage.settle(40)
         after = await stage.uids()
@@ -117,7 +119,6 @@ def test_gt4_one_group_replica_goes_alone_both_take_the_set_replica_along() -> N
         await stage.settle(40)
         assert not after & before & await stage.uids()
         await heal(stage)
-        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -126,16 +127,13 @@ def test_gt5_only_the_breached_group_replica_is_replaced() -> None:
     """GT5: all pods of one group replica's clique are lost: only that replica's pods change."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(with_delay(WL2, pc_c=3))
-        await stage.runs(10)
-        before = await stage.uids()
+        before = await started(stage, with_delay(WL2, pc_c=3))
         await kill(stage, *await stage.pods("workload2-0-sg-x-1-pc-c"))
         await stage.settle(40)
         gone = before - await stage.uids()
         assert len(gone) == 4
         assert await stage.uids("workload2-0-sg-x-0-pc-c") <= before
         await heal(stage)
-        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -144,14 +142,12 @@ def test_gt6_a_pod_of_a_scaled_gang_is_just_recreated(both: Play) -> None:
     """GT6: a deleted pod of a scaled gang comes back, and nothing else changes."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(with_delay(WL2))
-        await stage.runs(10)
-        before = await stage.uids()
-        (first, *_) = await stage.pods("workload2-0-sg-x-1-pc-c")
-        await stage.delete(Pod, first.name)
+        before = await started(stage, with_delay(WL2))
+        (lost, *_) = await stage.pods("workload2-0-sg-x-1-pc-c")
+        await stage.delete(Pod, lost.name)
         await stage.runs(10)
         await stage.settle(60)
-        assert before - await stage.uids() == {first.uid}
+        assert before - await stage.uids() == {lost.uid}
 
     both(scenario, nodes=10)
 
@@ -174,17 +170,13 @@ def test_a_breach_is_borne_for_the_delay_and_no_longer() -> None:
     """Before terminationDelay is over nothing but the lost pod is gone, after it everything is."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1_GT))
-        await stage.runs(10)
-        before = await stage.uids()
-        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
-        await kill(stage, first)
+        before = await started(stage, *sample(WL1_GT))
+        lost = await lose_one(stage, "workload1-gt-0-pc-a")
         await stage.settle(9)
-        assert before - await stage.uids() == {first.uid}
+        assert before - await stage.uids() == {lost}
         await stage.settle(3)
         assert not before & await stage.uids()
         await heal(stage)
-        await stage.runs(10)
 
     play(scenario, nodes=10)
 
@@ -193,15 +185,12 @@ def test_a_breach_that_heals_in_time_is_forgiven() -> None:
     """A lost pod that comes back before the delay is over ends nothing."""
 
     async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1_GT))
-        await stage.runs(10)
-        before = await stage.uids()
-        (first, *_) = await stage.pods("workload1-gt-0-pc-a")
-        await kill(stage, first)
+        before = await started(stage, *sample(WL1_GT))
+        lost = await lose_one(stage, "workload1-gt-0-pc-a")
         await stage.settle(5)
         await heal(stage)
         await stage.settle(120)
-        assert before - await stage.uids() == {first.uid}
+        assert before - await stage.uids() == {lost}
         assert await stage.running() == 10
 
     play(scenario, nodes=10)

@@ -93,7 +93,7 @@ def clique_spec(layout: Layout, clique: Clique) -> Json:
     spec: Json = {
         "roleName": template.role_name or clique.template.name,
         "podSpec": mnnvl.joined(pod_spec, layout, clique),
-        "minAvailable": clique.min_available,
+        "minAvailable": clique.declared_minimum,
     }
     parents = startup.parents(layout, clique)
     if parents:
@@ -136,8 +136,8 @@ def clique_patch(layout: Layout, clique: Clique, found: PodClique) -> Json:
             template, pcs.spec.template.priority_class_name
         )
         patch["spec"] = _spec_patch(layout, clique, found)
-    elif found.spec.min_available != clique.min_available:
-        patch["spec"] = {"minAvailable": clique.min_available}
+    elif found.spec.min_available != clique.declared_minimum:
+        patch["spec"] = {"minAvailable": clique.declared_minimum}
     metadata = _metadata_patch(found, wanted_labels, template.annotations)
     if metadata:
         patch["metadata"] = metadata

@@ -22,12 +22,19 @@ class Clique:
     group: str = ""
     group_name: str = ""
     group_index: int = 0
+    # How far it is scaled, where it exists.
+    replicas: int | None = None
+
+    @property
+    def declared_minimum(self) -> int:
+        """How many pods the gang cannot do without, as the template has it."""
+        spec = self.template.spec
+        return spec.min_available if spec.min_available is not None else spec.replicas
 
     @property
     def min_available(self) -> int:
-        """How many pods the gang cannot do without."""
-        spec = self.template.spec
-        return spec.min_available if spec.min_available is not None else spec.replicas
+        """How many pods the gang cannot do without: never more than the clique is scaled to."""
+        return self.declared_minimum if self.replicas is None else min(self.declared_minimum, self.replicas)
 
 
 @dataclass(frozen=True)
@@ -78,36 +85,39 @@ class Layout:
         return (clique for clique in self.cliques if clique.group == group.name)
 
 
-def lay_out(pcs: PodCliqueSet, index: int, group_replicas: Mapping[str, int]) -> Layout:
-    """The replica as it should be; `group_replicas` says how far existing scaling groups are scaled, by their name."""
+def lay_out(pcs: PodCliqueSet, index: int, scaled_to: Mapping[str, int]) -> Layout:
+    """The replica as it should be; `scaled_to` says how far existing scaling groups and cliques are, by their name."""
     template = pcs.spec.template
     by_name = {clique.name: clique for clique in template.cliques}
     base = names.replica(pcs.name, index)
     grouped = {member for config in template.pod_clique_scaling_groups for member in config.clique_names}
     in_base = [
-        Clique(names.clique(pcs.name, index, clique.name), clique, base)
+        Clique(name, clique, base, replicas=scaled_to.get(name))
         for clique in template.cliques
+        for name in [names.clique(pcs.name, index, clique.name)]
         if clique.name not in grouped
     ]
     groups: list[Group] = []
     scaled: list[Gang] = []
     for config in template.pod_clique_scaling_groups:
         name = names.group(pcs.name, index, config.name)
-        group = Group(name, config, group_replicas.get(name, config.replicas))
+        group = Group(name, config, scaled_to.get(name, config.replicas))
         groups.append(group)
         for replica in range(group.replicas):
             gang = base if replica < group.in_base else names.scaled_gang(name, replica, config.min_available)
             cliques = tuple(
                 Clique(
-                    name=names.member(name, replica, member),
+                    name=member_name,
                     template=by_name[member],
                     gang=gang,
                     base_gang="" if gang == base else base,
                     group=name,
                     group_name=config.name,
                     group_index=replica,
+                    replicas=scaled_to.get(member_name),
                 )
                 for member in config.clique_names
+                for member_name in [names.member(name, replica, member)]
                 if member in by_name
             )
             if gang == base:

@@ -48,9 +48,8 @@ def pods_to_replace(view: View, clique: Clique) -> list[Pod]:
         return waiting
     ready = view.counts(clique).ready
     wanted = view.wanted(clique)
-    least = min(clique.min_available, wanted)
     room = allowed_away(clique.template.rolling_update, wanted) - max(0, wanted - ready)
-    if room <= 0 or ready < least:
+    if room <= 0 or ready < clique.min_available:
         return []
     return sorted(old, key=_age)[:room]
 
@@ -85,8 +84,7 @@ def is_clique_converged(view: View, clique: Clique) -> bool:
     return (
         view.is_current(clique)
         and counts.updated == counts.replicas == view.wanted(clique)
-        # A clique that was scaled below its minimum is updated all the same.
-        and counts.ready >= min(clique.min_available, view.wanted(clique))
+        and counts.ready >= clique.min_available
     )
 
 

@@ -113,7 +113,9 @@ def look(world: World, pcs: PodCliqueSet, index: int) -> View:
     key: Key = (pcs.namespace, f"{pcs.name}/{index}")
     groups = world.of(world.groups, key)
     cliques = world.of(world.cliques, key)
-    layout = lay_out(pcs, index, {found.name: found.spec.replicas for found in groups if not _leaves(found)})
+    scaled_to = {found.name: found.spec.replicas for found in groups if not _leaves(found)}
+    scaled_to |= {found.name: found.spec.replicas for found in cliques if not _leaves(found)}
+    layout = lay_out(pcs, index, scaled_to)
     view = View(layout, world.levels(pcs))
     _sort(groups, {group.name for group in layout.groups}, view.groups, view)
     _sort(cliques, {clique.name for clique in layout.cliques}, view.cliques, view)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
-from spinney.api.grove import PodClique
 from spinney.api.meta import Condition
 from spinney.grove import podstate
 
@@ -70,9 +69,3 @@ def breach_condition(counts: Counts, min_available: int, updating: bool) -> Cond
         status, reason = "True", reasons.INSUFFICIENT_READY_PODS
         message += f": {counts.failed} failed, {counts.stuck} started and not ready"
     return Condition(type=reasons.MIN_AVAILABLE_BREACHED, status=status, reason=reason, message=message)
-
-
-def min_available(found: PodClique) -> int:
-    """How many pods a stored clique needs."""
-    least = found.spec.min_available
-    return found.spec.replicas if least is None else least
