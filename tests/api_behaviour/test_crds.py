@@ -259,3 +259,72 @@ async def test_watch(api: Api, cluster: Cluster, namespace: str) -> None:
         (await api.post(path, widget(group))).ok()
         (await api.delete(f"{path}/a")).ok()
         assert await watch.take(2) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+async def test_an_empty_status_subresource_stays(api: Api, cluster: Cluster) -> None:
+    """A struct without members is kept, whatever else the definition needs to have dropped."""
+    group = f"{cluster.unique('empty')}.example.com"
+    wanted = make.crd(group, "Widget", SPEC, subresources={"status": {}})
+    wanted["metadata"]["creationTimestamp"] = None
+    body = (await api.post(CRDS, wanted, dryRun="All")).ok()
+    assert body["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+async def test_versions_prune_by_their_own_schema(api: Api, cluster: Cluster, namespace: str) -> None:
+    """Every version shows only its own fields; what is kept has the fields and defaults of the storage version."""
+    group = f"{cluster.unique('prune')}.example.com"
+    wanted = make.crd(group, "Widget", _spec(a={"type": "string", "default": "d1"}, b={"type": "integer"}))
+    second = make.crd(group, "Widget", _spec(a={"type": "string"}, c={"type": "string", "default": "d2"}))
+    wanted["spec"]["versions"].append({**second["spec"]["versions"][0], "name": "v2", "storage": False})
+    path = at(await install(api, wanted), namespace)
+    other = path.replace("/v1/", "/v2/")
+    await api.until(other, lambda answer: answer.code == 200)
+    (await api.post(path, widget(group, b=1))).ok()
+    assert (await api.get(f"{other}/a")).ok()["spec"] == {"a": "d1"}
+    made = (await api.post(other, {**widget(group, "b", c="x"), "apiVersion": f"{group}/v2"})).ok()
+    assert made["spec"] == {"a": "d1"}
+
+
+def _spec(**properties: Json) -> Json:
+    return make.schema(spec=make.schema(**properties))
+
+
+async def test_no_object_of_a_kind_that_goes(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A CRD that waits for its last object takes no new ones, and says what it waits for."""
+    group = f"{cluster.unique('late')}.example.com"
+    path = at(await install(api, make.crd(group, "Widget", SPEC)), namespace)
+    held = widget(group)
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    (await api.post(path, held)).ok()
+    going = (await api.delete(f"{CRDS}/widgets.{group}")).ok()
+    told = {each["type"]: each["reason"] for each in going["status"]["conditions"]}
+    assert told["Terminating"] == "InstanceDeletionPending"
+    why = f'widgets.{group} "b" is forbidden: create not allowed while custom resource definition is terminating'
+    await api.until(path, lambda answer: "deletionTimestamp" in answer.body["items"][0]["metadata"])
+    (await api.post(path, widget(group, "b"))).refused(403, "Forbidden", why)
+    await api.merge(f"{path}/a", {"metadata": {"finalizers": None}})
+    await api.until(f"{CRDS}/widgets.{group}", lambda answer: answer.code == 404)
+
+
+async def test_nulls_count_as_nothing(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A null for a field that cannot be null is dropped."""
+    group = f"{cluster.unique('null')}.example.com"
+    path = at(await install(api, make.crd(group, "Widget", _spec(size={"type": "integer"}))), namespace)
+    assert "size" not in (await api.post(path, widget(group, size=None))).ok()["spec"]
+
+
+async def test_a_format_that_is_not_known(api: Api, cluster: Cluster) -> None:
+    """An unknown format is taken with a warning."""
+    group = f"{cluster.unique('form')}.example.com"
+    wanted = make.crd(group, "Widget", _spec(a={"type": "string", "format": "nope"}))
+    answer = await api.post(CRDS, wanted, dryRun="All")
+    assert (answer.code, answer.warnings) == (201, '299 - "unrecognized format \\"nope\\""')
+
+
+async def test_an_apply_of_nothing_owns_nothing(api: Api, namespace: str) -> None:
+    """A manager that claims no field leaves no entry, and a status sent to the main path is ignored."""
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    (await api.apply(f"{maps}/a", {**head, "data": {"k": "1"}}, "one")).ok()
+    body = (await api.apply(f"{maps}/a", head, "two")).ok()
+    assert [entry["manager"] for entry in body["metadata"]["managedFields"]] == ["one"]

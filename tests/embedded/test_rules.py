@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spinney.embedded import cells, defaults, fields, patching, podwarnings, printers, quotas
+from spinney.embedded import cells, defaults, fields, patching, printers, quotas, warnings
 from spinney.embedded.calls import flag, number
 from spinney.embedded.conform import conform
 from spinney.embedded.errors import Refusal
@@ -192,8 +192,8 @@ def test_selectable_fields(kind: str, name: str, kept: str) -> None:
 )
 def test_warnings(spec: dict[str, Any], warned: int) -> None:
     """What is strange in a pod, or in a template, is warned of."""
-    assert len(podwarnings.warnings_of("/pods", {"spec": spec})) == warned
-    assert len(podwarnings.warnings_of("apps/deployments", {"spec": {"template": {"spec": spec}}})) == warned
+    assert len(warnings.warnings_of("/pods", {"spec": spec})) == warned
+    assert len(warnings.warnings_of("apps/deployments", {"spec": {"template": {"spec": spec}}})) == warned
 
 
 def test_usage() -> None:

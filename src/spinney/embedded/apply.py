@@ -50,7 +50,7 @@ async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -
     owned = owned_set(call, config)
 
     def record(document: Json) -> None:
-        set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)])
+        set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)] if owned else [])
 
     item = await writes.create_from(server, call, config, record)
     return answer(call, [item], server, 201)
@@ -61,7 +61,7 @@ def config_of(call: Call) -> Json:
     if not call.query.get("fieldManager"):
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     try:
-        config = parse(call.request.body, "application/yaml")
+        config = parse(call.request.body, "application/yaml") if call.request.body.strip() else {}
     except Unreadable as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     if not isinstance(config, dict):
@@ -123,6 +123,8 @@ def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force
         owned = fieldsets.compare({"metadata": {}}, owned_part(live), shape).changed
         entries = [make_entry(Writer("before-first-apply", "", writer.now), "Update", kind.api_version, owned)]
     claimed = owned_set(call, config)
+    if call.subresource != "status" and "status" in kind.subresources:
+        config = {key: value for key, value in config.items() if key != "status"}
     mine = next((entry for entry in entries if is_of(entry, writer, "Apply", kind.api_version)), None)
     others = [entry for entry in entries if entry is not mine]
     merged = merge(live, config, shape)
@@ -145,7 +147,7 @@ def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force
     if unchanged:
         set_entries(merged, live["metadata"].get("managedFields") or entries)
     else:
-        set_entries(merged, [*left, own])
+        set_entries(merged, [*left, own] if claimed else left)
     return merged
 
 

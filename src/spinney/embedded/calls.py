@@ -136,7 +136,6 @@ def is_old_watch(parts: list[str]) -> bool:
 
 _METHODS = {
     "GET": ("list", "get"),
-    "HEAD": ("list", "get"),
     "POST": ("create", "create"),
     "PUT": ("update", "update"),
     "PATCH": ("patch", "patch"),
@@ -166,7 +165,7 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
     wanted = kind.kind if kind is not None else body_kind(call)
     try:
         document = parse(body, form)
-        if document is None and body and call.kind.custom is None:
+        if document is None and (body or "yaml" in form) and call.kind.custom is None:
             document = {}
         if not isinstance(document, dict):
             raise Unreadable(
@@ -205,7 +204,7 @@ def parse(body: bytes, kind: str) -> Any:
     try:
         if "yaml" in kind:
             # Of several documents, the first counts.
-            return _no_dates(next(yaml.load_all(body, Loader=_Loader), None))
+            return whole_numbers(next(yaml.load_all(body, Loader=_Loader), None))
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
         raise Unreadable(f"couldn't get version/kind; json parse error: {gojson.explain(body)}") from None
@@ -235,10 +234,33 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _no_dates(value: Any) -> Any:
+def whole_numbers(value: Any) -> Any:
+    """Values that were read without a type in mind, as JSON writes them: keys are strings, and 1.0 is 1."""
     if isinstance(value, dict):
-        return {str(key): _no_dates(item) for key, item in value.items()}
-    return [_no_dates(item) for item in value] if isinstance(value, list) else value
+        return {str(key): whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """Keys that a YAML document gives twice, in the words of Go's parser."""
+    found: list[str] = []
+
+    def walk(node: yaml.Node | None) -> None:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if key.value in seen:
+                    found.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+                seen.add(key.value)
+                walk(value)
+        elif isinstance(node, yaml.SequenceNode):
+            for item in node.value:
+                walk(item)
+
+    walk(next(yaml.compose_all(body, Loader=_Loader), None))
+    return found
 
 
 def json_name(value: Any) -> str:

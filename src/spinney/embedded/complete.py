@@ -60,7 +60,7 @@ _TIMES: dict[str, tuple[str, ...]] = {
     "policy/poddisruptionbudgets": ("lastTransitionTime",),
     "autoscaling/horizontalpodautoscalers": ("lastTransitionTime",),
 }
-_CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "lastState": {}}
+_CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
 _STATES: dict[str, Json] = {
     "running": {"startedAt": None},
     "terminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},

@@ -47,7 +47,12 @@ def _validator(group: str, version: str, kind: str) -> Any:
         return None
     defined: Json = {}
     _collect(shape.name, defined)
-    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{shape.name}", "$defs": defined})
+    return _compiled({"$ref": f"#/$defs/{shape.name}", "$defs": defined})
+
+
+def _compiled(schema: Json) -> Any:
+    # In the fourth draft 1.0 is no integer, and neither is it for Go.
+    return jsonschema_rs.Draft4Validator(schema)
 
 
 def _collect(name: str, into: Json) -> None:
@@ -99,6 +104,9 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
         return {"type": "object", "additionalProperties": _normal(values, "", into) if values else {}}
     if kind == "string" and schema.get("format") == "byte":
         return {"type": "string", "pattern": r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"}
+    if kind == "integer":
+        most = 2**31 if schema.get("format") == "int32" else 2**63
+        return {"type": "integer", "minimum": -most, "maximum": most - 1}
     return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
 
 
@@ -147,7 +155,7 @@ def _other_members(value: Any, known: Any) -> Any:
 def _metadata_validator() -> Any:
     defined: Json = {}
     _collect(META, defined)
-    return jsonschema_rs.validator_for({"$ref": f"#/$defs/{META}", "$defs": defined})
+    return _compiled({"$ref": f"#/$defs/{META}", "$defs": defined})
 
 
 class _Walker:
@@ -230,13 +238,11 @@ class _Walker:
 
     def _integer(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
         go_type = shape.schema.get("format", "int64")
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self._mismatch(value, path, owner, go_type)
         limit = 2**31 if go_type == "int32" else 2**63
         if not -limit <= value < limit:
-            raise self._mismatch(value, path, owner, go_type)
+            raise self._mismatch(value, path, owner, go_type, f"number {value}")
         return value
 
     def _check_base64(self, value: str) -> None:
@@ -264,14 +270,15 @@ class _Walker:
             moment = moment.replace(tzinfo=None) - offset
         return moment.strftime(written)
 
-    def _mismatch(self, value: Any, path: str, owner: str, go_type: str) -> Exception:
+    def _mismatch(self, value: Any, path: str, owner: str, go_type: str, what: str = "") -> Exception:
         field_path = re.sub(r"\[\d+\]", "", path).lstrip(".")
         where = f"Go struct field {owner}.{field_path} of type {go_type}"
-        return bad_request(f"{self._refusal}: json: cannot unmarshal {_json_type(value)} into {where}")
+        return bad_request(f"{self._refusal}: json: cannot unmarshal {what or _json_type(value)} into {where}")
 
 
 def _left_out(shape: Shape) -> bool:
-    return shape.type == "array" or (shape.type == "object" and not shape.properties)
+    """Whether Go leaves an empty value out: lists and maps, but not a struct that has no members at all."""
+    return shape.type == "array" or "additionalProperties" in shape.schema
 
 
 def _go_type(shape: Shape) -> str:

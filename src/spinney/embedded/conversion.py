@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from spinney.api.meta import Json, encode
@@ -25,9 +27,11 @@ def _stale(kind: Kind, item: Item) -> bool:
 def current(kind: Kind, item: Item) -> Json:
     """The object at the kind's version, as its schema is now."""
     document = shown(kind, load(item))
-    if kind.custom is not None and _stale(kind, item):
+    if kind.custom is None:
+        return document
+    if _stale(kind, item):
         return kind.custom.conform(kind, document)[0]
-    return document
+    return document if kind.stored == kind.api_version else kind.custom.pruned(kind.version, document)
 
 
 def load(item: Item) -> Json:
@@ -49,4 +53,7 @@ def kept(kind: Kind, document: Json) -> Json:
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.stored
+    version = kind.stored.rpartition("/")[2]
+    if kind.custom is not None and version in kind.custom.versions:
+        return kind.custom.conform(replace(kind, version=version), document)[0]
     return CONVERSIONS[kind.api_version][1](document) if kind.api_version in CONVERSIONS else document

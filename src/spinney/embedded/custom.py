@@ -11,7 +11,7 @@ from spinney.embedded.conform import conform_metadata
 from spinney.embedded.errors import FieldError, invalid
 from spinney.embedded.kinds import Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
-from spinney.embedded.structural import Checker, Defaults, compiled, has_defaults, prune
+from spinney.embedded.structural import Checker, Defaults, compiled, has_defaults, prune, without_nulls
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 # In the order in which the server for custom resources lists them.
@@ -66,15 +66,26 @@ class Custom:
         served = self.versions[kind.version]
         dropped: list[str] = []
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
-        if not served.normal.is_valid(body):
+        normal = served.normal.is_valid(body)
+        if not normal:
             body = prune(body, served.schema, "", dropped)
         before = (known or {}).get("metadata") or {}
         metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version, before)
         if served.defaults is not None:
             body = served.defaults.fill(body)
+        if not normal:
+            body = without_nulls(body, served.schema)
         dropped += [f"metadata.{path}" for path in unknown]
         head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
         return head | body, sorted(dropped)
+
+    def pruned(self, version: str, document: Json) -> Json:
+        """An object of another version without what this one does not know."""
+        body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
+        body = prune(body, self.versions[version].schema, "", [])
+        head: Json = {key: document[key] for key in ("kind", "apiVersion", "metadata")}
+        head.update(body)
+        return head
 
     def check(self, version: str, new: Json, old: Json | None) -> list[FieldError]:
         """What is wrong with an object."""

@@ -9,13 +9,14 @@ from spinney.api.meta import Json
 from spinney.embedded import fields
 from spinney.embedded.conversion import load
 from spinney.embedded.custom import TABLE, kinds_of
-from spinney.embedded.deletion import delete_item, finished, remove
+from spinney.embedded.deletion import CLEANUP, delete_item, finished, remove
+from spinney.embedded.errors import forbidden
 from spinney.embedded.store import Event
 
 if TYPE_CHECKING:
+    from spinney.embedded.calls import Call
     from spinney.embedded.server import ApiServer
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _NAMES = (
     ("plural", "PluralConflict"),
     ("singular", "SingularConflict"),
@@ -92,6 +93,12 @@ class DefinitionKeeper:
             self._terminating.add(name)
             asyncio.get_running_loop().call_soon(self._empty)
 
+    def check_creation(self, call: Call) -> None:
+        """Refuse a new object of a kind that is on its way out."""
+        if call.kind.custom is not None and call.kind.qualified in self._terminating:
+            why = "create not allowed while custom resource definition is terminating"
+            raise forbidden(call.kind, call.name, why)
+
     def object_gone(self, table: str) -> None:
         """Note that a custom object went, which may have been the last of its kind."""
         if self._terminating:
@@ -111,8 +118,21 @@ class DefinitionKeeper:
                     and delete_item(self._server, kind, item, {"propagationPolicy": "Background"})[0]
                 )
                 left += not gone
-            if not left:
+            if left:
+                self._say_progress(name)
+            else:
                 self._finish(name)
+
+    def _say_progress(self, name: str) -> None:
+        item = self._server.store.get(TABLE, name)
+        if item is None or b'"InstanceDeletionPending"' not in item.body:
+            return
+        document = load(item)
+        for entry in document["status"]["conditions"]:
+            if entry["reason"] == "InstanceDeletionPending":
+                entry["reason"] = "InstanceDeletionInProgress"
+                entry["message"] = "CustomResource deletion is in progress"
+        self._server.store.put(TABLE, item.key, document, item.fields)
 
     def _finish(self, name: str) -> None:
         item = self._server.store.get(TABLE, name)

@@ -38,6 +38,8 @@ _JOB_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -131,10 +133,15 @@ def delete_item(
     if kind.table == "/namespaces" and item.name in _IMMORTAL:
         raise forbidden(kind, item.name, "this namespace may not be deleted")
     finalizers = _finalizers(kind, metadata, options)
+    if kind.table == DEFINITIONS and CLEANUP not in finalizers and not metadata.get("deletionTimestamp"):
+        finalizers.append(CLEANUP)
+        _terminate(server, document)
     waits = bool(finalizers) or _namespace_waits(kind, document)
     if kind.table == "/pods":
         _stop_pod(server, document, options)
         waits = waits or bool(metadata.get("deletionGracePeriodSeconds"))
+    elif kind.table == DEFINITIONS and not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = server.timestamp()
     elif waits and not metadata.get("deletionTimestamp"):
         _mark(server, metadata, 0)
     _set_finalizers(metadata, finalizers)
@@ -148,6 +155,19 @@ def delete_item(
     if document == load(item):
         return False, item
     return False, server.store.put(kind.table, item.key, document, fields.values(kind, document))
+
+
+def _terminate(server: ApiServer, definition: Json) -> None:
+    """Say in a definition's status that its objects go first."""
+    status = definition.setdefault("status", {})
+    told = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": server.timestamp(),
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    status["conditions"] = [*(status.get("conditions") or ()), told]
 
 
 def _namespace_waits(kind: Kind, document: Json) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Any
 
 from spinney.api.meta import Json, encode
@@ -27,6 +29,7 @@ VERSION: Json = {
 _ADDRESSES = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
 _JSON = {"content-type": "application/json"}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_CHECKS = ("ping", "log", "store", "admission")
 HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -34,8 +37,14 @@ def _health(path: str, request: Request) -> bytes:
     if not any(name == "verbose" for name, _ in request.query):
         return b"ok"
     name = path.strip("/").partition("/")[0]
-    checks = "".join(f"[+]{check} ok\n" for check in ("ping", "log", "store", "admission"))
+    checks = "".join(f"[+]{check} ok\n" for check in _CHECKS)
     return f"{checks}{name} check passed\n".encode()
+
+
+def _wants_aggregated(accept: str) -> bool:
+    """Whether one of the accepted forms is the list of everything, at the version that is served."""
+    forms = ({part.strip() for part in form.split(";")} for form in accept.split(","))
+    return any({"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= form for form in forms)
 
 
 class Discovery:
@@ -51,21 +60,12 @@ class Discovery:
         path = request.path.rstrip("/") or "/"
         if path == "/version":
             return Response(200, encode(VERSION), _JSON)
-        if path.partition("/")[2].partition("/")[0] in ("healthz", "livez", "readyz"):
+        if path in HEALTH or path.rpartition("/") in ((health, "/", check) for health in HEALTH for check in _CHECKS):
             return Response(200, _health(path, request), {"content-type": "text/plain; charset=utf-8"})
         accept = request.headers.get("accept", "")
-        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in accept:
-            kind = _AGGREGATED if "v=v2;" in accept or "v=v2," in accept or accept.endswith("v=v2") else ""
-            if not kind:
-                kind = (
-                    _AGGREGATED
-                    if "v=v2" in accept.replace("v=v2beta1", "")
-                    else _AGGREGATED.replace("v=v2", "v=v2beta1")
-                )
-            version = "v2beta1" if "v2beta1" in kind else "v2"
-            return Response(
-                200, self._cached(f"{path}#{version}", self._aggregated, path, version), {"content-type": kind}
-            )
+        if path in ("/api", "/apis") and _wants_aggregated(accept):
+            body = self._cached(f"{path}#aggregated", self._aggregated, path)
+            return Response(200, body, {"content-type": _AGGREGATED})
         if path == "/api":
             return Response(
                 200,
@@ -133,9 +133,11 @@ class Discovery:
                     entry |= {"group": sub.group, "version": sub.version}
                 resources.append(entry)
         name = f"{group}/{version}" if group else version
-        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
+        # The core group is older than the version of its own list.
+        head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if group else {})}
+        return {**head, "groupVersion": name, "resources": resources}
 
-    def _aggregated(self, path: str, version: str) -> Json:
+    def _aggregated(self, path: str) -> Json:
         wanted = {name: found for name, found in self._kinds.groups().items() if bool(name) == (path == "/apis")}
         items = [
             {
@@ -149,7 +151,7 @@ class Discovery:
         ]
         return {
             "kind": "APIGroupDiscoveryList",
-            "apiVersion": f"apidiscovery.k8s.io/{version}",
+            "apiVersion": "apidiscovery.k8s.io/v2",
             "metadata": {},
             "items": items,
         }
@@ -172,7 +174,15 @@ def _resource(kind: Kind) -> Json:
         entry["shortNames"] = list(kind.short)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if "create" in kind.verbs and "list" in kind.verbs:
+        entry["storageVersionHash"] = _storage_hash(kind)
     return entry
+
+
+def _storage_hash(kind: Kind) -> str:
+    """What tells clients that objects are kept in another form."""
+    kept = f"{kind.table.rpartition('/')[0]}/{kind.stored.rpartition('/')[2]}/{kind.kind}"
+    return base64.b64encode(hashlib.sha256(kept.encode()).digest()[:8]).decode()
 
 
 def _response_kind(kind: Kind, sub: Subresource) -> Json:

@@ -18,6 +18,9 @@ _NOTHING = (
 )
 
 
+_VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
+
+
 @lru_cache(maxsize=256)
 def representation(accept: str) -> str:
     """The form that an Accept header asks for first: Table, PartialObjectMetadata or the object itself."""
@@ -26,7 +29,11 @@ def representation(accept: str) -> str:
         media, *parameters = (part.strip() for part in wanted.split(";"))
         if media not in ("application/json", "application/yaml", "*/*"):
             continue
-        form = dict(parameter.partition("=")[::2] for parameter in parameters).get("as", "")
+        given = dict(parameter.partition("=")[::2] for parameter in parameters)
+        form = given.get("as", "")
+        if form and (given.get("g"), given.get("v")) not in _VERSIONS:
+            unknown = True
+            continue
         if form == "Table":
             return TABLE
         if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
@@ -35,10 +42,23 @@ def representation(accept: str) -> str:
             return OBJECT
         unknown = True
     if unknown:
-        raise Refusal(406, "NotAcceptable", f"only the following media types are accepted: {_ACCEPTED}", {})
+        raise Refusal(406, "NotAcceptable", f"only the following media types are accepted: {_ACCEPTED}")
     if "application/vnd.kubernetes.protobuf" in accept:
         return OBJECT
     raise Refusal(406, "NotAcceptable", _NOTHING, {})
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as Go writes it: strings that look like something else are in double quotes."""
+
+
+def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # it has no types
+    plain = tag == "tag:yaml.org,2002:str"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _string)
 
 
 def finished(request: Request, response: Response) -> Response:
@@ -47,7 +67,7 @@ def finished(request: Request, response: Response) -> Response:
         return response
     accept = request.headers.get("accept", "")
     if accept.startswith("application/yaml"):
-        text = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True, allow_unicode=True)
+        text = yaml.dump(msgspec.json.decode(response.body), Dumper=_Dumper, sort_keys=True, allow_unicode=True)
         return Response(response.status, text.encode(), {**response.headers, "content-type": "application/yaml"})
     if any(name == "pretty" and value in ("true", "1") for name, value in request.query):
         return Response(response.status, msgspec.json.format(response.body, indent=2), response.headers)

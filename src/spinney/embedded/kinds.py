@@ -79,8 +79,8 @@ v1
   Endpoints endpoints n ep - -
   Event events n ev - -
   LimitRange limitranges n limits - -
-  Namespace namespaces c ns - status,finalize
-  Node nodes c no - status,proxy
+  Namespace namespaces c ns - finalize,status
+  Node nodes c no - proxy,status
   PersistentVolumeClaim persistentvolumeclaims n pvc - status
   PersistentVolume persistentvolumes c pv - status
   Pod pods n po all attach,binding,ephemeralcontainers,eviction,exec,log,portforward,proxy,resize,status
@@ -174,6 +174,7 @@ _KEPT_AS: dict[tuple[str, str, str], dict[str, str]] = {
 }
 _STATUS_VERBS = ("get", "patch", "update")
 _CONNECT = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
 # Subresources whose body is not the object itself.
 _OTHER_BODIES = {
     "scale": ("autoscaling", "v1", "Scale", _STATUS_VERBS),
@@ -183,13 +184,14 @@ _OTHER_BODIES = {
     "attach": ("", "v1", "PodAttachOptions", _CONNECT),
     "exec": ("", "v1", "PodExecOptions", _CONNECT),
     "portforward": ("", "v1", "PodPortForwardOptions", _CONNECT),
-    "proxy": ("", "v1", "PodProxyOptions", (*ALL[:2], "get", "patch", "update")),
 }
 _OWN_BODIES = {"log": ("get",), "finalize": ("update",)}
 
 
 def subresource(name: str, group: str, version: str, kind: str) -> Subresource:
     """The subresource of that name, below a kind."""
+    if name == "proxy":
+        return Subresource(name, "", "v1", f"{kind}ProxyOptions", _PROXY)
     if name in _OTHER_BODIES:
         return Subresource(name, *_OTHER_BODIES[name])
     return Subresource(name, group, version, kind, _OWN_BODIES.get(name, _STATUS_VERBS))
@@ -239,6 +241,11 @@ class Kinds:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """The kind that serves a path."""
         return self._served.get((group, version, plural))
+
+    def knows(self, group: str, version: str) -> bool:
+        """Whether a group is served at all; of custom resources, whether it is at this version."""
+        found = [kind for kind in self._served.values() if kind.group == group]
+        return any(kind.custom is None or kind.version == version for kind in found)
 
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind an object says it is."""

@@ -193,9 +193,6 @@ def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
 
 def _definition(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = customs.new_status(server, document, {})
-    finalizers = document["metadata"].get("finalizers") or []
-    if customs.CLEANUP not in finalizers:
-        document["metadata"]["finalizers"] = [*finalizers, customs.CLEANUP]
 
 
 def _node(server: ApiServer, call: Call, document: Json) -> None:

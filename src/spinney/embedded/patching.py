@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import patches, strategic
-from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse
+from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse, whole_numbers
 from spinney.embedded.errors import Refusal, bad_request, invalid, unsupported_media_type
 from spinney.embedded.shapes import built_in_shape
 
@@ -17,6 +17,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 Change = Callable[[Json], Json]
+_FLOAT = re.compile(rb"\d(?:\.\d|[eE])")
 _MISFIT = re.compile(r"json: cannot unmarshal (\w+)[^\n]* into Go (?:struct field \S+|value) of type (\S+)$")
 _GO_KINDS = {"array": "slice", "object": "map", "number": "int64"}
 # Metadata in the order in which Kubernetes writes it.
@@ -51,7 +52,9 @@ def patcher(call: Call, kind: str) -> Change:
 
 def _patch_body(body: bytes, prefix: str = "error decoding patch: ") -> Any:
     try:
-        return parse(body, "application/json")
+        patch = parse(body, "application/json")
+        # A patch is read without a type in mind, and so a whole number is one however it is written.
+        return whole_numbers(patch) if _FLOAT.search(body) else patch
     except Unreadable as error:
         raise bad_request(prefix + str(error).removeprefix("couldn't get version/kind; json parse error: ")) from None
 

@@ -42,6 +42,7 @@ TOO_OLD_PAGE = (
 
 def get(server: ApiServer, call: Call) -> Response:
     """One object by name."""
+    representation(call.request.headers.get("accept", ""))
     text = call.query.get("resourceVersion", "")
     if text and not text.isdigit():
         raise plain(f"resourceVersion: {_not_a_version(text)}")
@@ -126,6 +127,9 @@ def listed(server: ApiServer, call: Call, shown: list[Item], metadata: Json) -> 
     if wanted == "PartialObjectMetadata":
         head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
+    if call.kind.custom is not None:
+        # Go's untyped lists write what typed ones leave out.
+        metadata = {"continue": "", **metadata}
     head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
     return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
 

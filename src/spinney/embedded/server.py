@@ -86,7 +86,7 @@ class ApiServer:
         self.openapi = OpenApi(self.kinds)
         self.authorizer = Authorizer(self)
         self._roles = RoleAggregator(self)
-        self._definitions = DefinitionKeeper(self)
+        self.definitions = DefinitionKeeper(self)
         self._collector = Collector(self)
         self._namespaces = NamespaceKeeper(self)
         self._quotas = QuotaKeeper(self)
@@ -112,7 +112,7 @@ class ApiServer:
 
     def _follow(self, table: str, event: Event) -> None:
         if table == custom.TABLE:
-            self._definitions.follow(event)
+            self.definitions.follow(event)
         elif table in ADMISSION_TABLES:
             self.admission.refresh(table)
         elif table in rbac.TABLES:
@@ -122,7 +122,7 @@ class ApiServer:
         elif table in podspecs.TABLES:
             self.pod_specs.forget()
         if event.deleted:
-            self._definitions.object_gone(table)
+            self.definitions.object_gone(table)
         self._collector.follow(table, event)
         self._namespaces.follow(table, event)
         self._quotas.follow(event)
@@ -168,11 +168,14 @@ class ApiServer:
             self._authorize(user, verb, parts, query)
         kind = self.kinds.find(group, version, plural)
         if kind is None or (namespace and not kind.namespaced):
-            if group not in self.kinds.groups():
+            if not self.kinds.knows(group, version):
                 return NOT_FOUND
             raise not_served()
-        if sub and sub.partition("/")[0] not in kind.subresources:
+        first, _, rest = sub.partition("/")
+        if sub and first not in kind.subresources:
             raise not_found(kind, name) if kind.custom is not None else not_served()
+        if rest and first != "proxy":
+            raise not_served()
         if len(request.body) > MAX_BODY:
             raise too_large(MAX_BODY)
         if kind.custom is not None and kind.custom.versions[version].warning and request.method == "GET":

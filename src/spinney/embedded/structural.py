@@ -173,6 +173,22 @@ def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:
     return result
 
 
+def without_nulls(value: Any, schema: Json) -> Any:
+    """The value without the nulls that its schema does not allow, which count as nothing given."""
+    if isinstance(value, list):
+        return [without_nulls(item, schema.get("items") or {}) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    result: Json = {}
+    for name, item in value.items():
+        below = known.get(name) or (extra if isinstance(extra, dict) else None)
+        if item is None and below is not None and not below.get("nullable"):
+            continue
+        result[name] = without_nulls(item, below or {})
+    return result
+
+
 class Checker:
     """Finds what is wrong with a value; what an update leaves as it was is forgiven."""
 
@@ -188,12 +204,13 @@ class Checker:
             if not schema.get("nullable") and (schema.get("type") or schema.get("x-kubernetes-int-or-string")):
                 self._type(value, schema, name)
             return
-        if not self._type(value, schema, name):
-            return
+        fits = self._type(value, schema, name)
         self._combinators(value, schema, name)
         if "enum" in schema and value not in schema["enum"]:
             shown = [item if isinstance(item, str) else msgspec.json.encode(item).decode() for item in schema["enum"]]
             self.errors.append(unsupported(name, value, shown))
+        if not fits:
+            return
         if isinstance(value, str):
             self._string(value, schema, name)
         elif isinstance(value, bool):
@@ -246,15 +263,15 @@ class Checker:
     def _string(self, value: str, schema: Json, name: str) -> None:
         if "maxLength" in schema and len(value) > schema["maxLength"]:
             self.errors.append(too_long(name, schema["maxLength"]))
-        if "minLength" in schema and len(value) < schema["minLength"]:
+        elif "minLength" in schema and len(value) < schema["minLength"]:
             least = schema["minLength"]
             self.errors.append(invalid(name, value, f"{name} in body should be at least {least} chars long"))
-        if "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+        elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
             self.errors.append(invalid(name, value, f"{name} in body should match '{schema['pattern']}'"))
         form = schema.get("format")
         if form in _FORMATS and not _FORMATS[form].search(value):
             detail = f'{name} in body must be of type {form}: "{value}"'
-            self.errors.append(invalid(name, value, detail))
+            self.errors.append(wrong_type(name, value, detail))
 
     def _number(self, value: float, schema: Json, name: str) -> None:
         low, high = schema.get("minimum"), schema.get("maximum")

@@ -10,13 +10,17 @@ from spinney.embedded.kinds import Kind
 from spinney.embedded.shapes import kind_names
 
 
-def check_type(document: Json, kind: Kind) -> None:
+def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     """Refuse an object of another kind or version, in the words of whoever decodes it."""
     version, name = document.get("apiVersion"), document.get("kind")
     if (not name or name == kind.kind) and (not version or version == kind.api_version):
         return
     if kind.custom is not None:
         metadata = document.get("metadata") or {}
+        if name == kind.kind and verb == "patch":
+            error = invalid("apiVersion", version, f"must be {kind.api_version}")
+            group = str(version).rpartition("/")[0]
+            raise invalid_object(replace(kind, table=f"{group}/{kind.plural}"), metadata.get("name", ""), [error])
         if name == kind.kind:
             raise bad_request(
                 f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"

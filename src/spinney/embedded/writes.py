@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patching, podrules, podwarnings, quotas
-from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body
+from spinney.embedded import escalation, fields, gojson, ownership, patching, podrules, quotas, warnings
+from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body, repeated_keys
 from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
 from spinney.embedded.conversion import current, kept
@@ -78,6 +78,7 @@ async def create_from(
     known = server.pod_specs.find(sent)
     document = checked(call, document) if known is None else checked(call, *known.put_into(document))
     now = _begin(server, call, document["metadata"])
+    server.definitions.check_creation(call)
     if known is None:
         rules.default(document)
     if record is not None:
@@ -103,7 +104,7 @@ async def create_from(
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.CREATE, document, None)
     if known is None:
-        call.warnings.extend(podwarnings.warnings_of(kind.table, document))
+        call.warnings.extend(warnings.warnings_of(kind.table, document))
     quotas.admit(server, call, document)
     if server.store.get(kind.table, call.key) is not None:
         raise already_exists(kind, call.name)
@@ -187,7 +188,9 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     What it shares with `known`, the object before a change, is as it should be.
     """
     kind = call.kind
-    check_type(document, call.kind)
+    if kind.custom is not None and kind.custom.versions[kind.version].warning:
+        call.warnings.append(kind.custom.versions[kind.version].warning)
+    check_type(document, call.kind, call.verb)
     if not isinstance(document.get("metadata") or {}, dict):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
@@ -196,8 +199,6 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **_no_type(document)}
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
-        if kind.custom.versions[kind.version].warning:
-            call.warnings.append(kind.custom.versions[kind.version].warning)
         document, unknown = kind.custom.conform(kind, document, known)
     else:
         document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
@@ -213,18 +214,22 @@ def _no_type(document: Json) -> Json:
 
 def check_duplicates(call: Call, document: Json) -> None:
     """Find fields that a body gives twice. One that is as long as its own encoding gives none twice."""
-    body = call.request.body
-    if (
-        len(encode(document)) == len(body)
-        or call.field_validation == "Ignore"
-        or media_type(call.request) != JSON_TYPES[0]
-    ):
+    body, form = call.request.body, media_type(call.request)
+    if len(encode(document)) == len(body) or call.field_validation == "Ignore":
         return
-    call.duplicates = [f'duplicate field "{path}"' for path in gojson.duplicates(body)]
+    if form == JSON_TYPES[0]:
+        call.duplicates = [f'duplicate field "{path}"' for path in gojson.duplicates(body)]
+    elif form == JSON_TYPES[1]:
+        call.duplicates = repeated_keys(body)
 
 
 def _unknown_fields(call: Call, unknown: list[str]) -> None:
-    told = [f'unknown field "{path}"' for path in unknown] + call.duplicates
+    is_yaml = media_type(call.request) == JSON_TYPES[1]
+    missing = [f'unknown field "{path}"' for path in (sorted(unknown) if is_yaml else unknown)]
+    told = call.duplicates + missing if is_yaml else missing + call.duplicates
+    if call.field_validation == "Strict" and is_yaml and call.duplicates:
+        # The parser of YAML tells them all in one go.
+        told = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
     call.duplicates = []
     if call.field_validation == "Strict":
         kind = call.kind

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.validation import names
 from spinney.embedded.validation.schemas import check_root
 
 _APPROVAL = "api-approved.kubernetes.io"
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 
 
@@ -87,6 +88,9 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
     for at, version in enumerate(versions or ()):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             found.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+        if version.get("deprecationWarning") and not version.get("deprecated"):
+            detail = "can only be set for deprecated versions"
+            found.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
     for at, version in enumerate(versions or ()):
         name = version.get("name", "")
         problems = names.dns_1035_problems(name)
@@ -130,13 +134,36 @@ def _stored(versions: list[Json]) -> list[FieldError]:
 def _contents(versions: list[Json]) -> list[FieldError]:
     """What versions hold; where all agree it is told of once, as a part of the whole definition."""
     found: list[FieldError] = []
-    for key, at_top in (("schema", "validation"), ("subresources", "subresources"), ("additionalPrinterColumns",) * 2):
+    for key, at_top in (
+        ("schema", "validation"),
+        ("subresources", "subresources"),
+        ("additionalPrinterColumns",) * 2,
+    ):
         parts = [version.get(key) for version in versions]
         if parts and all(part == parts[0] for part in parts):
             found += _part(key, parts[0], f"spec.{at_top}")
             continue
         for at, part in enumerate(parts):
             found += _part(key, part, f"spec.versions[{at}].{key}")
+    same = all(version.get("selectableFields") == versions[0].get("selectableFields") for version in versions)
+    for at, version in enumerate(versions[:1] if same else versions):
+        found += _selectable(version, "spec" if same else f"spec.versions[{at}]")
+    return found
+
+
+def _selectable(version: Json, path: str) -> list[FieldError]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    found: list[FieldError] = []
+    for at, field in enumerate(version.get("selectableFields") or ()):
+        where, told = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
+        if not told:
+            found.append(required(where))
+            continue
+        node: Any = schema
+        for part in told.strip(".").split("."):
+            node = (node.get("properties") or {}).get(part) or {}
+        if node.get("type") not in ("string", "integer", "boolean") or told.startswith(".metadata."):
+            found.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
     return found
 
 
@@ -161,6 +188,10 @@ def _scale(scale: Json | None, path: str) -> list[FieldError]:
             found.append(invalid(field, value, "must be a simple json path starting with ."))
         elif not value.startswith(f"{part}."):
             found.append(invalid(field, value, f"should be a json path under {part}"))
+    selector = scale.get("labelSelectorPath", "")
+    if selector and not selector.startswith((".spec.", ".status.")):
+        detail = "should be a json path under either .spec or .status"
+        found.append(invalid(f"{path}.labelSelectorPath", selector, detail))
     return found
 
 
@@ -172,6 +203,8 @@ def _column(column: Json, path: str) -> list[FieldError]:
     ]
     if column.get("type") and column["type"] not in _COLUMN_TYPES:
         found.append(invalid(f"{path}.type", column["type"], "must be one of " + ",".join(_COLUMN_TYPES)))
+    if column.get("format") and column["format"] not in _COLUMN_FORMATS:
+        found.append(invalid(f"{path}.format", column["format"], "must be one of " + ",".join(_COLUMN_FORMATS)))
     if column.get("jsonPath") and not column["jsonPath"].startswith("."):
         detail = "must be a simple json path starting with ."
         found.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
@@ -183,6 +216,9 @@ def _conversion(conversion: Json) -> list[FieldError]:
     if strategy not in ("None", "Webhook"):
         return [unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
     if strategy == "None":
+        if (conversion.get("webhook") or {}).get("conversionReviewVersions"):
+            detail = "should not be set when strategy is not set to Webhook"
+            return [forbidden_field("spec.conversion.conversionReviewVersions", detail)]
         return []
     found, webhook = [], conversion.get("webhook") or {}
     if not webhook.get("clientConfig"):
@@ -207,6 +243,10 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     present = {version.get("name") for version in mine.get("versions") or ()}
     for at, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in present:
-            detail = "must appear in spec.versions"
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
+            )
             found.append(invalid(f"status.storedVersions[{at}]", name, detail))
     return found

@@ -1,20 +1,34 @@
-"""The schemas of custom resources: structural all the way down, with defaults that fit and rules that compile."""
+"""The schemas of custom resources: structural all the way down, with defaults that fit."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded import cel
-from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
+from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.structural import Checker
+from spinney.embedded.validation.rules import check_rules
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "set", "map")
+_MAP_TYPES = ("atomic", "granular")
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
-# What rules find below an object that carries metadata, whether its schema says so or not.
-_IMPLICIT = ("apiVersion", "kind", "metadata")
+_UNSUPPORTED = ("id", "definitions", "dependencies", "patternProperties")
+# What a schema below a junctor may not say, and what that has to be instead.
+_NOT_NARROWING = {
+    **dict.fromkeys(("title", "description", "type"), "empty"),
+    **dict.fromkeys(("default", "additionalProperties"), "undefined"),
+    "nullable": "false",
+}
+_FORMATS = frozenset(
+    (
+        *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5"),
+        *("isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date"),
+        *("duration", "datetime", "date-time", "int32", "int64", "float", "double", "k8s-short-name", "k8s-long-name"),
+    )
+)
 
 
 def check_root(schema: Json, path: str) -> list[FieldError]:
@@ -24,11 +38,21 @@ def check_root(schema: Json, path: str) -> list[FieldError]:
         found.append(required(f"{path}.type", "must not be empty at the root"))
     elif schema["type"] != "object":
         return [invalid(f"{path}.type", schema["type"], "must be object at the root")]
+    found += _typed_head(schema.get("properties") or {}, f"{path}.properties")
     metadata = (schema.get("properties") or {}).get("metadata")
     if isinstance(metadata, dict) and not _plain_metadata(metadata):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         found.append(forbidden_field(f"{path}.properties[metadata]", detail))
     return found + _node(schema, path, root=True)
+
+
+def _typed_head(properties: Json, path: str) -> list[FieldError]:
+    """What every object has is of one type, where a schema says it at all."""
+    return [
+        invalid(f"{path}[{name}].type", properties[name]["type"], f"must be {kind}")
+        for name, kind in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object"))
+        if (properties.get(name) or {}).get("type", kind) != kind
+    ]
 
 
 def _plain_metadata(schema: Json) -> bool:
@@ -41,13 +65,11 @@ def _node(schema: Any, path: str, *, root: bool = False) -> list[FieldError]:
         return []
     if schema.get("$ref"):
         return [forbidden_field(f"{path}.$ref", "$ref is not supported")]
-    found = [*_type(schema, path, root=root), *_keywords(schema, path), *_list(schema, path)]
-    for junctor in _JUNCTORS:
-        for at, part in enumerate(schema.get(junctor) or ()):
-            found += _junctor(part, f"{path}.{junctor}[{at}]", bool(schema.get("x-kubernetes-int-or-string")))
+    found = _junctors(schema, path)
+    found += [*_type(schema, path, root=root), *_keywords(schema, path), *_list(schema, path), *_map(schema, path)]
     if not found and "default" in schema:
         found += _default(schema, f"{path}.default")
-    found += _rules(schema, path, root=root)
+    found += check_rules(schema, path, root=root)
     for name, item in (schema.get("properties") or {}).items():
         if not (root and name == "metadata"):
             found += _node(item, f"{path}.properties[{name}]")
@@ -67,7 +89,14 @@ def _type(schema: Json, path: str, *, root: bool) -> list[FieldError]:
 
 
 def _keywords(schema: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    found = [forbidden_field(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if schema.get(key)]
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    if _is_bare_resource(schema):
+        detail = (
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        )
+        found.append(required(f"{path}.properties", detail))
     if schema.get("type") == "array" and "items" not in schema:
         found.append(required(f"{path}.items", "must be specified"))
     if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
@@ -84,6 +113,12 @@ def _keywords(schema: Json, path: str) -> list[FieldError]:
             detail = f"must be a valid regular expression, but isn't: error parsing regexp: {_go_words(error, pattern)}"
             found.append(invalid(f"{path}.pattern", pattern, detail))
     return found
+
+
+def _is_bare_resource(schema: Json) -> bool:
+    """Whether it is a whole object of which nothing is kept."""
+    kept = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
+    return bool(schema.get("x-kubernetes-embedded-resource")) and not kept
 
 
 def _go_words(error: re.error, pattern: str) -> str:
@@ -105,16 +140,35 @@ def _list(schema: Json, path: str) -> list[FieldError]:
         return []
     if kind not in _LIST_TYPES:
         return [unsupported(f"{path}.x-kubernetes-list-type", kind, _LIST_TYPES)]
+    if schema.get("type") != "array":
+        detail = "must be array if x-kubernetes-list-type is specified"
+        return [invalid(f"{path}.type", schema.get("type", ""), detail)]
     items = schema.get("items") or {}
     if kind == "set" and items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
         detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
         return [invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), detail)]
     if kind != "map":
         return []
+    found: list[FieldError] = []
     if not keys:
         detail = "must not be empty if x-kubernetes-list-type is map"
-        return [required(f"{path}.x-kubernetes-list-map-keys", detail)]
-    return [error for at, key in enumerate(keys) for error in _map_key(items, key, at, path)]
+        found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
+    if items.get("type", "object") != "object":
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        return [*found, invalid(f"{path}.items.type", items["type"], detail)]
+    return found + [error for at, key in enumerate(keys) for error in _map_key(items, key, at, path)]
+
+
+def _map(schema: Json, path: str) -> list[FieldError]:
+    kind = schema.get("x-kubernetes-map-type")
+    if kind is None:
+        return []
+    if kind not in _MAP_TYPES:
+        return [unsupported(f"{path}.x-kubernetes-map-type", kind, _MAP_TYPES)]
+    if schema.get("type") != "object":
+        detail = "must be object if x-kubernetes-map-type is specified"
+        return [invalid(f"{path}.type", schema.get("type", ""), detail)]
+    return []
 
 
 def _map_key(items: Json, key: str, at: int, path: str) -> list[FieldError]:
@@ -128,14 +182,24 @@ def _map_key(items: Json, key: str, at: int, path: str) -> list[FieldError]:
     return [required(f"{path}.items.properties[{key}].default", detail)]
 
 
+def _junctors(schema: Json, path: str) -> list[FieldError]:
+    any_type = bool(schema.get("x-kubernetes-int-or-string"))
+    found: list[FieldError] = []
+    for junctor in _JUNCTORS:
+        for at, part in enumerate(schema.get(junctor) or ()):
+            found += _junctor(part, f"{path}.{junctor}[{at}]", any_type)
+    return found + _junctor(schema.get("not"), f"{path}.not", any_type)
+
+
 def _junctor(schema: Any, path: str, int_or_string: bool) -> list[FieldError]:
-    """What stands below anyOf and its like may only narrow: no types, no defaults."""
+    """What stands below anyOf and its like may only narrow: no types, no defaults, no words."""
     if not isinstance(schema, dict):
         return []
-    found: list[FieldError] = []
-    for key in ("type", "default", "nullable"):
-        if key in schema and not (key == "type" and int_or_string):
-            found.append(forbidden_field(f"{path}.{key}", "must be empty to be structural"))
+    found = [
+        forbidden_field(f"{path}.{key}", f"must be {wanted} to be structural")
+        for key, wanted in _NOT_NARROWING.items()
+        if key in schema and not (key == "type" and int_or_string)
+    ]
     for name, item in (schema.get("properties") or {}).items():
         found += _junctor(item, f"{path}.properties[{name}]", int_or_string=False)
     return found
@@ -151,65 +215,27 @@ def _default(schema: Json, path: str) -> list[FieldError]:
         # A default has no name of its own, and Kubernetes leaves its place in the sentence empty.
         message = re.sub(r": must be of type", ":  in body must be of type", error.message, count=1)
         field = f"{path}.{error.field}" if error.field else path
-        found.append(FieldError("FieldValueInvalid", field, message))
+        found.append(FieldError(error.reason, field, message))
+    if not found and _has_unknown(schema["default"], schema):
+        found.append(invalid(path, schema["default"], "must not have unknown fields"))
     return found
 
 
-def _rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
-    found: list[FieldError] = []
-    for at, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
-        where = f"{path}.x-kubernetes-validations[{at}].rule"
-        text = entry.get("rule", "")
-        if not text.strip():
-            found.append(required(where, "rule is not specified"))
-            continue
-        problem = _rule_problem(text, schema, root=root)
-        if problem:
-            message = f"Invalid value: {_shown_rule(entry)}: {problem}"
-            found.append(FieldError("FieldValueInvalid", where, message))
-    return found
-
-
-def _rule_problem(text: str, schema: Json, *, root: bool) -> str:
-    try:
-        kind = cel.checked(text, schema)
-    except cel.BadRule as error:
-        return f"compilation failed: {error}"
-    unknown = _unknown_field(text, schema, root=root)
-    if unknown:
-        return f"compilation failed: {unknown}"
-    return "" if kind in ("BOOL", "DYN") else "cel expression must evaluate to a bool"
-
-
-def _unknown_field(text: str, schema: Json, *, root: bool) -> str:
-    """The engine sees objects as maps of anything, so members that the schema lacks are looked for here."""
+def _has_unknown(value: Any, schema: Json) -> bool:
+    if isinstance(value, list):
+        return any(_has_unknown(item, schema.get("items") or {}) for item in value)
     properties = schema.get("properties")
-    if schema.get("type") != "object" or not properties or schema.get("x-kubernetes-embedded-resource"):
-        return ""
-    known = {cel.escaped(name) for name in properties} | set(_IMPLICIT if root else ())
-    bare = re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: " " * len(quoted[0]), text)
-    for match in re.finditer(r"(?<![\w.])(?:self|oldSelf)\.([A-Za-z_]\w*)(?!\w|\s*\()", bare):
-        if match[1] not in known:
-            return _pointed(text, match.start(1) - 1, f"undefined field '{match[1]}'")
-    return ""
+    if not isinstance(value, dict) or properties is None or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return False
+    return any(key not in properties or _has_unknown(item, properties[key]) for key, item in value.items())
 
 
-def _pointed(text: str, at: int, message: str) -> str:
-    line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1)
-    return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
-
-
-def _shown_rule(entry: Json) -> str:
-    """A rule as Go prints its struct, with the signs escaped that Go's JSON escapes."""
-    text = shown(
-        {
-            "Rule": entry.get("rule", ""),
-            "Message": entry.get("message", ""),
-            "MessageExpression": entry.get("messageExpression", ""),
-            "Reason": entry.get("reason"),
-            "FieldPath": entry.get("fieldPath", ""),
-            "OptionalOldSelf": entry.get("optionalOldSelf"),
-        }
-    )
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def strange_formats(schema: Any) -> Iterator[str]:
+    """Formats that Kubernetes does not know, and so does not check."""
+    if not isinstance(schema, dict):
+        return
+    if schema.get("format") and schema["format"] not in _FORMATS:
+        yield schema["format"]
+    for item in ((schema.get("properties") or {}).values(), (schema.get("items"), schema.get("additionalProperties"))):
+        for below in item:
+            yield from strange_formats(below)

@@ -1,4 +1,4 @@
-"""What Kubernetes warns of in a pod that it takes nevertheless."""
+"""What Kubernetes warns of in an object that it takes nevertheless: pods and what makes them, and definitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded.validation.schemas import strange_formats
 
 _TEMPLATES = {
     "/podtemplates": ("template",),
@@ -20,7 +21,9 @@ _TEMPLATES = {
 
 
 def warnings_of(table: str, document: Json) -> list[str]:
-    """The warnings of a pod, or of the template of a workload."""
+    """The warnings of a pod, of the template of a workload, or of a definition."""
+    if table == "apiextensions.k8s.io/customresourcedefinitions":
+        return list(_definition(document))
     if table == "/pods":
         return list(_spec(document.get("spec") or {}, "spec"))
     path = _TEMPLATES.get(table)
@@ -30,6 +33,12 @@ def warnings_of(table: str, document: Json) -> list[str]:
     for part in path:
         node = node.get(part) or {}
     return list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+
+
+def _definition(document: Json) -> Iterator[str]:
+    for version in (document.get("spec") or {}).get("versions") or ():
+        for name in strange_formats((version.get("schema") or {}).get("openAPIV3Schema")):
+            yield f'unrecognized format "{name}"'
 
 
 def _spec(spec: Json, path: str) -> Iterator[str]:
