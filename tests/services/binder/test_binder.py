@@ -322,6 +322,27 @@ async def test_a_reservation_that_never_tells_its_gpu_fails_the_bind_and_goes() 
         assert await leaked(world) == []
 
 
+@virtual
+async def test_a_reservation_that_the_kubelet_refuses_fails_the_bind_at_once() -> None:
+    """Somebody else took the GPU in the same moment: the reason says so, and the next try makes a new reservation."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+        await sharing(world)
+        await asyncio.sleep(0.5)
+        (first,) = await reserved(world)
+        status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no GPU is left"}
+        await world.client.patch(Pod, first.name, RESERVATIONS, {"status": status}, subresource="status")
+        await asyncio.sleep(0.5)
+        phase, reason, attempts = await outcome(world)
+        assert (phase, attempts) == ("Failed", 1)
+        assert reason.endswith("failed: UnexpectedAdmissionError: no GPU is left")
+        await asyncio.sleep(2)
+        await tell_device(world)
+        await asyncio.sleep(2)
+        assert (await outcome(world))[0] == "Succeeded"
+
+
 @pytest.mark.parametrize("step", ["pods/p?label", "configmaps", "pods/p/binding"])
 @virtual
 async def test_an_error_at_any_step_leaves_nothing(step: str) -> None:

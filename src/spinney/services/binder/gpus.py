@@ -111,14 +111,18 @@ class SharedGpus:
                 await self._client.create(Pod, body, namespace)
             except AlreadyExists:
                 pass
+        most = self._settings.allocation_timeout_seconds
         try:
-            pod = await self._waiting.until((namespace, name), _knows_device, self._settings.allocation_timeout_seconds)
+            pod = await self._waiting.until((namespace, name), _is_settled, most)
         except TimeoutError:
             await self._delete_named(name)
-            raise BindError(
-                f"reservation pod {namespace}/{name} told no GPU within {self._settings.allocation_timeout_seconds:g} s"
-            ) from None
-        return pod.metadata.annotations[labels.RESERVED_GPU] if pod is not None else ""
+            raise BindError(f"reservation pod {namespace}/{name} told no GPU within {most:g} s") from None
+        assert pod is not None
+        if pod.status.phase in _FINISHED:
+            await self._delete(pod, grace_seconds=0)
+            why = ": ".join(filter(None, (pod.status.reason, pod.status.message))) or pod.status.phase
+            raise BindError(f"reservation pod {namespace}/{name} failed: {why}")
+        return pod.metadata.annotations[labels.RESERVED_GPU]
 
     async def _label(self, pod: Pod, wanted: Mapping[str, str | None]) -> None:
         patch: Json = {"metadata": {"uid": pod.uid, "labels": wanted}}
@@ -150,8 +154,11 @@ def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:
     return {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in groups}
 
 
-def _knows_device(pod: Pod | None) -> bool:
-    return pod is not None and bool(pod.metadata.annotations.get(labels.RESERVED_GPU))
+def _is_settled(pod: Pod | None) -> bool:
+    """Whether a reservation pod has told its GPU, or has ended and holds none."""
+    return pod is not None and (
+        bool(pod.metadata.annotations.get(labels.RESERVED_GPU)) or pod.status.phase in _FINISHED
+    )
 
 
 def _is_live(pod: Pod) -> bool:
