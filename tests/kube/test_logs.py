@@ -41,3 +41,18 @@ def test_the_level_holds(capsys: pytest.CaptureFixture[str]) -> None:
     assert "quiet" not in written
     assert "loud" in written
     assert "name=a" in written
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_tracebacks_showed_the_secrets_on_their_way(form: logs.Format, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error is told with its place and message; what variables held stays out of the log."""
+    logs.configure(form)
+    token = "s3cr3t-token"
+    try:
+        raise ValueError(f"refused after {len(token)} letters")
+    except ValueError:
+        structlog.get_logger("fresh").exception("request.failed")
+    written = capsys.readouterr().err
+    assert "refused after 12 letters" in written
+    assert "test_tracebacks_showed_the_secrets_on_their_way" in written
+    assert "s3cr3t" not in written.replace('token = "s3cr3t-token"', "")

@@ -37,10 +37,14 @@ def configure(form: Format = "text", level: str = "info") -> None:
 
 
 def _rendering(form: Format) -> list[structlog.typing.Processor]:
+    """Errors come with the way to them, and without the values on it: tokens and keys are among those."""
     if form == "json":
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         return [
-            structlog.processors.dict_tracebacks,
+            structlog.processors.ExceptionRenderer(tracebacks),
             structlog.processors.EventRenamer("message"),
             structlog.processors.JSONRenderer(),
         ]
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    ]
