@@ -401,3 +401,63 @@ async def test_impersonating_nobody(api: Api, headers: dict[str, str], told: str
     """Neither an identity nor anything extra can be taken on without a user."""
     answer = await api.with_headers(**headers).get("/api/v1/pods")
     answer.refused(400, "BadRequest", f"requested [{told}] without impersonating a user")
+
+
+async def test_missing_rights_are_told_by_resource(api: Api, cluster: Cluster, namespace: str) -> None:
+    """Who gives more than they have hears what is missing, resource by resource."""
+    await grant(
+        api,
+        namespace,
+        user("ann"),
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "list"]},
+        rule("get"),
+    )
+    ann = Api(cluster.transport("ann"))
+    roles = f"{RBAC}/namespaces/{namespace}/roles"
+    await allowed(ann, roles)
+    wanted = {"metadata": {"name": "more"}, "rules": [rule("get", "list", "watch", resources=("configmaps", "pods"))]}
+    refused = (await ann.post(roles, wanted)).refused(403, "Forbidden")
+    assert refused["message"].splitlines()[1:] == [
+        '{APIGroups:[""], Resources:["configmaps"], Verbs:["list" "watch"]}',
+        '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "watch"]}',
+    ]
+
+
+async def test_extras_of_an_impersonated_user(api: Api) -> None:
+    """Extras may have names that a header cannot spell, and an empty user is nobody else."""
+    review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    headers = {"impersonate_user": "eve", "impersonate_extra_acme.com%2Fproject": "p"}
+    body = (await api.with_headers(**headers).post(review, {})).ok()
+    assert body["status"]["userInfo"]["extra"] == {"acme.com/project": ["p"]}
+    same = (await api.with_headers(impersonate_user="").post(review, {})).ok()
+    assert "system:masters" in same["status"]["userInfo"]["groups"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "told"),
+    [
+        ("Pod", 404, 'pods "nope" not found'),
+        ("Secret", 404, 'secrets "nope" not found'),
+        ("Node", 404, 'nodes "nope" not found'),
+        ("ConfigMap", 400, "cannot bind token to object of type /v1, Kind=ConfigMap"),
+    ],
+)
+async def test_a_token_is_bound_to_what_is_there(api: Api, namespace: str, kind: str, code: int, told: str) -> None:
+    """Tokens are bound to pods, secrets and nodes that exist."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    reference = {"kind": kind, "apiVersion": "v1", "name": "nope"}
+    answer = await api.post(path, {"spec": {"boundObjectRef": reference}})
+    assert (answer.code, answer.message) == (code, told)
+
+
+async def test_a_token_for_somebody_else(api: Api, namespace: str) -> None:
+    """A token is good for its audiences only."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {"spec": {}})).ok()["status"]["token"]
+    review = {"spec": {"token": token, "audiences": ["other"]}}
+    status = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", review)).ok()["status"]
+    assert status["error"] == (
+        '[invalid bearer token, token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences '
+        '["other"]]'
+    )
+    assert not status.get("authenticated")

@@ -9,7 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded import rbac
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load
-from spinney.embedded.errors import forbidden, shown
+from spinney.embedded.errors import forbidden
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
@@ -30,11 +30,16 @@ def check(server: ApiServer, call: Call, document: Json) -> None:
         special = rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
     if server.authorizer.allows(call.user, special) is not None:
         return
-    missing = [rule for rule in rules if not _held(server, call, rule)]
+    missing = [
+        wanted
+        for rule in rules
+        for wanted in _parts(rule, call.namespace)
+        if server.authorizer.allows(call.user, wanted) is None
+    ]
     if not missing:
         return
     groups = ", ".join(f'"{group}"' for group in call.user.groups)
-    told = "\n".join(sorted(_told(rule) for rule in missing))
+    told = "\n".join(sorted(_told(missing)))
     why = f'user "{call.user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
     raise forbidden(call.kind, call.name, why + told)
 
@@ -48,10 +53,6 @@ def _bound(server: ApiServer, call: Call, document: Json) -> list[Json]:
     return (load(item).get("rules") or []) if item is not None else []
 
 
-def _held(server: ApiServer, call: Call, rule: Json) -> bool:
-    return all(server.authorizer.allows(call.user, wanted) is not None for wanted in _parts(rule, call.namespace))
-
-
 def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
     for verb in rule.get("verbs") or ():
         for path in rule.get("nonResourceURLs") or ():
@@ -63,13 +64,18 @@ def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
                     yield rbac.Attributes(verb, group, resource, sub, namespace, name)
 
 
-def _told(rule: Json) -> str:
-    names = {
-        "APIGroups": "apiGroups",
-        "Resources": "resources",
-        "ResourceNames": "resourceNames",
-        "NonResourceURLs": "nonResourceURLs",
-        "Verbs": "verbs",
-    }
-    parts = [f"{label}:{shown(rule[key]).replace(',', ', ')}" for label, key in names.items() if rule.get(key)]
-    return "{" + ", ".join(parts) + "}"
+def _told(missing: list[rbac.Attributes]) -> list[str]:
+    """The missing rights, those on one resource together, as Go prints a rule."""
+    verbs: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for each in missing:
+        resource = f"{each.resource}/{each.subresource}" if each.subresource else each.resource
+        parts = [("NonResourceURLs", each.path)]
+        if not each.path:
+            parts = [("APIGroups", each.group), ("Resources", resource), ("ResourceNames", each.name)]
+        key = tuple((label, value) for label, value in parts if value or label == "APIGroups")
+        verbs.setdefault(key, []).append(each.verb)
+    told = []
+    for key, found in verbs.items():
+        listed = " ".join(f'"{verb}"' for verb in dict.fromkeys(found))
+        told.append("{" + ", ".join(f'{label}:["{value}"]' for label, value in key) + f", Verbs:[{listed}]" + "}")
+    return told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from spinney.embedded.calls import ANONYMOUS
 from spinney.embedded.credentials import account_user
@@ -22,9 +23,9 @@ _EXTRA = "impersonate-extra-"
 def identify(server: ApiServer, request: Request) -> User:
     """The user whose rights count for a request."""
     user = request.user if request.user is not None else _by_token(server, request.headers)
-    return (
-        _impersonated(server, user, request.headers) if "impersonate-user" in request.headers else _alone(user, request)
-    )
+    if request.headers.get("impersonate-user"):
+        return _impersonated(server, user, request.headers)
+    return _alone(user, request)
 
 
 def _alone(user: User, request: Request) -> User:
@@ -64,8 +65,8 @@ def _impersonated(server: ApiServer, user: User, headers: Mapping[str, str]) -> 
     name = headers["impersonate-user"]
     groups = [group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip()]
     check = server.authorizer.check
-    if name.startswith(_ACCOUNT):
-        _, _, namespace, account = (*name.split(":"), "", "")[:4]
+    if name.startswith(_ACCOUNT) and name.count(":") == 3:
+        _, _, namespace, account = name.split(":")
         check(user, Attributes("impersonate", "", "serviceaccounts", "", namespace, account))
         if not groups:
             return account_user(namespace, account)
@@ -73,7 +74,12 @@ def _impersonated(server: ApiServer, user: User, headers: Mapping[str, str]) -> 
         check(user, Attributes("impersonate", "", "users", "", "", name))
     for group in groups:
         check(user, Attributes("impersonate", "", "groups", "", "", group))
-    extra = {key.removeprefix(_EXTRA): (value,) for key, value in headers.items() if key.startswith(_EXTRA)}
+    extra = {unquote(key.removeprefix(_EXTRA)): (value,) for key, value in headers.items() if key.startswith(_EXTRA)}
+    for key, values in extra.items():
+        for value in values:
+            check(user, Attributes("impersonate", "authentication.k8s.io", "userextras", key, "", value))
+    if headers.get("impersonate-uid"):
+        check(user, Attributes("impersonate", "authentication.k8s.io", "uids", "", "", headers["impersonate-uid"]))
     if name != ANONYMOUS.name and AUTHENTICATED not in groups:
         groups.append(AUTHENTICATED)
     return User(name, tuple(groups), headers.get("impersonate-uid", ""), extra)

@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json, encode
+from spinney.embedded import ownership
 from spinney.embedded.calls import Call, read_body
 from spinney.embedded.credentials import ISSUER
-from spinney.embedded.errors import FieldError, bad_request, invalid, invalid_object, not_found
+from spinney.embedded.errors import FieldError, bad_request, conflict, invalid, invalid_object, not_found, required
 from spinney.embedded.identity import user_of_token
 from spinney.embedded.kinds import Kind
+from spinney.embedded.ownership import Writer
 from spinney.embedded.rbac import Attributes
 from spinney.embedded.reads import JSON
 from spinney.kube.transport import Response, User
@@ -21,16 +23,22 @@ if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 _TOKEN = Kind.of("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", namespaced=True)
+# What a token can be bound to.
+_BINDABLE = {("v1", "Pod"): "/pods", ("v1", "Secret"): "/secrets", ("v1", "Node"): "/nodes"}
 _SHORTEST = 600
 _DEFAULT = 3600
 
 
-def _answer(call: Call, body: Json, status: Json) -> Response:
+def _answer(server: ApiServer, call: Call, body: Json, status: Json) -> Response:
     kind = call.kind.subresources[call.subresource] if call.subresource else call.kind
-    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
-    answer = {"kind": kind.kind, "apiVersion": api_version, "metadata": metadata}
-    answer |= {"spec": body["spec"]} if "spec" in body else {}
+    question = Kind.of(kind.group, kind.version, kind.kind, call.kind.plural, namespaced=bool(call.namespace))
+    answer: Json = {"kind": kind.kind, "apiVersion": question.api_version, "metadata": {**(body.get("metadata") or {})}}
+    if "spec" in body:
+        # What was asked belongs to who asked, what was filled in to nobody.
+        answer["spec"] = body.get("asked", body["spec"])
+        writer = Writer(call.manager, call.subresource, server.timestamp())
+        ownership.record_creation(question, answer, writer)
+        answer["spec"] = body["spec"]
     return Response(201, encode({**answer, "status": status}), JSON)
 
 
@@ -45,7 +53,9 @@ def _user_info(user: User) -> Json:
 
 
 def _who_am_i(server: ApiServer, call: Call, body: Json) -> Response:
-    return _answer(call, body, {"userInfo": _user_info(call.user)})
+    return _answer(
+        server, call, {"metadata": {"creationTimestamp": server.timestamp()}}, {"userInfo": _user_info(call.user)}
+    )
 
 
 def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
@@ -54,8 +64,20 @@ def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
         raise bad_request("token is required for TokenReview in authentication")
     user = user_of_token(server, token)
     if user is None:
-        return _answer(call, body, {"user": {}, "error": "[invalid bearer token]"})
-    return _answer(call, body, {"authenticated": True, "user": _user_info(user), "audiences": [ISSUER]})
+        return _answer(server, call, body, {"user": {}, "error": "invalid bearer token"})
+    wanted = (body.get("spec") or {}).get("audiences") or [ISSUER]
+    claims = server.tokens.claims(token, server.clock.now()) or {}
+    meant = [name for name in claims.get("aud") or () if name in wanted]
+    if not meant:
+        given = _quoted(claims.get("aud") or [])
+        told = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
+        return _answer(server, call, body, {"user": {}, "error": f"[invalid bearer token, {told}]"})
+    return _answer(server, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
+
+
+def _quoted(names: list[str]) -> str:
+    """A list of strings as Go's %q writes it."""
+    return "[" + " ".join(f'"{name}"' for name in names) + "]"
 
 
 def _attributes(spec: Json) -> Attributes:
@@ -82,8 +104,24 @@ def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid("spec.resourceAttributes", None, detail))
+    errors += _check_selectors(resource or {})
     if errors:
         raise invalid_object(replace(call.kind, kind=""), "", errors)
+
+
+def _check_selectors(resource: Json) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("fieldSelector", "labelSelector"):
+        selector, path = resource.get(key), f"spec.resourceAttributes.{key}"
+        if selector is None:
+            continue
+        raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+        if raw and requirements:
+            found.append(invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements"))
+        if not raw and not requirements:
+            detail = f"when {path} is specified, requirements or rawSelector is required"
+            found.append(required(f"{path}.requirements", detail))
+    return found
 
 
 def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
@@ -91,7 +129,7 @@ def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
     status: Json = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason
-    return _answer(call, body, status)
+    return _answer(server, call, body, status)
 
 
 def _self_review(server: ApiServer, call: Call, body: Json) -> Response:
@@ -121,6 +159,8 @@ def _review(server: ApiServer, call: Call, body: Json) -> Response:
     _check_attributes(call, spec, errors)
     if call.namespace:
         _check_namespace(call, spec)
+    if call.namespace:
+        body = {**body, "metadata": {**(body.get("metadata") or {}), "namespace": call.namespace}}
     user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
     return _decided(server, call, body, user)
 
@@ -138,7 +178,7 @@ def _rules_review(server: ApiServer, call: Call, body: Json) -> Response:
         if rule.get("nonResourceURLs")
     ]
     status = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
-    return _answer(call, body, status)
+    return _answer(server, call, {"spec": {}}, status)
 
 
 _REVIEWS: dict[str, Callable[[ApiServer, Call, Json], Response]] = {
@@ -197,8 +237,29 @@ async def request_token(server: ApiServer, call: Call) -> Response:
     }
     bound = spec.get("boundObjectRef")
     if bound:
-        claims["kubernetes.io"][bound["kind"].lower()] = {"name": bound["name"], "uid": bound.get("uid", "")}
+        claims["kubernetes.io"][bound["kind"].lower()] = _bound(server, call, bound)
     expires = (now + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
     filled = {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}
-    named = {"metadata": {"name": call.name, "namespace": call.namespace}, "spec": filled}
-    return _answer(call, named, {"token": server.tokens.issue(claims), "expirationTimestamp": expires})
+    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": server.timestamp()}
+    named = {"metadata": metadata, "spec": filled, "asked": {**spec, "expirationSeconds": seconds}}
+    return _answer(server, call, named, {"token": server.tokens.issue(claims), "expirationTimestamp": expires})
+
+
+def _bound(server: ApiServer, call: Call, bound: Json) -> Json:
+    """The object that a token lives and dies with."""
+    table = _BINDABLE.get((bound.get("apiVersion", ""), bound.get("kind", "")))
+    if table is None:
+        group, _, version = str(bound.get("apiVersion", "")).rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={bound.get('kind', '')}")
+    kind = server.kind_of_table(table)
+    assert kind is not None
+    item = server.store.get(table, kind.key(call.namespace, bound.get("name", "")))
+    if item is None:
+        raise not_found(kind, bound.get("name", ""))
+    if bound.get("uid") and bound["uid"] != item.uid:
+        why = (
+            f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. The object "
+            "might have been deleted and then recreated"
+        )
+        raise conflict(kind, item.name, why)
+    return {"name": item.name, "uid": item.uid}

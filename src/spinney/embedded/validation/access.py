@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.validation.selectors import check_selector
 
 
 def check_role(document: Json) -> list[FieldError]:
@@ -17,11 +18,29 @@ def check_role(document: Json) -> list[FieldError]:
             if document.get("kind") == "Role":
                 detail = "namespaced rules cannot apply to non-resource URLs"
                 found.append(invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail))
+            if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+                detail = "rules cannot apply to both regular resources and non-resource URLs"
+                found.append(invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail))
             continue
         if not rule.get("apiGroups"):
             found.append(required(f"{where}.apiGroups", "resource rules must supply at least one api group"))
         if not rule.get("resources"):
             found.append(required(f"{where}.resources", "resource rules must supply at least one resource"))
+    return found + _check_aggregation(document.get("aggregationRule"))
+
+
+def _check_aggregation(rule: Json | None) -> list[FieldError]:
+    if rule is None:
+        return []
+    path, selectors = "aggregationRule.clusterRoleSelectors", rule.get("clusterRoleSelectors") or []
+    if not selectors:
+        return [required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    found: list[FieldError] = []
+    for at, selector in enumerate(selectors):
+        problems = check_selector(selector, f"{path}[{at}]")
+        found += problems
+        if problems:
+            found.append(invalid(f"{path}[{at}]", None, "invalid label selector."))
     return found
 
 
@@ -41,8 +60,11 @@ def check_role_binding(document: Json) -> list[FieldError]:
         where = f"subjects[{at}]"
         if not subject.get("name"):
             found.append(required(f"{where}.name"))
-        if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
-            found.append(required(f"{where}.namespace"))
+        if subject.get("kind") == "ServiceAccount":
+            if not subject.get("namespace") and document.get("kind") == "ClusterRoleBinding":
+                found.append(required(f"{where}.namespace"))
+        elif subject.get("apiGroup", group) != group and subject.get("kind") in ("User", "Group"):
+            found.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], (group,)))
         if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
             found.append(unsupported(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
     return found
