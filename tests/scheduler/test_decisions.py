@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
+from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.reasons import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
+from spinney.scheduler.refusals import no_room
 from spinney.scheduler.specs import Constraint, Constraints, GroupSpec, Match, PodTerm, SpreadTerm, TopologySpec
 from spinney.scheduler.texts import job_message, message
-from tests.scheduler.clusters import Cluster, statuses
+from tests.scheduler.clusters import NOW, Cluster, statuses
 
 
 def test_gangs_start_whole_or_not_at_all() -> None:
@@ -306,3 +309,13 @@ def test_a_queue_that_cannot_be_used_says_why(queue: str, said: str, advised: st
     (problem,) = cluster.plan().problems["j"]
     assert said in message(problem)
     assert advised in advice(problem)
+
+
+def test_reasons_are_counted_for_the_nodes_at_hand() -> None:
+    """What was counted for one set of nodes is not told of another that came after it."""
+    cluster = Cluster(1, 1, 1).queue("q", 100).job("j", "q", [""], gpus=2)
+    cycle = Cycle(cluster.state, Config(), NOW)
+    job = cluster.state.jobs["j"]
+    for size in (3, 2, 1):
+        problem = no_room(cycle, job, job.all_tasks()[0], 0, np.arange(size))
+        assert problem.refusals == (("node(s) didn't have enough resources: GPUs", size),)

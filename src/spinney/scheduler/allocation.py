@@ -8,10 +8,11 @@ from functools import partial
 from itertools import chain, groupby
 
 from spinney.scheduler.cycle import Cycle, Group
-from spinney.scheduler.fill import can_fill, fill, place_best
+from spinney.scheduler.fill import can_fill, fill
 from spinney.scheduler.gangs import Gang
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.placement import place
+from spinney.scheduler.ranking import covers, place_best
 from spinney.scheduler.refusals import no_room
 from spinney.scheduler.tasks import Task
 
@@ -99,10 +100,10 @@ class _Placing:
         cycle, plain = self.cycle, can_fill(self.cycle, tasks[0])
         if plain and len(tasks) > 1:
             return fill(cycle, tasks, rows, self.trial)
+        if plain and not cycle.state.social and covers(cycle, tasks[0], rows, self.trial):
+            return int(place_best(cycle, tasks[0], self.trial))
         if plain and self.trial:
             return self._try_one(tasks[0], rows)
-        if plain and not self.trial and rows is cycle.all_rows and not cycle.state.social:
-            return int(place_best(cycle, tasks[0]))
         for number, task in enumerate(tasks):
             if not place(cycle, task, rows, self.trial):
                 return number
@@ -111,12 +112,13 @@ class _Placing:
     def _try_one(self, task: Task, rows: Rows) -> int:
         """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
         cycle, known = self.cycle, self.cycle.refused
-        key, mark = (task.cls.id, cycle.apart(task)), (cycle.moves.version, id(rows))
-        if known.get(key) == mark and not cycle.state.social:
+        key = (task.cls.id, cycle.apart(task))
+        version, where = known.get(key, (-1, None))
+        if version == cycle.moves.version and where is rows and not cycle.state.social:
             return 0
         if place(cycle, task, rows, self.trial):
             return 1
-        known[key] = mark
+        known[key] = (cycle.moves.version, rows)
         return 0
 
     def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:

@@ -21,8 +21,8 @@ from spinney.scheduler.tasks import Task, TaskClass, Triple
 from spinney.scheduler.topology import Domains
 
 if TYPE_CHECKING:
-    from spinney.scheduler.fill import Ranking
     from spinney.scheduler.plugins.reuse import Reuse
+    from spinney.scheduler.ranking import Ranking
     from spinney.scheduler.reservations import Book
 
 Scores = NDArray[np.float64]
@@ -154,6 +154,8 @@ class Cycle:
         # Tasks that count as present while a vacancy is sought; None is every task on a node.
         self.staying: Callable[[Task], bool] | None = None
         self.all_rows: Rows = state.nodes.all_rows()
+        # The nodes of the latest trial: no other has a GPU that is free, or will be; None before any.
+        self.open_rows: Rows | None = None
         self.decided: list[tuple[str, Move, Job | None]] = []
         # Why a job could not be placed, by job; plain data that texts are rendered from.
         self.problems: dict[str, list[Problem]] = {}
@@ -175,15 +177,15 @@ class Cycle:
         self.rankings: dict[tuple[int, Apart], Ranking] = {}
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
-        self.refused: dict[tuple[int, Apart], tuple[int, int]] = {}
+        self.refused: dict[tuple[int, Apart], tuple[int, Rows]] = {}
         # The most of each resource that any node has.
         rows = self.all_rows
         self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
         # Sorted jobs that the evicting actions share; None when something else has changed jobs.
         self.pools: Any = None
-        # GPUs to spare on each row, and why nodes refuse a class, with the version of the state they hold for.
+        # GPUs to spare on each row, and why nodes of a set refuse a class, with the version of the state they hold for.
         self.spare: tuple[int, NDArray[np.float64]] | None = None
-        self.refusals: dict[tuple[int, Apart, int, int], tuple[tuple[str, int], ...]] = {}
+        self.refusals: dict[tuple[int, Apart], tuple[int, Rows, tuple[tuple[str, int], ...]]] = {}
         # Nodes that a class is to be spread over, by class and constraint.
         self.spread_over: dict[tuple[int, SpreadTerm], Rows] = {}
         self._masks: dict[int, Mask] = {}

@@ -8,8 +8,6 @@ full nodes.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle, Scores
@@ -119,78 +117,3 @@ def _fill_now(cycle: Cycle, tasks: list[Task], rows: Rows, columns: tuple[Scores
         if number == len(tasks):
             break
     return number
-
-
-class Ranking:
-    """All nodes for one class, best first, kept up to date by looking at the rows that changed."""
-
-    def __init__(self, cycle: Cycle, task: Task) -> None:
-        self.cycle = cycle
-        self.cls = task.cls
-        self.column = CPU if task.cls.cpu_only else GPU
-        self.allowed = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
-        self.allowed[cycle.all_rows] = allowed_rows(cycle, task, cycle.all_rows)
-        self.steady = np.zeros(len(cycle.nodes.live))
-        self.steady[cycle.all_rows] = steady_scores(cycle, task, cycle.all_rows)
-        self.seen = len(cycle.nodes.touched)
-        self.sharing = cycle.state.gpus.changes
-        self.current: dict[int, tuple[float, bool, float, int, int]] = {}
-        self.heap: list[tuple[float, bool, float, int, int]] = []
-        nodes, rows = cycle.nodes, cycle.all_rows
-        spare = nodes.idle[rows] + nodes.releasing[rows]
-        fits = np.asarray((self.cls.request <= spare).all(axis=1)) & self.allowed[rows]
-        now = np.asarray((self.cls.request <= nodes.idle[rows]).all(axis=1))
-        for place in np.flatnonzero(fits):
-            row = int(rows[place])
-            self._set(row, bool(now[place]), float(spare[place, self.column]))
-        heapify(self.heap)
-
-    def stale(self) -> bool:
-        """Whether shared GPUs changed what tasks without GPUs prefer."""
-        return self.cls.cpu_only and self.sharing != self.cycle.state.gpus.changes
-
-    def _set(self, row: int, now: bool, left: float) -> None:
-        entry = (-float(self.steady[row]), not now, left, int(self.cycle.nodes.rank[row]), row)
-        self.current[row] = entry
-        self.heap.append(entry)
-
-    def best(self) -> tuple[int, bool] | None:
-        """The best node now and whether it has room at once; None if no node has any."""
-        self._refresh()
-        while self.heap:
-            entry = self.heap[0]
-            if self.current.get(entry[4]) == entry:
-                return entry[4], not entry[1]
-            heappop(self.heap)
-        return None
-
-    def _refresh(self) -> None:
-        nodes, request = self.cycle.nodes, self.cls.request
-        changed = nodes.touched[self.seen :]
-        self.seen = len(nodes.touched)
-        for row in set(changed):
-            if not self.allowed[row]:
-                continue
-            idle = nodes.idle[row]
-            spare = idle + nodes.releasing[row]
-            if not (request <= spare).all():
-                self.current.pop(row, None)
-                continue
-            now = bool((request <= idle).all())
-            entry = (-float(self.steady[row]), not now, float(spare[self.column]), int(nodes.rank[row]), row)
-            if self.current.get(row) != entry:
-                self.current[row] = entry
-                heappush(self.heap, entry)
-
-
-def place_best(cycle: Cycle, task: Task) -> bool:
-    """Place one task, for good, on the best of all nodes."""
-    key = (task.cls.id, cycle.apart(task))
-    ranking = cycle.rankings.get(key)
-    if ranking is None or ranking.stale():
-        ranking = cycle.rankings[key] = Ranking(cycle, task)
-    found = ranking.best()
-    if found is None:
-        return False
-    (cycle.moves.bind if found[1] else cycle.moves.wait)(task, found[0])
-    return True

@@ -59,9 +59,9 @@ def free(cycle: Cycle, rows: Rows) -> Vector:
 def allowed(cycle: Cycle, task: Task, rows: Rows) -> Mask:
     """Nodes that a task fits on and may run on."""
     mask = has_room(cycle, task.cls, rows, free(cycle, rows)) & cycle.class_mask(task.cls)[rows]
+    if not mask.any():
+        return mask
     for hook in cycle.hooks.task_masks:
-        if not mask.any():
-            break
         answer = hook(task, rows)
         if answer is not None:
             mask &= answer[0]

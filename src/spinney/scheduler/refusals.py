@@ -38,10 +38,13 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ..
     """What nodes say to a class; the same answer while nothing changes."""
     if not task.cls.plain or cycle.state.social:
         return tuple(sorted(count(cycle, task, rows).items()))
-    key = (task.cls.id, cycle.apart(task), cycle.moves.version, id(rows))
-    if key not in cycle.refusals:
-        cycle.refusals[key] = tuple(sorted(count(cycle, task, rows).items()))
-    return cycle.refusals[key]
+    key = (task.cls.id, cycle.apart(task))
+    version, where, known = cycle.refusals.get(key, (-1, rows, ()))
+    if version == cycle.moves.version and where is rows:
+        return known
+    known = tuple(sorted(count(cycle, task, rows).items()))
+    cycle.refusals[key] = (cycle.moves.version, rows, known)
+    return known
 
 
 def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[str]:

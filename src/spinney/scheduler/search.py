@@ -133,7 +133,7 @@ class Solver:
             return None
         cycle = self.cycle
         point = cycle.moves.checkpoint()
-        rows = with_rows(cycle, feasible, victims)
+        rows = cycle.open_rows = with_rows(cycle, feasible, victims)
         for task in victims:
             cycle.moves.evict(task)
         if not place_again(trial, rows) or overspent(victims) or not self.check(trial):

@@ -68,6 +68,7 @@ class TaskClass:
         "guaranteed",
         "id",
         "memory",
+        "needs",
         "plain",
         "portion",
         "quota",
@@ -101,6 +102,8 @@ class TaskClass:
             self.request[columns.column(name)] += amount
         self.request[GPU] = self.gpus + self.dra
         self.request[PODS] = 1.0
+        # The same in plain numbers, for looking at one node.
+        self.needs: list[float] = self.request.tolist()
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
         self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
         rules = spec.constraints
@@ -110,6 +113,7 @@ class TaskClass:
         """Give the request a column for every resource known by now."""
         if len(self.request) < width:
             self.request = np.concatenate([self.request, np.zeros(width - len(self.request))])
+            self.needs = self.request.tolist()
 
     def memory_on(self, gpu_memory: int) -> int:
         """The memory this class takes of one shared GPU of a node."""

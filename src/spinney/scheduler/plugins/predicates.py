@@ -153,9 +153,10 @@ def _takes(node: NodeSpec, volumes: frozenset[tuple[str, str]], attached: set[tu
 
 def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
     """A task that opens a GPU for sharing needs a second slot, for the pod that reserves the GPU."""
-    slots = cycle.nodes.idle[rows, PODS] + cycle.nodes.releasing[rows, PODS]
     if not task.cls.shared:
-        return slots > 0, "node(s) pod number exceeded"
+        # One slot is part of every request.
+        return None
+    slots = cycle.nodes.idle[rows, PODS] + cycle.nodes.releasing[rows, PODS]
     mask = np.ones(len(rows), dtype=np.bool_)
     for position in np.flatnonzero(slots < 2):
         mask[position] = not _opens_gpu(cycle, task, int(rows[position]))

@@ -33,7 +33,7 @@ def gpu_sharing(cycle: Cycle, _: PluginConfig) -> None:
 
     def score(task: Task, rows: Rows) -> Scores | None:
         gpus = cycle.state.gpus
-        if not len(gpus):
+        if task.cls.gpu.whole or not gpus.names:
             return None
         fits = gpus.fitting(task.cls)
         counts = np.bincount(gpus.node[: len(gpus)][fits], minlength=len(cycle.nodes.live))
