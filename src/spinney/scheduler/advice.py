@@ -17,6 +17,7 @@ from spinney.scheduler.reasons import (
     Reserved,
     UnknownTopology,
 )
+from spinney.scheduler.remedies import accepting, missing
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.texts import UNITS, number
 
@@ -32,8 +33,7 @@ def advice(problem: Problem) -> str:
                 "or make the workload preemptible"
             )
         case NoRoom():
-            missing = max(problem.required - problem.found, 1)
-            return f"free or add room for {missing} more pods, each with {_needs(problem.needed)} on one node"
+            return _room(problem)
         case NoDomain():
             return _domain(problem)
         case UnknownTopology(topology, level):
@@ -57,22 +57,33 @@ def advice(problem: Problem) -> str:
             return ""
 
 
+def _room(problem: NoRoom) -> str:
+    if cure := missing(problem):
+        return cure
+    more = max(problem.required - problem.found, 1)
+    room = f"free or add room for {more} more pods, each with {_needs(problem.needed)} on one node"
+    return f"{cure}; else {room}" if (cure := accepting(problem)) else room
+
+
 def _domain(problem: NoDomain) -> str:
-    level, tasks = problem.constraint.required, problem.tasks
-    relax = f"ask for {level} as preferred instead of required"
+    level, tasks, topology = problem.constraint.required, problem.tasks, problem.constraint.topology
+    # Where all domains together are too small, a preference is no more use than a requirement.
+    relax = f", or ask for {level} as preferred instead of required" if level and not problem.short else ""
     if problem.best < 0:
-        return f"free room inside one {level}, or {relax}"
+        return f"free or add room inside one {level or topology}{relax}"
     if not problem.domain:
-        topology = problem.constraint.topology
-        return f"no node has the labels of topology {topology} down to {level}: label them, or {relax}"
+        return f"no node has the labels of topology {topology} down to {level}: label them{relax}"
+    more = tasks - problem.best
+    if not level:
+        return f"the nodes of topology {topology} hold {problem.best} of {tasks} pods: free or add room for {more} more"
     if problem.most < tasks:
         return (
             f"the largest {level} holds {problem.most} of {tasks} pods even when nothing else runs there: "
-            f"add nodes for {tasks - problem.most} more to it, or {relax}"
+            f"add nodes for {more} more to {problem.domain}{relax}"
         )
     return (
         f"the best {level} ({problem.domain}) holds {problem.best} of {tasks} pods: "
-        f"free room for {tasks - problem.best} more there, or {relax}"
+        f"free room for {more} more there{relax}"
     )
 
 

@@ -50,6 +50,9 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ..
 def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[str]:
     """How many nodes refuse a task, by reason."""
     counts: Counter[str] = Counter()
+    if task.cls.constraints.impossible:
+        # What no node can cure hides what nodes lack.
+        return Counter({task.cls.constraints.impossible: len(rows)})
     fits = has_room(cycle, task.cls, rows, free(cycle, rows))
     counts.update(_short(cycle, task, rows[~fits]))
     roomy = rows[fits]

@@ -19,6 +19,8 @@ from spinney.scheduler.tasks import CPU, GPU, MEMORY, PODS, Task, Vector
 from spinney.scheduler.topology import ROOT, Domains, load
 
 STEP = 100_000.0
+# The name of the domain that holds all.
+EVERYWHERE = "the cluster"
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
@@ -97,21 +99,22 @@ class _Topology:
     ) -> NoDomain:
         spec, domains = group.gang.job.spec, view.domains
         best, domain, most = -1, "", -1
-        required = domains.level(constraint.required)
-        if view.room is not None and required >= view.base[0] and not len(view.room[required]):
+        # Where all nodes are in one domain below the required level, that one is looked at.
+        level = max(domains.level(constraint.required) if constraint.required else ROOT, view.base[0])
+        if view.room is not None and not len(view.room[level]):
             best = most = 0
-        elif view.room is not None and required >= view.base[0]:
-            code = int(np.argmax(view.room[required]))
-            best, domain = int(view.room[required][code]), domains.ids[required][code]
+        elif view.room is not None:
+            code = int(np.argmax(view.room[level]))
+            best, domain = int(view.room[level][code]), domains.ids[level][code] or EVERYWHERE
             rows = self._rows(domains, view.base)
             empty = self._accommodation(self.cycle.nodes.allocatable[rows], tasks)
-            most = int(domains.sums(rows, empty, required).max())
+            most = int(domains.sums(rows, empty, level).max())
         job = f"{spec.namespace}/{spec.name or spec.key}"
         return NoDomain(job, constraint, group.name, view.count, best, domain, most, short)
 
     def _short(self, view: _View) -> str:
         level, code = view.base
-        return view.domains.ids[level][code] if level else "the cluster"
+        return view.domains.ids[level][code] if level else EVERYWHERE
 
     def _problem(self, gang: Gang, problem: Problem) -> None:
         self.cycle.problems.setdefault(gang.job.key, []).append(problem)
