@@ -32,6 +32,10 @@ class After:
     seconds: float
 
 
+class Refusal(Exception):
+    """A reconcile's word that an object cannot be worked on as it is: logged in one line, and tried again."""
+
+
 Reconcile = Callable[[Key], Awaitable[After | None]]
 
 
@@ -169,6 +173,10 @@ class Controller:
             delay = self.queue.retry(key)
             self._metrics.again.inc()
             self._log.info("reconcile.again", namespace=key[0], name=key[1], error=str(error), seconds=round(delay, 3))
+        except Refusal as error:
+            self.queue.retry(key)
+            self._metrics.failed.inc()
+            self._log.warning("reconcile.refused", namespace=key[0], name=key[1], error=str(error))
         except ApiError as error:
             delay = self.queue.retry(key)
             self._metrics.failed.inc()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from spinney.api.apiextensions import CustomResourceDefinition
-from spinney.api.core import Pod
+from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers import computedomains
+from spinney.embedded.controllers.slices import plan_slices
 from spinney.embedded.nodes.profile import Profile
 from tests import make
 from tests.embedded.virtual import FirstNode, after, get, pod, run
@@ -91,6 +92,12 @@ def test_nodes_publish_their_devices() -> None:
         }
 
     run(test, nodes=Profile(count=1, racks=1, devices="dra"))
+
+
+def test_a_count_of_gpus_that_is_no_number_failed_without_end() -> None:
+    """A user's own simulated node may carry any label: it has no devices to publish then."""
+    built = make.node("odd").label("nvidia.com/gpu.count", "many").annotate("kwok.x-k8s.io/node", "fake")
+    assert plan_slices(convert(Node, built.build())) == []
 
 
 def test_slices_go_with_their_node() -> None:

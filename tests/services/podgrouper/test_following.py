@@ -7,7 +7,7 @@ import json
 
 from spinney.api import labels
 from spinney.api.batch import Job
-from spinney.api.core import Pod
+from spinney.api.core import Event, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
@@ -62,6 +62,23 @@ async def test_a_group_follows_its_workload() -> None:
         await asyncio.sleep(2)
         found = await group(world)
         assert (found.spec.min_member, found.spec.queue, found.metadata.labels["team"]) == (2, "q", "a")
+
+
+@virtual
+async def test_a_pod_that_cannot_be_grouped_was_told_so_at_every_attempt() -> None:
+    """One event for one reason, however long it lasts; a corrected workload is grouped."""
+    async with stage((GROUPER, None)) as world:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
+        wrong = {"name": "w", "annotations": {labels.BATCH_MIN_MEMBER: "many"}}
+        job = await world.client.create(Job, {"metadata": wrong, "spec": {"template": template}}, "default")
+        await made(world, "w-0", {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job.uid})
+        await asyncio.sleep(600)
+        told = [event for event in (await world.client.list(Event)).items if event.reason == "PodGrouperWarning"]
+        assert [event.count for event in told] == [1]
+        assert "batch-min-member is 'many'" in told[0].message
+        await world.client.patch(Job, "w", "default", {"metadata": {"annotations": {labels.BATCH_MIN_MEMBER: "1"}}})
+        await asyncio.sleep(70)
+        assert (await group(world)).spec.min_member == 1
 
 
 async def serve(world: Stage, group_name: str, version: str, kind: str) -> None:

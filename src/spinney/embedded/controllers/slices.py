@@ -22,7 +22,8 @@ CHANNELS = 4
 def plan_slices(node: Node) -> list[Json]:
     """The slices of a node: its GPUs where no device plugin offers them, and the channels of compute domains."""
     labels = node.metadata.labels
-    count = int(labels.get(NODE_GPU_COUNT, "0") or 0)
+    said = labels.get(NODE_GPU_COUNT, "")
+    count = int(said) if said.isdecimal() else 0
     if not count or not is_simulated(node.metadata.annotations):
         return []
     slices = [_slice(node, DOMAIN_DRIVER, [_channel(index) for index in range(CHANNELS)])]

@@ -83,6 +83,8 @@ class PodGrouper:
         self._groups = runtime.caches.of(PodGroup)
         self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
         self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
+        # What pods that cannot be grouped were told last.
+        self._told: dict[Key, str] = {}
         self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
         workers = settings.workers
         self.controller = Controller("pod-grouper", runtime, self.reconcile, workers, gather=_GATHER_SECONDS)
@@ -141,6 +143,7 @@ class PodGrouper:
         pod = self._pods.get(name, namespace)
         if pod is None:
             self._owners.forget(key)
+            self._told.pop(key, None)
             return
         if _is_left_alone(pod) or pod.status.phase in ("Succeeded", "Failed"):
             return
@@ -149,15 +152,23 @@ class PodGrouper:
         try:
             grouping = await self._grouping(pod)
         except GroupingError as error:
-            if pod.metadata.deletion_timestamp is None:
-                self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, str(error))
-                raise
-            return
+            if pod.metadata.deletion_timestamp is not None:
+                return
+            self._tell(pod, str(error))
+            raise
+        self._told.pop(key, None)
         if grouping is None:
             return
         await self._write_group(grouping)
         if patch := plan_pod(pod, grouping):
             await self._client.patch(Pod, name, namespace, patch)
+
+    def _tell(self, pod: Pod, why: str) -> None:
+        """Tell a pod why it cannot be grouped: once, however often it is tried again."""
+        key = (pod.namespace, pod.name)
+        if self._told.get(key) != why:
+            self._told[key] = why
+            self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, why)
 
     async def _grouping(self, pod: Pod) -> Grouping | None:
         chain = await self._owners.chain(pod)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.api.meta import Json
+from spinney.kube.controller import Refusal
 
 
-class GroupingError(Exception):
+class GroupingError(Refusal):
     """The workload cannot be grouped as it is; the message goes to the pod's owner as an event."""
 
 
