@@ -254,6 +254,19 @@ async def test_queues_say_when_they_hold_too_much_or_hang_in_the_air() -> None:
         assert await said(world, "lost") == {"Orphan": "False", "OverQuota": "False"}
 
 
+@virtual
+async def test_what_a_queue_holds_too_much_of_stays_true() -> None:
+    """The message counts along, in the queue's units; the time stays that of the moment it went over."""
+    async with stage((QUEUES, None)) as world:
+        seen = []
+        for name in ("a", "b"):
+            await reported(world, name, "q", "1500m")
+            await asyncio.sleep(10)
+            seen.append(find((await world.client.get(Queue, "q")).status.conditions, "OverQuota"))
+        assert [found.message for found in seen if found] == ["1.5 GPUs held, quota 0", "3 GPUs held, quota 0"]
+        assert len({found.last_transition_time for found in seen if found}) == 1
+
+
 async def said(world: Stage, name: str) -> dict[str, str]:
     """A queue's conditions."""
     conditions = (await world.client.get(Queue, name)).status.conditions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from spinney.api.kai import PodGroup, Queue
+import msgspec
+
+from spinney.api.kai import PodGroup, Queue, QueueCondition, QueueResources
 from spinney.api.meta import Json
-from spinney.api.quantity import milli
 from spinney.kube.cache import Change, Key
 from spinney.kube.clock import Clock, seconds
 from spinney.kube.controller import Controller, run_controllers
@@ -16,83 +16,12 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups import replaced
 from spinney.services.queuechecks import WEBHOOK
 from spinney.services.queuemetrics import QueueMetrics, QueueSettings, served
-from spinney.services.usage import Amounts, add, is_gpu, quantities
+from spinney.services.queuetree import FIELDS, Tree, Usage, usage_of
+from spinney.services.usage import Amounts, is_gpu, quantities
 
-_FIELDS = ("requested", "allocated", "allocated_non_preemptible")
-_WIRE = dict(zip(_FIELDS, ("requested", "allocated", "allocatedNonPreemptible"), strict=True))
+_WIRE = dict(zip(FIELDS, ("requested", "allocated", "allocatedNonPreemptible"), strict=True))
 # Many groups change at once when a gang starts: the tree is written once for all of them.
 _GATHER_SECONDS = 1.0
-
-Usage = dict[str, Amounts]
-
-
-def usage_of(group: PodGroup) -> Usage:
-    """What a group reports, in thousandths."""
-    report = group.status.resources_status
-    return {name: {key: milli(value) for key, value in getattr(report, name).items()} for name in _FIELDS}
-
-
-class Tree:
-    """Usage per queue, kept by differences: one changed group touches its queue and the queues above it."""
-
-    def __init__(self) -> None:
-        self._parent: dict[str, str] = {}
-        self._own: dict[str, Usage] = defaultdict(_nothing)
-        self._group: dict[Key, tuple[str, Usage]] = {}
-
-    def put_queue(self, name: str, parent: str | None) -> None:
-        """A queue came, moved, or (without a parent at all) went."""
-        if parent is None:
-            self._parent.pop(name, None)
-        else:
-            self._parent[name] = parent
-
-    def put_group(self, key: Key, queue: str, usage: Usage | None) -> set[str]:
-        """A group's report changed; the queues whose totals changed with it."""
-        touched: set[str] = set()
-        before = self._group.pop(key, None)
-        if before is not None:
-            self._move(before[0], before[1], -1)
-            touched |= set(self.upwards(before[0]))
-        if usage is not None:
-            self._group[key] = (queue, usage)
-            self._move(queue, usage, 1)
-            touched |= set(self.upwards(queue))
-        return touched
-
-    def _move(self, queue: str, usage: Usage, sign: int) -> None:
-        for field, amounts in usage.items():
-            add(self._own[queue][field], {name: sign * amount for name, amount in amounts.items()})
-
-    def upwards(self, name: str) -> list[str]:
-        """A queue and the queues above it; a cycle ends the way."""
-        way: list[str] = []
-        while name and name not in way:
-            way.append(name)
-            name = self._parent.get(name, "")
-        return way
-
-    def children(self, name: str) -> list[str]:
-        """The queues right below, by name."""
-        return sorted(child for child, parent in self._parent.items() if parent == name)
-
-    def total(self, name: str) -> Usage:
-        """What the queue and everything below it use."""
-        total = _nothing()
-        waiting, seen = [name], set()
-        while waiting:
-            queue = waiting.pop()
-            if queue in seen:
-                continue
-            seen.add(queue)
-            for field in _FIELDS:
-                add(total[field], self._own[queue][field] if queue in self._own else {})
-            waiting += self.children(queue)
-        return total
-
-
-def _nothing() -> Usage:
-    return {field: {} for field in _FIELDS}
 
 
 def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | None:
@@ -102,37 +31,62 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
     if tuple(children) != queue.status.child_queues:
         status["childQueues"] = children
     total = tree.total(queue.name)
-    for field in _FIELDS:
+    for field in FIELDS:
         wanted, known = quantities(total[field]), getattr(queue.status, field)
         if wanted != known:
             status[_WIRE[field]] = replaced(known, wanted)
-    wanted_conditions = _conditions(queue, total, exists)
-    known_conditions = {found.type: (found.status, found.reason) for found in queue.status.conditions}
-    if any(known_conditions.get(entry["type"]) != (entry["status"], entry["reason"]) for entry in wanted_conditions):
-        now = seconds(clock.now()).isoformat().replace("+00:00", "Z")
-        status["conditions"] = [{**entry, "lastTransitionTime": now} for entry in wanted_conditions]
+    if conditions := _changed(queue, _conditions(queue, total, exists), clock):
+        status["conditions"] = conditions
     return {"status": status} if status else None
 
 
-def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[Json]:
-    orphan = bool(queue.spec.parent_queue) and not parent_exists
-    quota = queue.spec.resources.gpu.quota if queue.spec.resources else 0
-    gpus = sum(amount for name, amount in total["allocated"].items() if is_gpu(name))
-    over = quota >= 0 and gpus > quota * 1000
+def _changed(queue: Queue, wanted: list[QueueCondition], clock: Clock) -> list[Json] | None:
+    """The whole list where a condition of ours says something new; times move only when a status does."""
+    ours = {found.type: found for found in wanted}
+    known = {found.type: found for found in queue.status.conditions}
+    stamped = []
+    for found in wanted:
+        old = known.get(found.type)
+        since = old.last_transition_time if old is not None and old.status == found.status else None
+        stamped.append(msgspec.structs.replace(found, last_transition_time=since or seconds(clock.now())))
+    if all(known.get(found.type) == found for found in stamped):
+        return None
+    others = [found for found in queue.status.conditions if found.type not in ours]
+    return [msgspec.to_builtins(found) for found in (*others, *stamped)]
+
+
+def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[QueueCondition]:
+    above = queue.spec.parent_queue
+    orphan = bool(above) and not parent_exists
+    exceeded = "; ".join(_above_quota(queue, total["allocated"]))
     return [
-        {
-            "type": "Orphan",
-            "status": "True" if orphan else "False",
-            "reason": "ParentNotFound" if orphan else "ParentFound",
-            "message": f"parent queue {queue.spec.parent_queue} does not exist" if orphan else "",
-        },
-        {
-            "type": "OverQuota",
-            "status": "True" if over else "False",
-            "reason": "GpusAboveQuota" if over else "WithinQuota",
-            "message": f"{gpus / 1000:g} GPUs held, quota {quota:g}" if over else "",
-        },
+        QueueCondition(
+            type="Orphan",
+            status="True" if orphan else "False",
+            reason="ParentNotFound" if orphan else "ParentFound",
+            message=f"parent queue {above} does not exist" if orphan else "",
+        ),
+        QueueCondition(
+            type="OverQuota",
+            status="True" if exceeded else "False",
+            reason="AboveQuota" if exceeded else "WithinQuota",
+            message=exceeded,
+        ),
     ]
+
+
+def _above_quota(queue: Queue, held: Amounts) -> Iterator[str]:
+    """What is held beyond a quota, in the words of the queue's own units."""
+    shares = queue.spec.resources or QueueResources()
+    gpus = sum(amount for name, amount in held.items() if is_gpu(name))
+    rows = (
+        (shares.gpu.quota, gpus / 1000, "GPUs"),
+        (shares.cpu.quota, float(held.get("cpu", 0)), "millicores of CPU"),
+        (shares.memory.quota, held.get("memory", 0) / 10**9, "MB of memory"),
+    )
+    for quota, amount, unit in rows:
+        if quota >= 0 and amount > quota:
+            yield f"{amount:g} {unit} held, quota {quota:g}"
 
 
 class Queues:
