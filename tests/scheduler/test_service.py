@@ -192,6 +192,14 @@ async def test_evictions_are_remembered() -> None:
         assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
             ("preempt", "default/lesser", "default/urgent")
         ]
+        (told,) = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert told.message == ("Pod lesser-0 was evicted by preempt for default/urgent, which has priority 90 over 10")
+        assert told.metadata.annotations == {
+            "num-evicted-pods": "1",
+            "evictor-action-type": "preempt",
+            "evictor-pod-group-name": "urgent",
+            "evictor-pod-group-namespace": "default",
+        }
 
 
 @virtual

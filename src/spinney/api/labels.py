@@ -109,6 +109,12 @@ GATE_BLOCKED_PODS = "spinney.dev/gate-queue-blocked-pods"
 REVIEW_QUEUE_ACCESS = "spinney.dev/review-queue-access"
 ADOPT_QUEUED_PODS = "spinney.dev/adopt-queued-pods"
 
+# KAI: events about evictions (annotations)
+EVICTED_PODS = "num-evicted-pods"
+EVICTOR_NAME = "evictor-pod-group-name"
+EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
+EVICTOR_ACTION = "evictor-action-type"
+
 # KAI: grouping (annotations)
 POD_GROUP = "pod-group-name"
 SKIP_PODGROUPER = "kai.scheduler/skip-podgrouper"

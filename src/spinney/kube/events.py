@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -59,8 +59,10 @@ class Recorder:
         self._sweep_at = _SWEEP_AT
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def event(self, about: Object, type: Kind, reason: str, message: str) -> None:
-        """Tell something about an object."""
+    def event(
+        self, about: Object, type: Kind, reason: str, message: str, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Tell something about an object; annotations are for programs that read along."""
         message = self._bounded(about, reason, message)
         key = (about.resource.kind, about.uid or f"{about.namespace}/{about.name}", type, reason, message)
         now = self._clock.now()
@@ -77,7 +79,10 @@ class Recorder:
         self._forget_old(now)
         series = _Series(self._name(about), about.namespace or "default", 1, now, now)
         self._series[key] = series
-        self._start(self._create(key, series, self._document(about, type, reason, message, series)))
+        document = self._document(about, type, reason, message, series)
+        if annotations:
+            document["metadata"]["annotations"] = dict(annotations)
+        self._start(self._create(key, series, document))
 
     async def flush(self) -> None:
         """Wait until everything told so far is written."""

@@ -215,8 +215,20 @@ class Scheduler:
 
     def _eviction(self, decision: Decision) -> Eviction:
         namespace, _, name = decision.beneficiary.partition("/")
-        message = f"Pod {self._task(decision).name} was evicted by {decision.action}"
+        message = f"Pod {self._task(decision).name} was evicted by {decision.action}{self._why_evicted(decision)}"
         return Eviction(self._pod(decision), decision.action, message, (namespace, name) if name else None)
+
+    def _why_evicted(self, decision: Decision) -> str:
+        """Who gets the place, and by what right."""
+        victim, other = self.state.jobs.get(decision.job), self.state.jobs.get(decision.beneficiary)
+        if victim is None or other is None:
+            return ""
+        if decision.action == "reclaim":
+            giver, taker = (self.state.queues.names[job.queue] for job in (victim, other))
+            return f" for {other.key}: queue {giver} gives back to queue {taker} what it is owed"
+        if decision.action == "preempt":
+            return f" for {other.key}, which has priority {other.priority} over {victim.priority}"
+        return f" for {other.key}"
 
     def _task(self, decision: Decision) -> TaskSpec:
         return self.state.tasks[decision.task].spec

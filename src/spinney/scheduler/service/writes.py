@@ -164,14 +164,14 @@ class Writes:
     async def evict(self, evictions: list[Eviction]) -> bool:
         """Evict pods one after the other; the first refusal stops the rest, which keep running."""
         for number, eviction in enumerate(evictions):
-            if await self._evict(eviction):
+            if await self._evict(eviction, len(evictions)):
                 continue
             for spared in evictions[number:]:
                 self._spare(spared)
             return False
         return True
 
-    async def _evict(self, eviction: Eviction) -> bool:
+    async def _evict(self, eviction: Eviction, together: int) -> bool:
         namespace, name = eviction.pod
         pod = self._feed.pods.get(name, namespace)
         if pod is None:
@@ -194,7 +194,7 @@ class Writes:
             return False
         group = self._feed.groups.get(pod.metadata.annotations.get(labels.POD_GROUP, ""), namespace)
         if group is not None:
-            self._events.event(group, "Normal", reasons.EVICT, eviction.message)
+            self._events.event(group, "Normal", reasons.EVICT, eviction.message, _evictor(eviction, together))
         return True
 
     def _spare(self, eviction: Eviction) -> None:
@@ -209,6 +209,15 @@ class Writes:
             await self._client.patch(PodGroup, group.name, group.namespace, {"metadata": {"annotations": annotations}})
         except (NotFound, ConnectionLost) as error:
             _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
+
+
+def _evictor(eviction: Eviction, together: int) -> dict[str, str]:
+    """Who takes a pod's place, under upstream's names."""
+    found = {labels.EVICTED_PODS: str(together), labels.EVICTOR_ACTION: eviction.action}
+    if eviction.for_group is not None:
+        namespace, name = eviction.for_group
+        found |= {labels.EVICTOR_NAME: name, labels.EVICTOR_NAMESPACE: namespace}
+    return found
 
 
 def _bind_request(pod: Pod, placement: Placement, decision: str, members: int, feed: Feed) -> Json:
