@@ -6,6 +6,7 @@ import pytest
 
 from tests import make
 from tests.api_behaviour.wire import Answer, Api, Json
+from tests.worlds import Cluster
 
 
 def maps(namespace: str) -> str:
@@ -330,3 +331,44 @@ async def test_job_warning(api: Api, namespace: str, query: dict[str, str]) -> N
     answer = await api.delete(f"{path}/a", dryRun="All", **query)
     assert bool(answer.warnings) is not bool(query)
     assert not answer.warnings or answer.warnings.startswith('299 - "child pods are preserved by default when jobs are')
+
+
+async def test_a_namespace_says_what_it_waits_for(api: Api, cluster: Cluster) -> None:
+    """A namespace that cannot go yet tells how many objects are left, and which finalizers hold them."""
+    namespace = await cluster.namespace()
+    path = f"/api/v1/namespaces/{namespace}"
+    held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+    (await api.post(f"{path}/configmaps", held)).ok()
+    (await api.delete(path)).ok()
+    left = "Some resources are remaining: configmaps. has 1 resource instances"
+    answer = await api.until(path, lambda answer: _told(answer).get("NamespaceContentRemaining", "") == left)
+    assert _told(answer)["NamespaceFinalizersRemaining"] == (
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+    )
+    await api.merge(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
+    await api.until(path, lambda answer: answer.code == 404)
+
+
+def _told(answer: Answer) -> dict[str, str]:
+    """What the conditions of a namespace say."""
+    return {each["type"]: each["message"] for each in answer.body["status"].get("conditions") or ()}
+
+
+async def test_an_owner_counts_once(api: Api, namespace: str) -> None:
+    """An owner that is named twice is kept once, with a warning."""
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "11111111-1111-1111-1111-111111111111"}
+    answer = await api.post(maps, {"metadata": {"name": "a", "ownerReferences": [owner, owner]}}, dryRun="All")
+    assert answer.ok()["metadata"]["ownerReferences"] == [owner]
+    assert f"duplicate UID(s) observed: {owner['uid']}" in answer.warnings
+
+
+async def test_an_orphan_forgets_who_gave_it_its_owner(api: Api, namespace: str) -> None:
+    """With its owner, an orphan loses what its author owned of that reference."""
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    uid = (await api.post(maps, {"metadata": {"name": "owner"}})).ok()["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+    (await api.post(maps, {"metadata": {"name": "orphan", "ownerReferences": [owner]}})).ok()
+    (await api.delete(f"{maps}/owner", {"propagationPolicy": "Orphan"})).ok()
+    answer = await api.until(f"{maps}/orphan", lambda answer: "ownerReferences" not in answer.body["metadata"])
+    assert "managedFields" not in answer.body["metadata"]

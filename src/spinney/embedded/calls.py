@@ -146,9 +146,7 @@ _METHODS = {
 def verb_of(method: str, name: str, query: Mapping[str, str]) -> str:
     """The RBAC verb of a request."""
     verb = _METHODS.get(method, ("", ""))[bool(name)]
-    if verb in ("list", "get") and flag(query, "watch"):
-        return "watch"
-    return verb
+    return "watch" if verb == "list" and flag(query, "watch") else verb
 
 
 def media_type(request: Request) -> str:

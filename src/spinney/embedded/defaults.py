@@ -195,7 +195,8 @@ def _secret(document: Json) -> None:
         document["data"] = {**(document.get("data") or {}), **encoded}
 
 
-def _namespace(document: Json) -> None:
+def namespace(document: Json) -> None:
+    """A Namespace carries its name as a label, too."""
     metadata = document["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
@@ -392,7 +393,7 @@ DEFAULTS: dict[str, Default] = {
     "storage.k8s.io/csidrivers": _csi_driver,
     "/services": _service,
     "/secrets": _secret,
-    "/namespaces": _namespace,
+    "/namespaces": namespace,
     "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume_object,

@@ -122,9 +122,12 @@ def not_found(kind: Kind, name: str) -> Refusal:
     return Refusal(404, "NotFound", f'{kind.qualified} "{name}" not found', _details(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> Refusal:
-    """409: the name is taken."""
-    return Refusal(409, "AlreadyExists", f'{kind.qualified} "{name}" already exists', _details(kind, name))
+def already_exists(kind: Kind, name: str, *, going: bool = False) -> Refusal:
+    """409: the name is taken, by an object that stays or by one that is on its way out."""
+    told = f'{kind.qualified} "{name}" already exists'
+    if going:
+        told = f"object is being deleted: {told}"
+    return Refusal(409, "AlreadyExists", told, _details(kind, name))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -19,6 +19,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "spec.hostNetwork",
         "status.phase",
         "status.podIP",
+        "status.podIPs",
         "status.nominatedNodeName",
     ),
     "/nodes": ("spec.unschedulable",),
@@ -93,7 +94,7 @@ def values(kind: Kind, document: Json) -> Mapping[str, str]:
         node: Any = document
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None
-        found[name] = node if isinstance(node, str) else _text(node)
+        found[name] = node if isinstance(node, str) else _text(node[0].get("ip") if isinstance(node, list) else node)
     if "spec.unschedulable" in found or "spec.hostNetwork" in found:
         for name in ("spec.unschedulable", "spec.hostNetwork"):
             if name in found and not found[name]:

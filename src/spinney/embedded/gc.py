@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import fields
+from spinney.embedded import fields, ownership
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item, finished, remove
 from spinney.embedded.errors import Refusal
+from spinney.embedded.ownership import Writer
 from spinney.embedded.store import Event, Item
 
 if TYPE_CHECKING:
@@ -189,8 +190,12 @@ class Collector:
         kind = self._server.kind_of_table(table)
         if item is None or kind is None:
             return
-        document = load(item)
+        old = load(item)
+        document = {**old, "metadata": dict(old["metadata"])}
         change(document["metadata"])
+        if kind.stored == kind.api_version:
+            writer = Writer("kube-controller-manager", "", self._server.timestamp())
+            ownership.record_update(kind, old, document, writer)
         if finished(document):
             remove(self._server, kind, item, document)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import customs, limitranges, podrules
+from spinney.embedded import customs, defaults, limitranges, podrules
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -62,6 +62,7 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
         new["status"] = customs.new_status(server, new, old.get("status") or {})
     if kind.table == "/namespaces":
         new["spec"] = old.get("spec") or {}
+        defaults.namespace(new)
     return new
 
 

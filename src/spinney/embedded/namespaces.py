@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from spinney.api.meta import Json
 from spinney.embedded import fields
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item, finished, remove
-from spinney.embedded.store import Event
+from spinney.embedded.store import Event, Item
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
+
+
+_NOTHING_FAILED = (
+    ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        False,
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        False,
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+)
+_HELD = "Some content in the namespace has finalizers remaining: "
+_NOT_HELD = "All content-preserving finalizers finished"
 
 
 class NamespaceKeeper:
@@ -46,23 +67,39 @@ class NamespaceKeeper:
     def _empty(self) -> None:
         self._scheduled = False
         for name in sorted(self._terminating):
-            if self._delete_content(name) == 0:
+            left = self._delete_content(name)
+            if left:
+                self._tell(name, left)
+            else:
                 self._finish(name)
 
-    def _delete_content(self, namespace: str) -> int:
-        """Delete everything in a namespace; says how many objects still wait for someone."""
-        waiting = 0
+    def _delete_content(self, namespace: str) -> dict[str, list[Item]]:
+        """Delete everything in a namespace; says which objects still wait for someone, by their resource."""
+        waiting: dict[str, list[Item]] = {}
         for name, table in tuple(self._server.store.tables.items()):
             kind = self._server.kind_of_table(name)
             if kind is None or not kind.namespaced:
                 continue
             for item in list(table.range(namespace)):
-                if b'"deletionTimestamp"' in item.body:
-                    waiting += 1
-                    continue
-                gone, _ = delete_item(self._server, kind, item, {"propagationPolicy": "Background"})
-                waiting += not gone
+                gone, last = False, item
+                if b'"deletionTimestamp"' not in item.body:
+                    gone, last = delete_item(self._server, kind, item, {"propagationPolicy": "Background"})
+                if not gone:
+                    waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)
         return waiting
+
+    def _tell(self, name: str, left: dict[str, list[Item]]) -> None:
+        """Say in the namespace's status what it waits for."""
+        item = self._server.store.get("/namespaces", name)
+        if item is None:
+            return
+        document = load(item)
+        status = document.setdefault("status", {})
+        before = {entry["type"]: entry for entry in status.get("conditions") or ()}
+        conditions = [_condition(self._server.timestamp(), before, told) for told in _remaining(left)]
+        if conditions != status.get("conditions"):
+            status["conditions"] = conditions
+            self._server.store.put("/namespaces", name, document, item.fields)
 
     def _finish(self, name: str) -> None:
         item = self._server.store.get("/namespaces", name)
@@ -78,3 +115,29 @@ class NamespaceKeeper:
             remove(self._server, kind, item, document)
         elif document != load(item):
             self._server.store.put("/namespaces", name, document, fields.values(kind, document))
+
+
+def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
+    """The conditions of a namespace that is being emptied: type, whether it holds, reason and message."""
+    counts = ", ".join(f"{resource} has {len(items)} resource instances" for resource, items in sorted(left.items()))
+    finalizers = Counter(
+        name for items in left.values() for item in items for name in load(item)["metadata"].get("finalizers") or ()
+    )
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    return [
+        *_NOTHING_FAILED,
+        ("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {counts}"),
+        (
+            ("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", _HELD + held)
+            if held
+            else ("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", _NOT_HELD)
+        ),
+    ]
+
+
+def _condition(now: str, before: Json, told: tuple[str, bool, str, str]) -> Json:
+    kind, holds, reason, message = told
+    status = "True" if holds else "False"
+    known = before.get(kind) or {}
+    since = known["lastTransitionTime"] if known.get("status") == status else now
+    return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}

@@ -153,6 +153,9 @@ def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
     passes = matcher(call)
     token = call.query.get("continue", "")
     if token:
+        _check_match(call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", ""), token)
+        if call.query.get("resourceVersion") not in (None, "", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
         version, after = _read_token(token)
         try:
             past = table_.at(version) if 0 <= version < table_.last else None
@@ -185,19 +188,21 @@ def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item]
         raise expired("The resourceVersion for the provided list is too old.") from None
 
 
-def _check_match(version: str, match: str) -> None:
+def _check_match(version: str, match: str, token: str = "") -> None:
     if not match:
         return
     field = "resourceVersionMatch"
-    found: FieldError | None = None
+    found: list[FieldError] = []
     if not version:
-        found = forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
-    elif match not in ("Exact", "NotOlderThan"):
-        found = unsupported(field, match, ("Exact", "NotOlderThan", ""))
+        found.append(forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if token:
+        found.append(forbidden_field(field, "resourceVersionMatch is forbidden when continue is provided"))
+    elif version and match not in ("Exact", "NotOlderThan"):
+        found.append(unsupported(field, match, ("Exact", "NotOlderThan", "")))
     elif match == "Exact" and version == "0":
-        found = forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-    if found is not None:
-        raise invalid_options("ListOptions", [found])
+        found.append(forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if found:
+        raise invalid_options("ListOptions", found)
 
 
 def _not_a_version(text: str) -> str:
@@ -227,7 +232,10 @@ def _read_token(token: str) -> tuple[int, str]:
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(found["rv"]), str(found["start"])
-    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+    except (KeyError, TypeError):
+        why = "server does not recognize this encoded version "
+        raise bad_request(f"invalid continue token: continue key is not valid: {why}") from None
+    except (ValueError, msgspec.DecodeError):
         raise bad_request(f"invalid continue token: continue key is not valid: {_why_not(token)}") from None
 
 

@@ -161,9 +161,9 @@ class ApiServer:
             return self._other(request)
         group, version, namespace, plural, name, sub = parts
         query = dict(request.query)
-        if "/watch/" in request.path and is_old_watch(request.path.strip("/").split("/")):
-            query["watch"] = "true"
         verb = verb_of(request.method, name, query)
+        if verb in ("get", "list") and "/watch/" in request.path and is_old_watch(request.path.strip("/").split("/")):
+            verb = "watch"
         if MASTERS not in user.groups:
             self._authorize(user, verb, parts, query)
         kind = self.kinds.find(group, version, plural)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, fields, gojson, ownership, patching, podrules, quotas, warnings
+from spinney.embedded import escalation, fields, gojson, owners, ownership, patching, podrules, quotas, warnings
 from spinney.embedded.calls import JSON_TYPES, Call, json_name, media_type, read_body, repeated_keys
 from spinney.embedded.complete import complete
 from spinney.embedded.conform import conform
@@ -55,7 +55,7 @@ _COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices"
 _NAME_DRAWS = 8
 _SET_BY_SERVER = (
     *("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
-    *("selfLink", "generation"),
+    "selfLink",
 )
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
@@ -106,8 +106,9 @@ async def create_from(
     if known is None:
         call.warnings.extend(warnings.warnings_of(kind.table, document))
     quotas.admit(server, call, document)
-    if server.store.get(kind.table, call.key) is not None:
-        raise already_exists(kind, call.name)
+    taken = server.store.get(kind.table, call.key)
+    if taken is not None:
+        raise already_exists(kind, call.name, going=b'"deletionTimestamp"' in taken.body)
     item = commit(server, call, complete(kind.table, document), known.fields if known else None)
     if sent and known is None and spec is not None and record is None and not call.warnings:
         server.pod_specs.keep(sent, spec, document, item)
@@ -125,6 +126,7 @@ def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
     call.name = metadata.get("name", "")
     for key in _SET_BY_SERVER:
         metadata.pop(key, None)
+    owners.named_once(call, metadata)
     now = server.timestamp()
     metadata["uid"] = server.chance.uid()
     metadata["creationTimestamp"] = now
@@ -315,6 +317,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         raise patching.blamed(call, proposed, refusal) from None
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
+    owners.named_once(call, new["metadata"])
     new = complete(kind.table, settle(server, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
         new["metadata"].pop("managedFields")
@@ -330,7 +333,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     errors = metadata_checks.check(kind, new["metadata"], old["metadata"])
     if errors:
         errors = metadata_checks.repeated(kind, errors)
-    errors += metadata_checks.check_update(new["metadata"], old["metadata"])
+    errors += metadata_checks.check_update(kind, new["metadata"], old["metadata"])
     if not call.subresource or kind.custom is not None:
         errors += _check(call, new, old)
     else:

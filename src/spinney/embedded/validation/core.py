@@ -93,9 +93,33 @@ def check_secret_update(new: Json, old: Json) -> list[FieldError]:
     return found
 
 
+_FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
+
+
 def check_namespace(document: Json) -> list[FieldError]:
     """A Namespace."""
-    return []
+    return [invalid("spec.finalizers", name, _FINALIZER_RULE) for _, name in _strange_finalizers(document)]
+
+
+def check_finalized(new: Json, old: Json) -> list[FieldError]:
+    """A Namespace whose finalizers are written."""
+    return [invalid(f"spec.finalizers[{at}]", name, _FINALIZER_RULE) for at, name in _strange_finalizers(new)]
+
+
+def _strange_finalizers(document: Json) -> list[tuple[int, str]]:
+    given = enumerate((document.get("spec") or {}).get("finalizers") or ())
+    return [(at, name) for at, name in given if "/" not in name and name != "kubernetes"]
+
+
+def check_namespace_status(new: Json, old: Json) -> list[FieldError]:
+    """A Namespace is active until it is deleted, and terminating from then on."""
+    phase = (new.get("status") or {}).get("phase")
+    wanted, when = "Active", "empty"
+    if old["metadata"].get("deletionTimestamp"):
+        wanted, when = "Terminating", "not empty"
+    if phase == wanted:
+        return []
+    return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` is {when}")]
 
 
 def check_node(document: Json) -> list[FieldError]:

@@ -87,5 +87,7 @@ UPDATE_CHECKS: dict[str, CheckUpdate] = {
 PART_CHECKS: dict[tuple[str, str], CheckUpdate] = {
     ("/pods", "ephemeralcontainers"): podparts.check_ephemeral,
     ("/pods", "resize"): podparts.check_resize,
+    ("/namespaces", "finalize"): core.check_finalized,
+    ("/namespaces", "status"): core.check_namespace_status,
     ("policy/poddisruptionbudgets", "status"): workloads.check_budget_status,
 }
