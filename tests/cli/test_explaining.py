@@ -67,13 +67,13 @@ def test_a_waiting_gang_is_told_what_it_lacks(file: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "4 pending" in result.output
     assert "Resources were found for 2 pods while 4 are required" in result.output
-    assert "room for 2 more pods, each with 1 GPUs on one node" in result.output
+    assert "room for 2 more pods, each with 1 GPU on one node" in result.output
 
 
 def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
     """The limit to raise, and by how much."""
     result = run(explain, "pod/capped-0", "--snapshot", str(file))
-    assert "raise the limit of queue team-b by 1 GPUs" in result.output
+    assert "raise the limit of queue team-b by 1 GPU" in result.output
 
 
 @pytest.mark.parametrize(

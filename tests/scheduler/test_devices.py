@@ -9,7 +9,7 @@ import pytest
 from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.scheduler.devices import allocate, in_use, offers_on
+from spinney.scheduler.devices import allocate, in_use, missing_class, offers_on
 from tests import make
 
 NODE = convert(Node, make.node("n1").build())
@@ -135,3 +135,12 @@ def test_what_claims_hold_is_in_use() -> None:
     allocation = {"devices": {"results": [held, {**held, "device": "y", "adminAccess": True}]}}
     found = convert(ResourceClaim, {"status": {"allocation": allocation}})
     assert in_use([found]) == {("d", "p", "x")}
+
+
+def test_a_claim_waits_for_its_device_class() -> None:
+    """Of alternatives one class is enough; a class that only some request names is missed all the same."""
+    wishes = [{"name": "big", "deviceClassName": "unknown"}, {"name": "small", "deviceClassName": "gpu"}]
+    either = convert(ResourceClaim, {"spec": {"devices": {"requests": [{"name": "r", "firstAvailable": wishes}]}}})
+    assert missing_class(either, CLASSES) == ""
+    assert missing_class(either, {}) == "unknown"
+    assert missing_class(claim({}, {"deviceClassName": "nic"}), CLASSES) == "nic"

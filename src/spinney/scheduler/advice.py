@@ -18,7 +18,6 @@ from spinney.scheduler.reasons import (
     UnknownTopology,
 )
 from spinney.scheduler.remedies import accepting, missing
-from spinney.scheduler.tasks import Triple
 from spinney.scheduler.texts import UNITS, number
 
 
@@ -44,7 +43,8 @@ def advice(problem: Problem) -> str:
             return "name a queue that has none below it" if has_children else f"create queue {queue}"
         case NotReady(ready, required, gated):
             more = required - ready
-            return f"{more} more pods must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")
+            pods = counted(more, "more pod")
+            return f"{pods} must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")
         case HeldBack():
             return "wait until the preemption delay is over, or shorten it"
         case Reserved():
@@ -60,8 +60,11 @@ def advice(problem: Problem) -> str:
 def _room(problem: NoRoom) -> str:
     if cure := missing(problem):
         return cure
-    more = max(problem.required - problem.found, 1)
-    room = f"free or add room for {more} more pods, each with {_needs(problem.needed)} on one node"
+    more = counted(max(problem.required - problem.found, 1), "more pod")
+    each = f"{more}, each with {_needs(problem)} on one node"
+    if problem.too_large:
+        return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
+    room = f"free or add room for {each}"
     return f"{cure}; else {room}" if (cure := accepting(problem)) else room
 
 
@@ -87,11 +90,17 @@ def _domain(problem: NoDomain) -> str:
     )
 
 
-def _needs(needed: Triple) -> str:
-    parts = [_amount(resource, amount) for resource, amount in enumerate(needed) if amount]
+def _needs(problem: NoRoom) -> str:
+    parts = [_amount(resource, amount) for resource, amount in enumerate(problem.needed) if amount]
+    parts += [f"{problem.gpu_memory} MiB of a GPU"] if problem.gpu_memory else []
     return ", ".join(reversed(parts)) or "a free pod slot"
 
 
 def _amount(resource: int, amount: float) -> str:
     name, unit, size = UNITS[resource]
-    return f"{number(amount / size)} {unit if unit != 'GB' else f'GB of {name}'}"
+    return f"{number(amount / size)} GB of {name}" if unit == "GB" else counted(amount / size, unit.removesuffix("s"))
+
+
+def counted(amount: float, what: str) -> str:
+    """So many of something."""
+    return f"{number(amount)} {what if amount == 1 else f'{what}s'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -222,6 +222,18 @@ def _program(expression: str) -> Any:
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     return cel.NewEnv(variables={"device": cel.Type.DYN})
+
+
+def missing_class(claim: ResourceClaim, known: Container[str]) -> str:
+    """A device class that a claim cannot do without and that does not exist; empty if there is none."""
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            names = [request.exactly.device_class_name]
+        else:
+            names = [alternative.device_class_name for alternative in request.first_available]
+        if names and not any(name in known for name in names):
+            return names[0]
+    return ""
 
 
 def requested_classes(claim: ResourceClaim) -> Iterator[tuple[str, int]]:

@@ -76,8 +76,11 @@ class NoRoom:
     gang: bool
     subgroups: bool
     refusals: tuple[tuple[str, int], ...]
-    # What one more task needs on a single node.
+    # What one more task needs on a single node, and the memory (MiB) that it asks of a GPU instead of a part.
     needed: Triple = (0.0, 0.0, 0.0)
+    gpu_memory: int = 0
+    # Whether it asks for more than any node has, even an empty one.
+    too_large: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
         subgroups=not lone,
         refusals=_refusals(cycle, task, rows),
         needed=task.cls.triple,
+        gpu_memory=task.cls.memory,
+        too_large=cycle.too_large(task.cls) or task.cls.memory > cycle.largest_gpu,
     )
 
 

@@ -18,6 +18,7 @@ from spinney.scheduler.devices import (
     count_in_class,
     gpus_on,
     in_use,
+    missing_class,
     offers_on,
     requested_classes,
 )
@@ -107,11 +108,14 @@ class DeviceClaims:
             claim = self._claims.get(key[1], key[0]) if key is not None else None
             if claim is None or key is None:
                 return (), Reach(impossible=f'waiting for the resource claim of "{reference}" to be created')
+            allocation = self._allocation(key, claim)
+            absent = missing_class(claim, {found.name for found in self._classes}) if allocation is None else ""
+            if absent:
+                return (), Reach(impossible=f'device class "{absent}" not found')
             named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
             gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
             # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.
             wanted.append(DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, shared=named))
-            allocation = self._allocation(key, claim)
             if allocation is not None and allocation.node_selector is not None:
                 found = self._selected(allocation)
                 allowed = found if allowed is None else allowed & found

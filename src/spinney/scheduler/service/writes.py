@@ -86,6 +86,8 @@ class Writes:
         if allocations is None or extended is None:
             self._feed.failures.add(placement.pod, pod.uid, placement.node)
             self._feed.mark("pod", placement.pod)
+            message = f"node {placement.node} has too few devices left for the pod's claims; other nodes are tried"
+            self._events.event(pod, "Warning", reasons.UNSCHEDULABLE, message)
             return None
         if allocations:
             body["spec"]["resourceClaimAllocations"] = allocations
