@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from spinney.api.labels import TOPOLOGY_NAME
-from spinney.api.meta import Json
-from spinney.api.podgang import PodGang
+from spinney.api.meta import Json, convert
+from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.backends.registry import Choice
 from spinney.grove import gangs
 from spinney.grove.layout import Clique, Gang
-from spinney.grove.revisions import canonical
 from spinney.grove.status.gangs import references
 from spinney.grove.view import View
 from spinney.kube.chance import Chance
@@ -76,7 +73,7 @@ def gang_patch(stored: PodGang, body: Json) -> Json:
     """What a stored gang must change; empty where it is as it should be."""
     patch: Json = {}
     wanted = body["spec"]
-    if canonical(msgspec.to_builtins(stored.spec)) != canonical(wanted):
+    if convert(PodGangSpec, wanted) != stored.spec:
         patch["spec"] = {**dict.fromkeys(_OPTIONAL), **wanted}
     metadata = _metadata_patch(stored, body["metadata"])
     if metadata:

@@ -46,8 +46,10 @@ class Remover:
             message = f"replica {split(key)[2]} was removed"
             self._recorder.event(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message)
         if gangs or staying:
+            # Backends look at pods only as long as their gang is there.
+            await all_of([self._delete(gang) for gang in gangs])
+            await all_of([self._delete(pod) for pod in staying])
             # Their going wakes this replica again; where many are removed, the pods of all go before the rest of each.
-            await all_of([self._delete(item) for item in (*gangs, *staying)])
             return
         rest: list[Object] = [
             *world.of(world.cliques, key),

@@ -18,9 +18,23 @@ _OURS = "s1-"
 _INJECTED_VARIABLES = "GROVE_"
 
 
+# Revisions of the templates that were asked for last: all replicas of a set share theirs, and ask with every look.
+_known: dict[tuple[int, str], tuple[PodCliqueTemplate, str]] = {}
+_MOST_KNOWN = 1024
+
+
 def template_hash(clique: PodCliqueTemplate, priority_class: str) -> str:
     """The revision of one clique's pods."""
-    return _digest(_content(clique, priority_class))
+    key = (id(clique), priority_class)
+    known = _known.get(key)
+    # An identity may come again, but not while the object it meant is kept here.
+    if known is not None:
+        return known[1]
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    revision = _digest(_content(clique, priority_class))
+    _known[key] = (clique, revision)
+    return revision
 
 
 def generation_hash(pcs: PodCliqueSet) -> str:
