@@ -158,6 +158,7 @@ ENV_DEVICE_MEMORY_LIMIT = "CUDA_DEVICE_MEMORY_LIMIT"
 # KAI: what is read from nodes
 GPU_RESOURCE = "nvidia.com/gpu"
 NODE_GPU_MEMORY = "nvidia.com/gpu.memory"
+NODE_FAKE_GPU = "run.ai/fake.gpu"
 NODE_GPU_COUNT = "nvidia.com/gpu.count"
 NODE_MIG_STRATEGY = "nvidia.com/mig.strategy"
 NODE_MIG_ENABLED = "node-role.kubernetes.io/mig-enabled"

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from spinney.api import labels
-from spinney.api.core import Pod
+from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Struct
 from spinney.api.quantity import ResourceList
 
@@ -31,11 +31,11 @@ def reservation_name(node: str, group: str) -> str:
     return f"gpu-reservation-{hashlib.sha256(f'{node}/{group}'.encode()).hexdigest()[:16]}"
 
 
-def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationSettings) -> Json:
+def reservation_pod(node: Node, group: str, workload: Pod, settings: ReservationSettings) -> Json:
     """The pod that holds one GPU of a node for a group; it goes straight to the node, past all schedulers."""
     limits = {labels.GPU_RESOURCE: "1", **settings.resources}
     spec: Json = {
-        "nodeName": node,
+        "nodeName": node.name,
         "serviceAccountName": settings.service_account,
         "tolerations": [msgspec.to_builtins(toleration) for toleration in workload.spec.tolerations],
         "containers": [
@@ -52,6 +52,10 @@ def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationS
             }
         ],
     }
+    if node.metadata.labels.get(labels.NODE_FAKE_GPU) == "true":
+        # There is no driver to ask: the fake GPU operator tells which of its GPUs the pod holds.
+        del spec["containers"][0]["args"]
+        spec["containers"][0]["command"] = ["sleep", "infinity"]
     if settings.runtime_class:
         spec["runtimeClassName"] = settings.runtime_class
     if settings.pod_security_context:
@@ -60,7 +64,7 @@ def reservation_pod(node: str, group: str, workload: Pod, settings: ReservationS
         spec["containers"][0]["securityContext"] = settings.container_security_context
     return {
         "metadata": {
-            "name": reservation_name(node, group),
+            "name": reservation_name(node.name, group),
             "namespace": settings.namespace,
             "labels": {labels.APP: settings.app, labels.GPU_GROUP: group},
             "annotations": {labels.KARPENTER_DO_NOT_DISRUPT: "true"},

@@ -22,6 +22,7 @@ from tests.services.stage import Stage, broken, stage, virtual
 
 PARTS = ((BINDER, None),)
 RESERVATIONS = "kai-resource-reservation"
+NODE = convert(Node, make.node("n1").build())
 
 
 async def pod(world: Stage, name: str = "p", **annotations: str) -> Pod:
@@ -255,12 +256,21 @@ def test_reservation_pods_are_made_as_config_says() -> None:
         pod_security_context={"fsGroup": 7},
         container_security_context={"runAsUser": 8},
     )
-    made = reservation_pod("n1", "g1", convert(Pod, make.pod("p").build()), settings)
+    made = reservation_pod(NODE, "g1", convert(Pod, make.pod("p").build()), settings)
     spec = made["spec"]
     assert (spec["runtimeClassName"], spec["securityContext"]) == ("nvidia", {"fsGroup": 7})
     assert spec["containers"][0]["securityContext"] == {"runAsUser": 8}
     assert spec["containers"][0]["args"] == ["run", "reservation", "--no-leader-election"]
     assert spec["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1", "memory": "64Mi"}
+
+
+def test_a_reservation_of_a_fake_gpu_asks_no_driver() -> None:
+    """On nodes of the fake GPU operator that operator tells the GPU."""
+    fake = convert(Node, make.node("n1").label("run.ai/fake.gpu", "true").build())
+    (container,) = reservation_pod(fake, "g1", convert(Pod, make.pod("p").build()), ReservationSettings())["spec"][
+        "containers"
+    ]
+    assert (container["command"], "args" in container) == (["sleep", "infinity"], False)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +290,7 @@ async def test_a_reservation_outlives_a_watch_that_is_behind() -> None:
         await world.node("n1")
         await with_reservations(world)
         wanted = await pod(world)
-        await world.client.create(Pod, reservation_pod("n1", "g1", wanted, ReservationSettings()), RESERVATIONS)
+        await world.client.create(Pod, reservation_pod(NODE, "g1", wanted, ReservationSettings()), RESERVATIONS)
         made = [each.uid for each in await reserved(world)]
         # Half of a decision, so that the binder leaves it alone.
         await request(world, wanted, decision=("d", 2), receivedResourceType="Fraction", selectedGPUGroups=["g1"])

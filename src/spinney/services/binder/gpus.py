@@ -107,7 +107,7 @@ class SharedGpus:
         name, namespace = reservation_name(bind.target, group), self._settings.namespace
         if self._pods.get(name, namespace) is None:
             try:
-                body = reservation_pod(bind.target, group, bind.pod, self._settings)
+                body = reservation_pod(bind.node, group, bind.pod, self._settings)
                 await self._client.create(Pod, body, namespace)
             except AlreadyExists:
                 pass
