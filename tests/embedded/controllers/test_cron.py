@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spinney.embedded.controllers.cron import CronError, parse
+from spinney.api.cron import CronError, parse
 
 NOON = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)  # a Thursday
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from spinney.api import cron
 from spinney.api.conditions import is_true
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
-from spinney.embedded.controllers import cron
 from spinney.embedded.controllers.views import CronJob, Job
 from spinney.kube.cache import Key
 from spinney.kube.controller import After, Controller, owner_key

@@ -13,7 +13,7 @@ from spinney.api.kaishard import UsageDb, UsageParams
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.resource import ResourceClaim
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.kube.clock import LoopClock
+from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.discovery import Discovery
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import ConfigError
@@ -21,7 +21,8 @@ from spinney.scheduler.file import from_file
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
 from spinney.scheduler.service.pages import Pages
-from spinney.scheduler.service.prometheus import PrometheusUsage, UsageQuery
+from spinney.scheduler.service.prometheus import PrometheusUsage, UsageQuery, metrics_of
+from spinney.scheduler.service.windows import window_of
 from spinney.scheduler.usage import UsageRecord
 
 _READ = ("get", "list", "watch")
@@ -35,7 +36,7 @@ async def run(runtime: Runtime, config: object = None) -> None:
     think = think_inline if isinstance(runtime.clock, LoopClock) else think_in_thread
     file = config if isinstance(config, SchedulerFile) else SchedulerFile()
     shard = Shard(file.scheduler_name, file.node_pool_label_key, file.partition_label_value)
-    usage = usage_source(file.usage_db_config) if file.usage_db_config is not None else None
+    usage = usage_source(file.usage_db_config, runtime.clock) if file.usage_db_config is not None else None
     devices = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
     settings = from_file(file)
     aligns = any(plugin.name == "numa" for plugin in settings.plugins)
@@ -61,21 +62,27 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def usage_source(settings: UsageDb, environment: Mapping[str, str] = os.environ) -> UsageRecord | PrometheusUsage:
+def usage_source(
+    settings: UsageDb, clock: Clock, environment: Mapping[str, str] = os.environ
+) -> UsageRecord | PrometheusUsage:
     """Where recent use comes from: a Prometheus that is named, else our own record."""
     parameters = settings.usage_params or UsageParams()
     half_life = prometheus_seconds(parameters.half_life_period) if parameters.half_life_period else None
+    window = window_of(parameters)
     address = settings.connection_string or environment.get(settings.connection_string_env_var, "")
     if settings.client_type != "prometheus" or not address:
         return UsageRecord(half_life)
+    allocated, capacity = metrics_of(parameters.extra_params)
     query = UsageQuery(
         address,
-        window=parameters.window_size or "1w",
+        window=window,
         half_life_seconds=half_life,
         every_seconds=prometheus_seconds(parameters.fetch_interval or "1m"),
         timeout_seconds=prometheus_seconds(parameters.wait_timeout or "1m"),
+        allocated=allocated,
+        capacity=capacity,
     )
-    return PrometheusUsage(query)
+    return PrometheusUsage(query, clock)
 
 
 def lease_name(file: SchedulerFile) -> str:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import aiohttp
 import structlog
 
+from spinney.kube.clock import Clock
+from spinney.scheduler.service.windows import UsageWindow
 from spinney.scheduler.tasks import Triple
 
 _log = structlog.get_logger("spinney.scheduler")
 
+Names = tuple[str, str, str]
+_RESOURCES = ("cpu", "memory", "gpu")
 _ALLOCATED = ("kai_queue_allocated_cpu_cores", "kai_queue_allocated_memory_bytes", "kai_queue_allocated_gpus")
 _CAPACITY = (
     'sum(kube_node_status_capacity{resource="cpu"})',
@@ -21,24 +27,37 @@ _CAPACITY = (
 )
 
 
+def metrics_of(said: Mapping[str, str]) -> tuple[Names, Names]:
+    """Under which names use and capacity are kept: as `extraParams` says, else upstream's."""
+    named = {
+        what: [
+            said.get(f"{resource}{what}Metric") or usual for resource, usual in zip(_RESOURCES, default, strict=True)
+        ]
+        for what, default in (("Allocation", _ALLOCATED), ("Capacity", _CAPACITY))
+    }
+    (a, b, c), (d, e, f) = named["Allocation"], named["Capacity"]
+    return (a, b, c), (d, e, f)
+
+
 @dataclass(frozen=True)
 class UsageQuery:
     """What is asked of Prometheus: over which window, fading how fast, how often, and under which metric names."""
 
     address: str
-    window: str = "1w"
+    window: UsageWindow
     half_life_seconds: float | None = None
     every_seconds: float = 60.0
     timeout_seconds: float = 60.0
-    allocated: tuple[str, str, str] = _ALLOCATED
-    capacity: tuple[str, str, str] = _CAPACITY
+    allocated: Names = _ALLOCATED
+    capacity: Names = _CAPACITY
 
-    def expression(self, metric: str) -> str:
-        """The sum of a metric over the window, older samples fading."""
+    def expression(self, metric: str, now: datetime) -> str:
+        """The sum of a metric over the window, older samples fading: inside a subquery `time()` is a sample's own."""
+        seconds = max(int(self.window.length(now)), 60)
         if self.half_life_seconds is None:
-            return f"sum_over_time(({metric})[{self.window}:1m])"
-        fading = f"(({metric}) * (0.5 ^ ((time() - timestamp({metric})) / {self.half_life_seconds:g})))"
-        return f"sum_over_time({fading}[{self.window}:1m])"
+            return f"sum_over_time(({metric})[{seconds}s:1m])"
+        fading = f"(({metric}) * (0.5 ^ (({now.timestamp():.0f} - time()) / {self.half_life_seconds:g})))"
+        return f"sum_over_time({fading}[{seconds}s:1m])"
 
 
 @dataclass
@@ -46,6 +65,7 @@ class PrometheusUsage:
     """Keeps the last answer; a Prometheus that does not answer leaves it as it is."""
 
     query: UsageQuery
+    clock: Clock
     shares: dict[str, Triple] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -73,7 +93,7 @@ class PrometheusUsage:
         return {queue: (found[0], found[1], found[2]) for queue, found in parts.items()}
 
     async def _vector(self, session: aiohttp.ClientSession, metric: str) -> dict[str, float]:
-        parameters = {"query": self.query.expression(metric)}
+        parameters = {"query": self.query.expression(metric, self.clock.now())}
         async with session.get(f"{self.query.address.rstrip('/')}/api/v1/query", params=parameters) as answer:
             answer.raise_for_status()
             body: dict[str, Any] = await answer.json()

@@ -57,6 +57,21 @@ class Schedule:
                         return due.astimezone(moment.tzinfo)
         return None
 
+    def before(self, moment: datetime, zone: tzinfo) -> datetime | None:
+        """The last due time that is not after a moment; None where there is none within some years."""
+        days = 1
+        while days <= _LONGEST_DAYS:
+            found = self.after(moment - timedelta(days=days), zone)
+            if found is not None and found <= moment:
+                return self._last(found, moment, zone)
+            days *= 2
+        return None
+
+    def _last(self, due: datetime, moment: datetime, zone: tzinfo) -> datetime:
+        while (following := self.after(due, zone)) is not None and following <= moment:
+            due = following
+        return due
+
     def _on(self, date: datetime) -> bool:
         if date.month not in self.months:
             return False
