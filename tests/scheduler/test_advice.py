@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config
+from spinney.scheduler.explanation import explain_job
 from spinney.scheduler.reasons import NoDomain, NoQueue, NoRoom, OverLimit, OverQuota, Problem, UnknownTopology
 from spinney.scheduler.specs import Constraint, Constraints, NodeSpec, Taint, TopologySpec
 from tests.scheduler.clusters import Cluster
@@ -120,3 +121,32 @@ def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, told:
     cluster.state.set_task(replace(cluster.state.tasks["j-0"].spec, constraints=rules))
     (problem,) = cluster.plan(config=ALLOCATE).problems["j"]
     assert advice(problem).startswith(told)
+
+
+def told(cluster: Cluster) -> str:
+    """What explain says about the gang that waits."""
+    return "\n".join(explain_job(cluster.state, cluster.plan(), "j").sentences())
+
+
+def test_a_gang_is_told_why_nobody_makes_room() -> None:
+    """How many pods rank below it and what keeps them, and what its queue may take from others; nobody is named."""
+    cluster = Cluster(4).queue("mine", 0).queue("theirs", 0)
+    cluster.job("a", "mine", ["n0"], priority=10).job("b", "mine", ["n0"], priority=10, preemptible=False)
+    cluster.job("c", "theirs", ["n0"]).job("d", "theirs", ["n0"])
+    cluster.state.set_budget("ns/all", 0)
+    cluster.state.set_task(replace(cluster.state.tasks["a-0"].spec, budgets=("ns/all",)))
+    text = told(cluster.job("j", "mine", [""], priority=90))
+    assert "2 of 2 pods that run in its queue have a lower priority; of these 1 may not be evicted and 1 are" in text
+    assert "its queue would hold 3 GPUs, more than its fair share of 2: it takes nothing from other queues" in text
+    assert "theirs" not in text
+    cluster.state.set_job(replace(cluster.state.jobs["j"].spec, preempts=False))
+    assert "its priority class pushes nobody out" in told(cluster)
+
+
+def test_a_gang_within_its_share_hears_that_others_are_too() -> None:
+    """Nothing is beyond anybody's share where one gang is simply too large for what its queue is owed."""
+    cluster = Cluster(2, 2).queue("mine", 2).queue("theirs", 2)
+    for number in range(2):
+        cluster.job(f"r{number}", "theirs", [f"n{number}"], preemptible=False)
+    text = told(cluster.job("j", "mine", [""], gpus=2, preemptible=False))
+    assert "its queue is within its fair share of 2 GPUs; other queues hold 0 beyond theirs" in text

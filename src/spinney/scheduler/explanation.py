@@ -12,6 +12,7 @@ from spinney.scheduler.advice import advice
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.reasons import Problem
 from spinney.scheduler.reservations import Reservation
+from spinney.scheduler.spared import Spared, spared
 from spinney.scheduler.state import State
 
 # Names of nodes told at most: a large gang has hundreds.
@@ -34,6 +35,8 @@ class Explanation:
     occupants: int = 0
     # Nodes that its pods, or those of the gang it replaces, have left, and until when others keep away from them.
     left: dict[str, float] = field(default_factory=dict)
+    # Why nobody makes room for it; None where room is not what it waits for.
+    spared: Spared | None = None
 
     def sentences(self) -> list[str]:
         """The story in words."""
@@ -53,6 +56,8 @@ class Explanation:
             lines.append(f"  {message}")
             if fix:
                 lines.append(f"    → {fix}.")
+        if self.spared is not None and not self.decisions:
+            lines += [f"  {sentence}" for sentence in self.spared.sentences()]
         if self.kept is not None and self.kept.nodes:
             lines.append(f"  {self._kept_nodes(self.kept)}")
         if self.left and "Pending" in self.pods:
@@ -79,6 +84,7 @@ class Explanation:
             if self.kept is None
             else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
             "left": self.left,
+            "spared": None if self.spared is None else asdict(self.spared),
             "decisions": [asdict(decision) for decision in self.decisions],
             "problems": [
                 {
@@ -102,16 +108,18 @@ def explain_job(state: State, made: Plan, key: str) -> Explanation:
         pods[name] = pods.get(name, 0) + 1
     held = made.reservations.held if made.reservations is not None else ()
     kept = next((one for one in held if one.job == key), None)
+    problems = tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else ()
     return Explanation(
         key,
         job.spec.queue,
         job.spec.priority,
         pods,
         tuple(decision for decision in made.decisions if decision.job == key),
-        tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else (),
+        problems,
         kept,
         _occupants(state, kept) if kept is not None else 0,
         state.freed.places(job.spec.replaces) if job.spec.replaces else {},
+        spared(state, made, job, problems),
     )
 
 

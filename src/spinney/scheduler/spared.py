@@ -1,0 +1,90 @@
+"""Why nobody makes room for a gang that waits: who ranks below it and what keeps them, in numbers, not in names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.scheduler import status as st
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.reasons import NoDomain, NoRoom, Problem
+from spinney.scheduler.specs import UNLIMITED
+from spinney.scheduler.state import State
+from spinney.scheduler.tasks import CPU, GPU
+from spinney.scheduler.texts import UNITS, number
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """The pods of a gang's own queue that rank below it, and what its queue may take from others."""
+
+    # Pods in its queue that have a place, and of these: of lower priority; not preemptible; kept by a budget.
+    running: int
+    lower: int
+    fixed: int
+    budgeted: int
+    # Whether the gang's priority class lets it push anybody out.
+    preempts: bool
+    # What decides between queues: its queue's fair share, what it would hold, and what others have beyond theirs.
+    resource: int
+    fair: float
+    would_hold: float
+    borrowed: float
+
+    def sentences(self) -> list[str]:
+        """The numbers in words."""
+        _, unit, size = UNITS[self.resource]
+        lines = [self._own_queue()] if self.running else []
+        if self.would_hold > self.fair:
+            lines.append(
+                f"its queue would hold {number(self.would_hold / size)} {unit}, more than its fair share of "
+                f"{number(self.fair / size)}: it takes nothing from other queues."
+            )
+        else:
+            lines.append(
+                f"its queue is within its fair share of {number(self.fair / size)} {unit}; other queues hold "
+                f"{number(self.borrowed / size)} beyond theirs."
+            )
+        return lines
+
+    def _own_queue(self) -> str:
+        if not self.preempts:
+            return "its priority class pushes nobody out (preemptionPolicy is Never)."
+        if not self.lower:
+            return f"none of the {self.running} pods that run in its queue has a lower priority."
+        return (
+            f"{self.lower} of {self.running} pods that run in its queue have a lower priority; of these {self.fixed} "
+            f"may not be evicted and {self.budgeted} are kept by disruption budgets."
+        )
+
+
+def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) -> Spared | None:
+    """Why others keep their places; None for a gang that does not wait for room, or has no queue."""
+    if not any(isinstance(problem, NoRoom | NoDomain) for problem in problems) or job.queue < 0:
+        return None
+    wanted = [sum(task.cls.triple[one] for task in job.all_tasks() if task.status == st.PENDING) for one in range(3)]
+    resource = GPU if wanted[GPU] else CPU
+    running = lower = fixed = budgeted = 0
+    for other in state.jobs.values():
+        if other.queue != job.queue or other is job:
+            continue
+        present = [task for task in other.all_tasks() if task.status & st.ACTIVE]
+        running += len(present)
+        if other.priority < job.priority:
+            lower += len(present)
+            fixed += len(present) if not other.preemptible else 0
+            budgeted += sum(other.preemptible and task.budget is not None and task.budget.left <= 0 for task in present)
+    fair = made.fair_share.get(job.spec.queue, (0.0, 0.0, 0.0))[resource]
+    would_hold = state.charged[job.queue][resource] + wanted[resource]
+    borrowed = _borrowed(state, made, job, resource)
+    return Spared(running, lower, fixed, budgeted, job.spec.preempts, resource, fair, would_hold, borrowed)
+
+
+def _borrowed(state: State, made: Plan, job: Job, resource: int) -> float:
+    """What other queues that hold jobs have beyond their quota and their fair share."""
+    queues, total = state.queues, 0.0
+    for name, row in queues.index.items():
+        quota = queues.quota[row][resource]
+        if row != job.queue and queues.leaf(row) and quota != UNLIMITED and name in made.fair_share:
+            total += max(0.0, state.charged[row][resource] - max(quota, made.fair_share[name][resource]))
+    return total
