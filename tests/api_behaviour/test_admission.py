@@ -194,6 +194,23 @@ async def test_mutate(hooks: Hooks) -> None:
     assert (await hooks.api.get(f"{maps(hooks)}/a")).ok()["data"] == {"added": "yes"}
 
 
+async def test_the_first_status_of_a_pod_follows_mutations(hooks: Hooks) -> None:
+    """Gates and requests that a webhook puts in show in the pod's condition and in its quality of service."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "configmaps"], "operations": ["CREATE"]}]
+    await hooks.register("mutating", rules=rules)
+    gate = {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "example.com/wait"}]}
+    asks = {"op": "add", "path": "/spec/containers/0/resources", "value": {"requests": {"cpu": "1"}}}
+    mutate = patching(gate, asks)
+    hooks.answer = lambda request: mutate(request) if request["kind"]["kind"] == "Pod" else {"allowed": True}
+    await ready(hooks)
+    path = f"/api/v1/namespaces/{hooks.namespace}/pods"
+    status = (await hooks.api.post(path, make.pod("a", hooks.namespace).build())).ok()["status"]
+    assert (status["qosClass"], [found["reason"] for found in status["conditions"]]) == (
+        "Burstable",
+        ["SchedulingGated"],
+    )
+
+
 async def test_bad_mutation(hooks: Hooks) -> None:
     """A mutation to something invalid is refused as if the user had sent it."""
     await hooks.register("mutating")

@@ -68,6 +68,12 @@ def start(server: ApiServer, call: Call, pod: Json) -> None:
         raise forbidden(call.kind, call.name, why)
     if spec.get("automountServiceAccountToken") is not False:
         pod["spec"] = _with_token(server, spec)
+    put_status(server, pod)
+
+
+def put_status(server: ApiServer, pod: Json) -> None:
+    """The first status of a pod, as its spec is by now: webhooks may have added gates and requests."""
+    spec = pod["spec"]
     status: Json = {"phase": "Pending", "qosClass": quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]

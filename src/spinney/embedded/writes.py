@@ -95,6 +95,8 @@ async def create_from(
         if seen is not document:
             document, known, sent = checked(call, seen), None, b""
             rules.default(document)
+            if kind.table == PODS:
+                podrules.put_status(server, document)
     errors = metadata_checks.check(kind, document["metadata"])
     if known is None:
         errors += _check(call, document, None)
