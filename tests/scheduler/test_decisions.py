@@ -157,6 +157,18 @@ def test_a_topology_that_no_node_is_part_of_stopped_the_scheduler(gpus: int) -> 
     assert "no node has the labels of topology tree down to rack" in advice(problem)
 
 
+@pytest.mark.parametrize("wish", [{"memory": 2000}, {"portion": 1.5}])
+def test_a_share_larger_than_any_device_was_given_one(wish: dict[str, float]) -> None:
+    """Twice the memory of a GPU is on no GPU: the pod waits, and hears of what there is too little."""
+    cluster = Cluster(4).queue("q", 100).job("j", "q", [""])
+    (task,) = cluster.state.jobs["j"].all_tasks()
+    cluster.state.set_task(replace(task.spec, gpu=replace(task.spec.gpu, whole=0, **wish)))
+    done = cluster.plan()
+    assert not done.decisions
+    (problem,) = done.problems["j"]
+    assert "didn't have enough resources: GPU memory" in message(problem)
+
+
 def _racks(*sizes: int) -> Cluster:
     cluster = Cluster().queue("q", 100)
     for number, gpus in enumerate(sizes):

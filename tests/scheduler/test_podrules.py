@@ -170,6 +170,17 @@ def described(spec: Json, labels: dict[str, str] | None = None) -> Constraints:
     return task_spec(convert(Pod, built), None, datetime(2026, 1, 1, tzinfo=UTC)).constraints
 
 
+@pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])
+@pytest.mark.parametrize("text", ["99999999999999999999", "NaN", "-1", "many"])
+def test_a_share_that_no_device_has_broke_the_books(key: str, text: str) -> None:
+    """A pod of another scheduler that is on a node already may ask for anything."""
+    built = make.pod("p").annotate(key, text).on("n0").build()
+    cluster = Cluster(2).queue("q", 100).job("other", "q", ["n0"]).job("j", "q", [""])
+    gpu = task_spec(convert(Pod, built), None, datetime(2026, 1, 1, tzinfo=UTC)).gpu
+    change(cluster, "other-0", gpu=gpu, gpu_groups=("group",))
+    assert where(cluster)["j-0"] == "n0"
+
+
 def test_preferred_terms_are_read() -> None:
     """Weights of anti-affinity are below zero; a term without namespaces is about the pod's own."""
     term = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}

@@ -28,6 +28,9 @@ from spinney.scheduler.specs import (
 )
 from spinney.scheduler.volumes import Reach
 
+# MiB of a device: whoever asks for more gets none, and must not overflow the books of a node it was put on.
+_LARGEST_MEMORY = 1 << 40
+_LARGEST_PORTION = 1000.0
 _MIG = re.compile(r"mig-\d+g\.\d+gb")
 # A pod that was told to go long ago and is still there will not free its node soon.
 STUCK_AFTER_SECONDS = 120.0
@@ -118,7 +121,7 @@ def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
     return GpuRequest(
         whole=sum(amount // 1000 for name, amount in wanted.items() if name.endswith("gpu")),
         portion=_portion(annotations.get(labels.GPU_FRACTION, "")),
-        memory=int(memory) if memory.isdecimal() else 0,
+        memory=min(int(memory), _LARGEST_MEMORY) if memory.isdecimal() else 0,
         devices=int(devices) if devices.isdecimal() else 1,
         mig=tuple((name, amount // 1000) for name, amount in sorted(wanted.items()) if _MIG.search(name)),
         legacy_mig=any(_MIG.search(name) for name in annotations),
@@ -127,9 +130,11 @@ def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
 
 def _portion(text: str) -> float:
     try:
-        return round(float(text), 2) if text else 0.0
+        asked = float(text) if text else 0.0
     except ValueError:
         return 0.0
+    # More than one fits nowhere; what is no number asks for nothing.
+    return round(min(asked, _LARGEST_PORTION), 2) if asked > 0 else 0.0
 
 
 def _gpu_groups(pod: Pod, request: BindRequest | None) -> tuple[str, ...]:

@@ -59,7 +59,11 @@ def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
 
 
 def _memory(node: NodeSpec, cls: TaskClass) -> str:
-    return "node(s) have no known GPU memory" if cls.memory and not node.gpu_memory_known else ""
+    if cls.memory and not node.gpu_memory_known:
+        return "node(s) have no known GPU memory"
+    # A share of several devices has its part on each of them.
+    too_large = cls.shared and cls.memory_on(node.gpu_memory) > node.gpu_memory
+    return "node(s) didn't have enough resources: GPU memory" if too_large else ""
 
 
 def _gpu_kind(node: NodeSpec, cls: TaskClass, legacy_mig: bool) -> str:
