@@ -38,7 +38,7 @@ PLUGIN_PRIORITIES: dict[str, int] = {
     "gpusharingorder": 100,
 }
 # Known, and off unless a shard switches them on.
-OPTIONAL_PLUGINS = ("numa", "reflectjoborder")
+OPTIONAL_PLUGINS = ("numa", "reflectjoborder", "fragmentation")
 ACTION_PRIORITIES: dict[str, int] = {
     "allocate": 500,
     "consolidation": 400,

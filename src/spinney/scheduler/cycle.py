@@ -66,6 +66,14 @@ class Head(NamedTuple):
     given: Triple
 
 
+class Searched(NamedTuple):
+    """A search for victims: which action made it, in how many scenarios, and how it ended."""
+
+    action: str
+    scenarios: int
+    result: str
+
+
 class Turn(NamedTuple):
     """A gang that waits for its turn."""
 
@@ -162,6 +170,7 @@ class Cycle:
         self.staleness: dict[str, float | None] = {}
         # Gangs in the order of their turn, where a plugin works it out.
         self.turns: list[Turn] = []
+        self.searches: list[Searched] = []
         # Fair share of each queue and the cluster's total; empty without the plugin that works them out.
         self.fair: list[list[float]] = []
         self.total: list[float] = [0.0, 0.0, 0.0]

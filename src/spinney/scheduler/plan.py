@@ -12,7 +12,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.actions import allocate, evicting, reserving, stale
 from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
-from spinney.scheduler.cycle import Cycle, Turn
+from spinney.scheduler.cycle import Cycle, Searched, Turn
 from spinney.scheduler.moves import Move
 from spinney.scheduler.plugins import registry, reuse
 from spinney.scheduler.reasons import Problem
@@ -59,6 +59,7 @@ class Plan:
     fair_share: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     # Gangs in the order of their turn; empty without the plugin `reflectjoborder`.
     turns: tuple[Turn, ...] = ()
+    searches: tuple[Searched, ...] = ()
     # What the next cycle is to hold; None where this one was handed nothing.
     reservations: Reservations | None = None
 
@@ -159,4 +160,7 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
         if task.job is not None and task.job.last_start == cycle.now and task.status == st.BINDING
     }
     shares = {name: (one[0], one[1], one[2]) for name, one in zip(cycle.queues.names, cycle.fair, strict=False)}
-    return Plan(decisions, outcome, cycle.problems, cycle.staleness, started, shares, tuple(cycle.turns), kept)
+    searches = tuple(cycle.searches)
+    return Plan(
+        decisions, outcome, cycle.problems, cycle.staleness, started, shares, tuple(cycle.turns), searches, kept
+    )

@@ -11,7 +11,7 @@ import numpy as np
 from spinney.scheduler import status as st
 from spinney.scheduler.alike import Failed
 from spinney.scheduler.bounds import Freeable, hopeless, local_room
-from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.cycle import Cycle, Scenario, Searched
 from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Rows
@@ -22,6 +22,8 @@ from spinney.scheduler.scenarios import Trial
 from spinney.scheduler.search import Check, Solver
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
+# How a search ends, as upstream's metrics call it.
+SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
 # From so many changed jobs on, sorting anew is cheaper than moving each to its place.
 MANY = 64
 
@@ -135,6 +137,8 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
         solver.freeable = local_room(freeable, caps)
         point = solver.solve()
+        result = SOLVED if point is not None else UNSOLVED if solver.complete else GIVEN_UP
+        cycle.searches.append(Searched(rules.action, solver.steps, result))
         if point is None:
             failed.add(job)
             if not solver.complete:

@@ -142,7 +142,7 @@ class Scheduler:
         self.turns = made.turns
         self._carry_out(made)
         self.memory.note(self.state, made, now)
-        self._metrics.count(self.state, made, described - started, loop.time() - started)
+        self._metrics.count(self.state, made, now, described - started, loop.time() - started)
         self._start(self._reports.tell(self.state, made))
 
     def _account(self, now: float) -> None:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 from spinney.api.kai import Queue
 from spinney.kube.cache import Cache
+from spinney.scheduler.actions.evicting import PREEMPT
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import State
 
 _QUEUE = ("queue_name", "queue_metadata_name", "queue_display_name")
 
+_BUCKETS = tuple(5.0 * 2**power for power in range(10))
+
 CYCLE = Gauge("kai_e2e_scheduling_latency_milliseconds", "The last cycle, from its state to its writes' start.")
 DESCRIBING = Gauge("kai_open_session_latency_milliseconds", "Bringing the state up to date for the last cycle.")
-SCHEDULED = Counter("kai_podgroups_scheduled_by_action", "Gangs that got nodes.", ("action",))
-ACTED_ON = Counter("kai_podgroups_acted_on_by_action", "Gangs that an action decided something for.", ("action",))
+# These count, but are gauges: the library would add `_total` to a counter's name, which upstream's do not have.
+SCHEDULED = Gauge("kai_podgroups_scheduled_by_action", "Gangs that got nodes.", ("action",))
+ACTED_ON = Gauge("kai_podgroups_acted_on_by_action", "Gangs that an action decided something for.", ("action",))
+SIMULATED = Gauge("kai_scenarios_simulation_by_action", "Scenarios tried in searches for victims.", ("action",))
+ATTEMPTS = Gauge("kai_total_preemption_attempts", "Searches for victims of lower priority.")
+SEARCHES = Counter(
+    "kai_scenario_search_jobs", "Searches for victims by their end.", ("action", "result", "reduced_budget")
+)
+# From the pod's creation to the decision, and from the decision to the request that can be read.
+WAITED = Histogram("kai_task_scheduling_latency_milliseconds", "How long bound pods waited.", buckets=_BUCKETS)
+BINDING = Histogram("kai_task_bind_latency_milliseconds", "How long bind requests took to write.", buckets=_BUCKETS)
 EVICTED = Counter("kai_pod_group_evicted_pods", "Pods evicted.", ("podgroup", "namespace", "uid", "nodepool", "action"))
 FAIR_CPU = Gauge("kai_queue_fair_share_cpu_cores", "Fair share of CPU.", _QUEUE)
 FAIR_MEMORY = Gauge("kai_queue_fair_share_memory_gb", "Fair share of memory.", _QUEUE)
@@ -38,7 +50,7 @@ class CycleMetrics:
         self._queues = queues
         self._shown: set[tuple[str, str, str]] = set()
 
-    def count(self, state: State, made: Plan, describing: float, whole: float) -> None:
+    def count(self, state: State, made: Plan, now: float, describing: float, whole: float) -> None:
         """Count one cycle; durations in seconds."""
         DESCRIBING.set(describing * 1000)
         CYCLE.set(whole * 1000)
@@ -48,12 +60,18 @@ class CycleMetrics:
             acted.setdefault(decision.action, set()).add(decision.beneficiary or decision.job)
             if decision.kind == "bind":
                 scheduled.setdefault(decision.action, set()).add(decision.job)
+                WAITED.observe(1000 * (now - state.tasks[decision.task].spec.created))
             elif decision.kind == "evict" and (job := state.jobs.get(decision.job)) is not None:
                 EVICTED.labels(job.spec.name, job.spec.namespace, job.spec.uid, self._pool, decision.action).inc()
         for action, jobs in acted.items():
             ACTED_ON.labels(action).inc(len(jobs))
         for action, jobs in scheduled.items():
             SCHEDULED.labels(action).inc(len(jobs))
+        for search in made.searches:
+            SIMULATED.labels(search.action).inc(search.scenarios)
+            SEARCHES.labels(search.action, search.result, "false").inc()
+            if search.action == PREEMPT:
+                ATTEMPTS.inc()
         held = made.reservations.held if made.reservations is not None else ()
         RESERVATIONS.labels(self._pool).set(len(held))
         RESERVED_NODES.labels(self._pool).set(sum(len(one.nodes) for one in held))

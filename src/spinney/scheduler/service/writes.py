@@ -18,6 +18,7 @@ from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLos
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.service.metrics import BINDING
 from spinney.scheduler.specs import ZoneShares
 from spinney.scheduler.zones import predicted
 
@@ -132,10 +133,13 @@ class Writes:
 
     async def _create(self, body: Json) -> bool:
         namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+        loop = asyncio.get_running_loop()
         async with self._slots:
+            started = loop.time()
             try:
                 await self._remove_leftover(namespace, name, body)
                 await self._client.create(BindRequest, body, namespace)
+                BINDING.observe(1000 * (loop.time() - started))
             except AlreadyExists:
                 _log.info("bindrequest.exists", namespace=namespace, name=name)
                 return False
