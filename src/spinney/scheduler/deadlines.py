@@ -15,15 +15,14 @@ def next_deadline(state: State, config: Config, now: float, history: float | Non
 
     With a history, which began at a moment, also when a gang has waited long enough for a reservation.
     """
-    waiting = any(job.pending for job in state.jobs.values())
+    jobs = list(state.jobs.values())
+    waiting = [job for job in jobs if job.pending]
     runtime = longest_runtime(state, config) if waiting else 0.0
-    moments = [moment for job in state.jobs.values() for moment in _moments(job, config, runtime) if moment > now]
+    # Most gangs run, and time changes nothing for them; all are looked at after every cycle.
+    timed = jobs if runtime else [job for job in jobs if job.pending or job.spec.stale_since is not None]
+    moments = [moment for job in timed for moment in _moments(job, config, runtime) if moment > now]
     if history is not None and config.reservations:
-        waits = (
-            max(history, job.created, job.last_eviction or 0.0)
-            for job in state.jobs.values()
-            if job.pending and not job.set_satisfied(0)
-        )
+        waits = (max(history, job.created, job.last_eviction or 0.0) for job in waiting if not job.set_satisfied(0))
         moments += [since + config.reserve_after for since in waits if since + config.reserve_after > now]
     if waiting:
         moments += [end for _, end in state.freed.kept(now)]

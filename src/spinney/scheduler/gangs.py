@@ -239,6 +239,9 @@ class Job(Gang):
 
     def gang_satisfied(self, index: int = 0) -> bool:
         """Whether as many subgroups as needed have their minimum on nodes, tasks on their way out included."""
+        if self.tree.simple and self.set_minimums[0] is None:
+            # Asked of every gang in every cycle, and most gangs have one subgroup.
+            return self.used[0] >= self.minimums[0]
         node = self.tree.sets[index]
         count = sum(self.gang_satisfied(child) for child in node.sets)
         count += sum(self.used[leaf] >= self.minimums[leaf] for leaf in node.podsets)
