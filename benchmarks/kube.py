@@ -356,13 +356,15 @@ async def _everything(url: str, folder: str) -> Result:
     configure(level="error")
     client = connect(Target(url, StaticToken(), ssl.create_default_context(cafile=f"{folder}/ca.pem")))
     started = time.perf_counter()
-    # The reservation holder speaks for the pod it runs in, and here is none.
-    found = [each for each in load_all() if each.name != "reservation"]
+    # These speak for the pod or the node they run on, and here is none.
+    found = [each for each in load_all() if each.name not in ("reservation", "numa-placement-exporter")]
     components = [(each, convert(each.settings, {}) if each.settings else None) for each in found]
     host = Host(client, SystemClock(), components)
     running = asyncio.create_task(host.run())
     waiting = asyncio.create_task(host.ready.wait())
     await asyncio.wait({running, waiting}, timeout=300, return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        await running
     result: Result = {
         "components": len(components),
         "not_ready": host.not_ready,
