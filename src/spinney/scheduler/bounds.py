@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.filters import freed_gpus, spare_gpus
+from spinney.scheduler.filters import freed_gpus
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.pools import Pool
 from spinney.scheduler.tasks import Task, Vector
@@ -44,6 +46,11 @@ class Freeable:
             rows[row] += gpus
         self.largest[job.queue] = max(self.largest.get(job.queue, 0.0), sum(gpus for _, gpus in parts))
 
+    def of(self, queues: Iterable[int]) -> Vector:
+        """What jobs of some queues hold together, on each row."""
+        known = [self.on[queue] for queue in queues if queue in self.on]
+        return sum(known[1:], known[0]) if known else np.zeros(len(self.cycle.nodes.live))
+
     def changed(self, job: Job) -> None:
         """Count a job anew."""
         for row, gpus in self._parts.pop(job.key, ()):
@@ -54,9 +61,7 @@ class Freeable:
 
 def local_room(freeable: Freeable, caps: dict[int, float | None]) -> Vector | None:
     """GPUs that victims of some queues could free on each row; None where some are on several rows."""
-    if not freeable.local:
-        return None
-    return sum((freeable.on[queue] for queue in caps if queue in freeable.on), np.zeros(len(freeable.cycle.nodes.live)))
+    return freeable.of(caps) if freeable.local else None
 
 
 def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int, float | None]) -> bool:
@@ -69,9 +74,9 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
     if sizes or size < 1 or any(task.cls.shared or task.cls.gpu.mig or task.cls.claims for task in tasks):
         return False
     rows = cycle.all_rows
-    spare = spare_gpus(cycle)
-    room = spare + sum((freeable.on[queue] for queue in caps if queue in freeable.on), np.zeros(len(spare)))
-    if int((room[rows] // size).sum()) < len(tasks):
+    spare = cycle.spare.gpus()
+    room = (spare + freeable.of(caps))[rows]
+    if int((room // size).sum()) < len(tasks):
         return True
     if cycle.state.gpus.on or any(cap is None for cap in caps.values()):
         return False

@@ -15,6 +15,7 @@ from spinney.scheduler.gangs import Gang, Job, next_chunk
 from spinney.scheduler.moves import Checkpoint, Move, Moves
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
+from spinney.scheduler.spare import Spare
 from spinney.scheduler.specs import Constraint, SpreadTerm
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Task, TaskClass, Triple
@@ -192,8 +193,8 @@ class Cycle:
         self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
         # Sorted jobs that the evicting actions share; None when something else has changed jobs.
         self.pools: Any = None
-        # GPUs to spare on each row, and why nodes of a set refuse a class, with the version of the state they hold for.
-        self.spare: tuple[int, NDArray[np.float64]] | None = None
+        self.spare = Spare(state.nodes, state.gpus)
+        # Why nodes of a set refuse a class, with the version of the state that holds for.
         self.refusals: dict[tuple[int, Apart], tuple[int, Rows, tuple[tuple[str, int], ...]]] = {}
         # Nodes that a class is to be spread over, by class and constraint.
         self.spread_over: dict[tuple[int, SpreadTerm], Rows] = {}

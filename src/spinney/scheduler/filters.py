@@ -84,7 +84,7 @@ class TopologyFilter:
             self.needs.setdefault((constraint.topology, constraint.required), []).append(gpus)
         for needs in self.needs.values():
             needs.sort(reverse=True)
-        spare = spare_gpus(cycle)
+        spare = cycle.spare.gpus()
         self.room: dict[tuple[str, str], dict[str, float]] = {key: {} for key in self.needs}
         for row in cycle.all_rows:
             for key in self.needs:
@@ -171,18 +171,3 @@ def freed_gpus(cycle: Cycle, task: Task) -> float:
     """GPUs, or parts of them, that a task gives back."""
     cls = task.cls
     return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]
-
-
-def spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """GPUs idle or releasing on each row, parts of shared ones included; worked out once for a state."""
-    if cycle.spare is None or cycle.spare[0] != cycle.moves.version:
-        cycle.spare = (cycle.moves.version, _spare_gpus(cycle))
-    return cycle.spare[1]
-
-
-def _spare_gpus(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    nodes = cycle.nodes
-    spare = nodes.whole_gpus(nodes.idle) + nodes.whole_gpus(nodes.releasing)
-    for row in cycle.state.gpus.on:
-        spare[row] += cycle.state.gpus.leftover(row)
-    return spare

@@ -26,28 +26,30 @@ class Pool:
         self.victims = victims
         self._wanted = wanted
         self.sorted: dict[int, list[Job]] = {}
-        self._keys: dict[str, Any] = {}
+        # Where each job stands, and the same beside the sorted jobs of each queue.
+        self.keys: dict[str, Any] = {}
+        self._lines: dict[int, list[Any]] = {}
         for job in cycle.state.jobs.values():
             if wanted(job):
                 self.sorted.setdefault(job.queue, []).append(job)
-                self._keys[job.key] = job_key(cycle, job)
-        for jobs in self.sorted.values():
-            jobs.sort(key=self._known_key)
-
-    def _known_key(self, job: Job) -> Any:
-        return self._keys[job.key]
+                self.keys[job.key] = job_key(cycle, job)
+        for queue, jobs in self.sorted.items():
+            jobs.sort(key=lambda job: self.keys[job.key])
+            self._lines[queue] = [self.keys[job.key] for job in jobs]
 
     def changed(self, jobs: Iterable[Job]) -> None:
         """Put jobs that decisions changed where they belong now, or take them out."""
         for job in jobs:
-            line = self.sorted.setdefault(job.queue, [])
-            known = self._keys.get(job.key)
+            jobs_here, keys = self.sorted.setdefault(job.queue, []), self._lines.setdefault(job.queue, [])
+            known = self.keys.pop(job.key, None)
             if known is not None:
-                del line[bisect_left(line, known, key=self._known_key)]
-                del self._keys[job.key]
+                place = bisect_left(keys, known)
+                del jobs_here[place], keys[place]
             if self._wanted(job):
-                self._keys[job.key] = key = job_key(self.cycle, job)
-                line.insert(bisect_left(line, key, key=self._known_key), job)
+                self.keys[job.key] = key = job_key(self.cycle, job)
+                place = bisect_left(keys, key)
+                jobs_here.insert(place, job)
+                keys.insert(place, key)
 
 
 class Line:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, combinations, islice
 
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus, spare_gpus
+from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
 from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.tasks import Task, Vector, affordable
@@ -63,15 +63,15 @@ class Search:
     def __init__(
         self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimLine, feasible: Rows
     ) -> None:
-        # GPUs that victims could free on each row, where each of them is on one row only.
-        self.freeable: Vector | None = None
+        # GPUs that victims could free on each row; None where some are on several rows.
+        self.freeable: Callable[[], Vector | None] = _unknown
         self.cycle = cycle
         self.preemptor = preemptor
         self.pending = cycle.chunk(preemptor)
         self.recorded = recorded
         self.victims = victims
         self.feasible = feasible
-        self.spare = spare_gpus(cycle)
+        self.spare = cycle.spare.gpus()
         # GPUs that every row has once the recorded victims are gone.
         self.room: Vector = self.spare.copy()
         for batch in recorded:
@@ -79,14 +79,16 @@ class Search:
                 if task.node >= 0:
                     self.room[task.node] += freed_gpus(cycle, task)
         self.size = _common_size(self.pending)
-        self._known = frozenset(int(row) for row in feasible)
-        self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size else 0
+        self._known = frozenset(feasible.tolist())
+        self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size and self._known else 0
 
     def one_node_is_not_enough(self) -> bool:
         """Whether clearing any single node leaves too little room; known where no victim is on several nodes."""
-        if not self.size or self.freeable is None:
+        # A single task is found a node, or none, as fast.
+        freeable = self.freeable() if self.size and len(self.pending) > 1 else None
+        if freeable is None:
             return False
-        best = np.floor((self.room + self.freeable) / self.size)
+        best = np.floor((self.room + freeable) / self.size)
         best[self.feasible] -= np.floor(self.room[self.feasible] / self.size)
         return self._held + int(best.max(initial=0)) < len(self.pending)
 
@@ -115,6 +117,10 @@ class Search:
         counted = np.where(np.isin(rows, self.feasible), room // self.size, 0.0)
         gained = (room + np.bincount(place, leaving.gpus, len(rows))) // self.size - counted
         return self._held + int(gained.sum()) < len(self.pending)
+
+
+def _unknown() -> None:
+    return None
 
 
 def _common_size(pending: list[Task]) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 from spinney.scheduler import status as st
 from spinney.scheduler.allocation import place_gang
 from spinney.scheduler.cycle import Cycle, Scenario
-from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Gang, Job, trial_part
 from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
@@ -42,7 +41,7 @@ class Solver:
     # False when the search stopped at its limit of steps.
     complete: bool = True
     line: VictimLine | None = None
-    freeable: Vector | None = None
+    freeable: Callable[[], Vector | None] | None = None
 
     def solve(self) -> Checkpoint | None:
         """Make room for the job's next tasks; the point before the moves, or None."""
@@ -104,7 +103,8 @@ class Solver:
         part = trial_part(self.job, tasks)
         known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
         search = Search(cycle, part, recorded, self._victims(), known)
-        search.freeable = self.freeable
+        if self.freeable is not None:
+            search.freeable = self.freeable
         for trial in generator(search):
             if self.steps >= cycle.config.search_steps:
                 self.complete = False
@@ -178,27 +178,20 @@ def feasible_rows(cycle: Cycle, job: Job) -> Rows:
     """Nodes worth looking at before anyone is evicted: for a job of GPU tasks, those with GPUs to give."""
     if any(task.cls.cpu_only for task in job.all_tasks()):
         return cycle.all_rows
-    return cycle.all_rows[spare_parts(cycle)[cycle.all_rows]]
-
-
-def spare_parts(cycle: Cycle) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Rows with any GPU, or part of one, idle or releasing."""
-    nodes, gpus = cycle.nodes, cycle.state.gpus
-    found = (nodes.whole_gpus(nodes.idle) > 0) | (nodes.whole_gpus(nodes.releasing) > 0)
-    if gpus.on:
-        found |= spare_gpus(cycle) > 0
-    return np.asarray(found)
+    return cycle.all_rows[cycle.spare.any()[cycle.all_rows]]
 
 
 def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
     """A set of nodes together with those that tasks are on, by name."""
     more = {task.node for task in tasks if task.node >= 0}
-    if len(more) <= 8:
-        more = {row for row in more if not (rows == row).any()}
+    if len(rows):
+        more.difference_update(rows.tolist())
     if not more:
         return rows
-    every = np.union1d(rows, np.fromiter(more, dtype=np.intp)) if len(rows) else np.fromiter(more, dtype=np.intp)
-    return every[np.argsort(cycle.nodes.rank[every], kind="stable")]
+    every = np.fromiter(more, dtype=np.intp)
+    if len(rows):
+        every = np.concatenate([rows, every])
+    return every[np.argsort(cycle.nodes.rank[every])] if len(every) > 1 else every
 
 
 def _largest(count: int, probe: Callable[[int], bool]) -> int:

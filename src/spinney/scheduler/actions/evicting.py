@@ -12,7 +12,6 @@ from spinney.scheduler import status as st
 from spinney.scheduler.alike import Failed
 from spinney.scheduler.bounds import Freeable, hopeless, local_room
 from spinney.scheduler.cycle import Cycle, Scenario, Searched
-from spinney.scheduler.filters import spare_gpus
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
@@ -55,18 +54,22 @@ def consolidation(cycle: Cycle) -> None:
 def reclaim(cycle: Cycle) -> None:
     """Take back what other queues hold beyond their share."""
     hooks = cycle.hooks
+    # Queues that give anything to the job that is being looked at.
+    known: dict[int, bool] = {}
+
+    def gives(job: Job, queue: int) -> bool:
+        if queue not in known:
+            known[queue] = queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
+        return known[queue]
 
     def victims(job: Job, pool: Pool) -> JobOrder:
-        queues = [
-            queue
-            for queue in list(pool.sorted)
-            if queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
-        ]
+        queues = [queue for queue in pool.sorted if gives(job, queue)]
         return JobOrder.of_pool(pool, queues, lambda one: all(accepts(job, one) for accepts in hooks.reclaim_filters))
 
     def may(job: Job) -> bool:
         if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
             return False
+        known.clear()
         for started in hooks.search_started:
             started()
         return True
@@ -74,7 +77,7 @@ def reclaim(cycle: Cycle) -> None:
     def caps(job: Job, freeable: Freeable) -> dict[int, float | None]:
         levels: dict[int, float | None] = {}
         for queue, largest in freeable.largest.items():
-            if queue == job.queue or not all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters):
+            if not gives(job, queue):
                 continue
             amounts = [cap(job, queue, largest) for cap in hooks.reclaim_caps]
             known = [amount for amount in amounts if amount is not None]
@@ -135,7 +138,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
             failed.add(job)
             continue
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
-        solver.freeable = local_room(freeable, caps)
+        solver.freeable = partial(local_room, freeable, caps)
         point = solver.solve()
         result = SOLVED if point is not None else UNSOLVED if solver.complete else GIVEN_UP
         cycle.searches.append(Searched(rules.action, solver.steps, result))
@@ -194,7 +197,7 @@ def _gpus_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
     """Whether the GPUs that nobody uses, wherever they are, would be enough."""
     nodes, tasks = cycle.nodes, cycle.chunk(job)
     wanted = sum(task.cls.quota for task in tasks)
-    if float(spare_gpus(cycle)[rows].sum()) < wanted:
+    if float(cycle.spare.gpus()[rows].sum()) < wanted:
         return False
     memory = sum(task.cls.memory for task in tasks)
     if not memory:

@@ -1,0 +1,46 @@
+"""GPUs that nodes have to spare, kept while moves change a few of them: every search for victims begins with them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.gpus import SharedGpus
+from spinney.scheduler.nodes import Mask, Nodes
+
+
+class Spare:
+    """GPUs idle or releasing on each row; arrays handed out are not changed later."""
+
+    def __init__(self, nodes: Nodes, shared: SharedGpus) -> None:
+        self._nodes = nodes
+        self._shared = shared
+        self._seen = len(nodes.touched)
+        idle, releasing = nodes.whole_gpus(nodes.idle), nodes.whole_gpus(nodes.releasing)
+        self._gpus = idle + releasing
+        for row in shared.on:
+            self._gpus[row] += shared.leftover(row)
+        self._any: Mask = (idle > 0) | (releasing > 0) | (self._gpus > 0)
+
+    def gpus(self) -> NDArray[np.float64]:
+        """How many, parts of shared ones included."""
+        self._refresh()
+        return self._gpus
+
+    def any(self) -> Mask:
+        """Where there is any, or part of one."""
+        self._refresh()
+        return self._any
+
+    def _refresh(self) -> None:
+        nodes, touched = self._nodes, self._nodes.touched
+        if self._seen == len(touched):
+            return
+        changed = set(touched[self._seen :])
+        self._seen = len(touched)
+        self._gpus, self._any = self._gpus.copy(), self._any.copy()
+        for row in changed:
+            idle, releasing = float(nodes.whole_gpus(nodes.idle[row])), float(nodes.whole_gpus(nodes.releasing[row]))
+            spare = idle + releasing + (self._shared.leftover(row) if row in self._shared.on else 0.0)
+            self._gpus[row] = spare
+            self._any[row] = idle > 0 or releasing > 0 or spare > 0
