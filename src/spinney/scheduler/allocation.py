@@ -85,6 +85,7 @@ class _Placing:
         return False
 
     def place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
+        """Place tasks of one subgroup; on failure say why, unless it is a trial."""
         number = 0
         for run in _runs(tasks, self.cycle.state.social):
             number += self._place_run(run, rows)

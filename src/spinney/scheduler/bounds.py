@@ -73,12 +73,10 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
     size = sizes.pop() if sizes else 0.0
     if sizes or size < 1 or any(task.cls.shared or task.cls.gpu.mig or task.cls.claims for task in tasks):
         return False
-    rows = cycle.all_rows
     spare = cycle.spare.gpus()
-    room = (spare + freeable.of(caps))[rows]
-    if int((room // size).sum()) < len(tasks):
+    if int(((spare + freeable.of(caps)) // size).sum()) < len(tasks):
         return True
-    if cycle.state.gpus.on or any(cap is None for cap in caps.values()):
+    if cycle.state.gpus.on or None in caps.values():
         return False
-    missing = size * len(tasks) - float(spare[rows].sum())
-    return missing > 0 and missing >= sum(cap for cap in caps.values() if cap is not None)
+    most, needed = sum(cap for cap in caps.values() if cap is not None), size * len(tasks)
+    return most <= needed and (missing := needed - float(spare.sum())) > 0 and missing >= most

@@ -110,7 +110,7 @@ class JobOrder:
         for gang in more:
             extra.setdefault(gang.job.queue, []).append(gang)
         for number in dict.fromkeys([*queues, *extra]):
-            line = Line(pool.cycle, pool.victims, pool.sorted.get(number, []), accept)
+            line = Line(pool.cycle, pool.victims, pool.sorted.get(number, []), pool.keys, accept)
             for gang in extra.get(number, ()):
                 order._pushed += 1
                 line.push(gang, order._pushed)
@@ -148,7 +148,7 @@ class JobOrder:
         leaf = self._nodes.get(number)
         fresh = leaf is None
         if leaf is None:
-            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], _always))
+            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], {}, _always))
         assert leaf.line is not None
         self._pushed += 1
         leaf.line.push(gang, self._pushed)

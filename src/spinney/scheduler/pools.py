@@ -58,12 +58,15 @@ class Line:
     Victims are handed out from the end of the list.
     """
 
-    __slots__ = ("_accept", "_at", "_head", "_jobs", "cycle", "extra", "victims")
+    __slots__ = ("_accept", "_at", "_head", "_jobs", "_keys", "cycle", "extra", "victims")
 
-    def __init__(self, cycle: Cycle, victims: bool, jobs: list[Job], accept: Callable[[Job], bool]) -> None:
+    def __init__(
+        self, cycle: Cycle, victims: bool, jobs: list[Job], keys: dict[str, Any], accept: Callable[[Job], bool]
+    ) -> None:
         self.cycle = cycle
         self.victims = victims
         self._jobs = jobs
+        self._keys = keys
         self._accept = accept
         self._at = 0
         self.extra: list[tuple[Any, int, Gang]] = []
@@ -89,7 +92,7 @@ class Line:
             return False
         if job is None:
             return True
-        key = job_key(self.cycle, job)
+        key = self._keys[job.key]
         return bool(self.extra[0][0] < (Reversed(key) if self.victims else key))
 
     def empty(self) -> bool:

@@ -34,6 +34,7 @@ class Queues:
         self.weight = [[share.weight for share in three] for three in shares]
         self.priority = [spec.priority for spec in self.specs]
         self.created = [spec.created for spec in self.specs]
+        self._levelled: dict[tuple[int, int], tuple[int, int]] = {}
         self.usage = np.array([spec.usage for spec in self.specs]).reshape(-1, 3)
 
     def _path(self, number: int) -> list[int]:
@@ -52,6 +53,12 @@ class Queues:
 
     def levelled(self, one: int, other: int) -> tuple[int, int]:
         """The ancestors of two queues where their paths part, or the last shared ones."""
+        known = self._levelled.get((one, other))
+        if known is None:
+            known = self._levelled[one, other] = self._parting(one, other)
+        return known
+
+    def _parting(self, one: int, other: int) -> tuple[int, int]:
         pair = (one, other)
         for first, second in zip(self.path[one][::-1], self.path[other][::-1], strict=False):
             pair = (first, second)

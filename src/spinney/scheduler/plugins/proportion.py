@@ -62,6 +62,11 @@ class Proportion:
             [total if share == UNLIMITED else share for share, total in zip(shares, self.total, strict=True)]
             for shares in self.allocatable
         ]
+        # Queues on the way up from each that have a limit at all.
+        self._limited = [
+            [queue for queue in path if any(limit != UNLIMITED for limit in self.queues.limit[queue])]
+            for path in self.queues.path
+        ]
         self._charged: list[list[float]] = []
         self._fixed: list[list[float]] = []
 
@@ -119,6 +124,8 @@ class Proportion:
 
     def over_capacity(self, job: Job, tasks: list[Task]) -> OverLimit | OverQuota | None:
         """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
+        if job.preemptible and not self._limited[job.queue]:
+            return None
         wanted = _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks)
         return self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted)
 
@@ -132,7 +139,7 @@ class Proportion:
 
     def beyond_limit(self, job: Job, wanted: Triple) -> OverLimit | None:
         """The first queue on the way up whose limit would be passed."""
-        for queue in self.queues.path[job.queue]:
+        for queue in self._limited[job.queue]:
             for resource, amount in enumerate(wanted):
                 limit, held = self.queues.limit[queue][resource], self.state.charged[queue][resource]
                 if limit != UNLIMITED and amount and limit < held + amount:
