@@ -37,6 +37,9 @@ def place_chunk(cycle: Cycle, gang: Gang, tasks: list[Task], rows: Rows, trial: 
     """Place some tasks of a gang, whatever its queue says."""
     placing = _Placing(cycle, gang, trial)
     if gang.tree.simple and not gang.tree.constrained and not cycle.hooks.subsets:
+        if len(tasks) == 1:
+            # What nearly every job is: nothing to undo where its one task finds no place.
+            return placing.place_tasks(tasks, rows)
         point = cycle.moves.checkpoint()
         if placing.place_tasks(tasks, rows):
             return True
@@ -87,7 +90,7 @@ class _Placing:
     def place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
         """Place tasks of one subgroup; on failure say why, unless it is a trial."""
         number = 0
-        for run in _runs(tasks, self.cycle.state.social):
+        for run in [tasks] if len(tasks) == 1 else _runs(tasks, self.cycle.state.social):
             number += self._place_run(run, rows)
             if number < len(tasks) and tasks[number] in run:
                 if not self.trial:
@@ -133,8 +136,6 @@ class _Placing:
 
 def _runs(tasks: list[Task], social: bool) -> list[list[Task]]:
     """Neighbours of one class, together; where rules of others are about labels, also of the same labels."""
-    if len(tasks) == 1:
-        return [tasks]
     return [list(run) for _, run in groupby(tasks, key=_alike if social else _class_of)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import setitem
+from typing import NamedTuple
 
 from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job
@@ -25,8 +26,7 @@ class Move:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(NamedTuple):
     """What a task was before a trial evicted it."""
 
     status: int
@@ -193,7 +193,8 @@ class Moves:
         job, state = task.job, self.state
         if job is None or job.queue < 0:
             return
-        charge = task.cls.charge(int(state.nodes.gpu_memory[row]))
+        cls = task.cls
+        charge = cls.charge(int(state.nodes.gpu_memory[row])) if cls.memory else cls.triple
         self._charge_table(state.charged, job.queue, charge, sign)
         if not job.preemptible:
             self._charge_table(state.fixed, job.queue, charge, sign)

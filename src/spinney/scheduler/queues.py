@@ -9,8 +9,6 @@ import numpy as np
 
 from spinney.scheduler.specs import UNLIMITED, QueueSpec
 
-CPU, MEMORY, GPU = 0, 1, 2
-
 
 class Queues:
     """The queue tree of one configuration; queues without their parent, and all below them, are left out."""
@@ -87,11 +85,13 @@ def _rooted(name: str, specs: Mapping[str, QueueSpec]) -> bool:
 def within(amounts: Sequence[float], bounds: Sequence[float]) -> bool:
     """Whether no amount of cpu, memory and GPUs is above its bound; either may be unlimited."""
     # Unrolled: every comparison of two queues asks this a few times.
-    for resource in (CPU, MEMORY, GPU):
-        bound = bounds[resource]
-        if bound != UNLIMITED and (amounts[resource] > bound or amounts[resource] == UNLIMITED):
-            return False
-    return True
+    cpu, memory, gpus = amounts
+    most_cpu, most_memory, most_gpus = bounds
+    return (
+        (most_cpu == UNLIMITED or most_cpu >= cpu != UNLIMITED)
+        and (most_memory == UNLIMITED or most_memory >= memory != UNLIMITED)
+        and (most_gpus == UNLIMITED or most_gpus >= gpus != UNLIMITED)
+    )
 
 
 def zeros(count: int) -> list[list[float]]:

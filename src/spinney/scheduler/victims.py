@@ -29,12 +29,16 @@ class Leaving:
     @staticmethod
     def of(cycle: Cycle, batches: list[Batch]) -> Leaving:
         """The victims of some batches."""
-        tasks = [(number, task) for number, batch in enumerate(batches) for task in batch if task.node >= 0]
-        return Leaving(
-            np.array([number for number, _ in tasks], dtype=np.intp),
-            np.array([task.node for _, task in tasks], dtype=np.intp),
-            np.array([freed_gpus(cycle, task) for _, task in tasks]),
-        )
+        numbers: list[int] = []
+        rows: list[int] = []
+        gpus: list[float] = []
+        for number, batch in enumerate(batches):
+            for task in batch:
+                if task.node >= 0:
+                    numbers.append(number)
+                    rows.append(task.node)
+                    gpus.append(freed_gpus(cycle, task))
+        return Leaving(np.array(numbers, dtype=np.intp), np.array(rows, dtype=np.intp), np.array(gpus))
 
 
 class VictimLine:

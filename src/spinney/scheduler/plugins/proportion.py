@@ -241,6 +241,9 @@ class Proportion:
 
     def _pieces(self, victim: Job, tasks: list[Task]) -> list[Triple]:
         """What leaves a job, piece by piece: each task to spare alone, the core of the gang as one."""
+        if len(tasks) == 1:
+            piece = self._leaving(tasks)
+            return [piece] if piece is not None else []
         by_leaf: dict[int, list[Task]] = {}
         for task in tasks:
             by_leaf.setdefault(task.podset, []).append(task)
@@ -260,7 +263,8 @@ class Proportion:
         if not leaving:
             return None
         memory = self.cycle.nodes.gpu_memory
-        return _sum(task.cls.charge(int(memory[task.node])) for task in leaving)
+        charges = [task.cls.charge(int(memory[task.node])) if task.cls.memory else task.cls.triple for task in leaving]
+        return charges[0] if len(charges) == 1 else _sum(charges)
 
     def _may_take(self, wanted: Triple, mine: int, theirs: int, remaining: list[float]) -> bool:
         if not within(remaining, self.allocatable[theirs]):
@@ -307,12 +311,15 @@ def _cluster_total(cycle: Cycle) -> list[float]:
 
 
 def _dominant(wholes: list[float], amounts: list[float]) -> float:
-    dominant = 0.0
-    for resource in (0, 1, 2):
-        whole, amount = wholes[resource], amounts[resource]
-        part = amount / whole if whole else amount * NO_SHARE
-        dominant = max(part, dominant)
-    return dominant
+    # Unrolled, as every comparison of two queues asks this a few times.
+    cpu, memory, gpus = amounts
+    all_cpu, all_memory, all_gpus = wholes
+    return max(
+        0.0,
+        cpu / all_cpu if all_cpu else cpu * NO_SHARE,
+        memory / all_memory if all_memory else memory * NO_SHARE,
+        gpus / all_gpus if all_gpus else gpus * NO_SHARE,
+    )
 
 
 def _above_everywhere(amounts: list[float], shares: list[float]) -> bool:
