@@ -496,3 +496,27 @@ async def test_paused_deployment(api: Api, namespace: str) -> None:
         "Deployment is paused",
     )
     assert (await api.get(apps(namespace, "replicasets"))).ok()["items"] == []
+
+
+async def test_daemon_set(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A DaemonSet makes a pod for each of its nodes, which can go nowhere else."""
+    name = cluster.unique("node")
+    (await api.post("/api/v1/nodes", make.node(name).label("only", name).build())).ok()
+    body = workload("DaemonSet")
+    body["spec"]["template"]["spec"] = {
+        "containers": CONTAINERS,
+        "nodeSelector": {"only": name},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    (await api.post(apps(namespace, "daemonsets"), body)).ok()
+    (pod,) = await listed(api, pods(namespace), 1)
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert affinity["nodeSelectorTerms"] == [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    ]
+    assert {"app", "controller-revision-hash", "pod-template-generation"} <= pod["metadata"]["labels"].keys()
+    answer = await api.until(
+        f"{apps(namespace, 'daemonsets')}/w", lambda answer: answer.body["status"]["currentNumberScheduled"] == 1
+    )
+    assert answer.ok()["status"]["desiredNumberScheduled"] == 1
+    await api.delete(f"/api/v1/nodes/{name}")

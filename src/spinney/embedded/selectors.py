@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
+from spinney.api.selector import LabelSelector, Requirement, satisfies
 from spinney.embedded.errors import bad_request
 from spinney.embedded.validation import names
 
@@ -21,42 +21,12 @@ VALUE_RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One condition on one key."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet it."""
-        found = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return found is not None and found in self.values
-            case "notin":
-                return found is None or found not in self.values
-            case "exists":
-                return found is not None
-            case "!":
-                return found is None
-        return found is not None and _compare(found, self.operator, next(iter(self.values)))
-
-
-def _compare(found: str, operator: str, limit: str) -> bool:
-    try:
-        return int(found) > int(limit) if operator == "gt" else int(found) < int(limit)
-    except ValueError:
-        return False
-
-
 Selector = tuple[Requirement, ...]
 
 
 def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether labels meet every condition."""
-    return all(requirement.matches(labels) for requirement in selector)
+    return all(satisfies(requirement, labels) for requirement in selector)
 
 
 @lru_cache(maxsize=1024)
@@ -90,16 +60,16 @@ def _unparsable(why: str) -> Exception:
 def _requirement(tokens: list[str], at: int) -> tuple[Requirement, int]:
     if tokens[at] == "!":
         key = _key(tokens, at + 1, "identifier")
-        return Requirement(key, "!"), at + 2
+        return _requires(key, "DoesNotExist"), at + 2
     key = _key(tokens, at)
     at += 1
     if at == len(tokens) or tokens[at] == ",":
-        return Requirement(key, "exists"), at
+        return _requires(key, "Exists"), at
     operator = tokens[at]
     at += 1
     if operator in ("in", "notin"):
         values, at = _set(tokens, at)
-        return Requirement(key, operator, values), at
+        return _requires(key, "In" if operator == "in" else "NotIn", *values), at
     if operator not in ("=", "==", "!=", "<", ">"):
         raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
     value = ""
@@ -110,8 +80,12 @@ def _requirement(tokens: list[str], at: int) -> tuple[Requirement, int]:
         if not re.fullmatch(r"-?\d+", value):
             rule = "for 'Gt', 'Lt' operators, the value must be an integer"
             raise _unparsable(f'values[0]: Invalid value: "{value}": {rule}')
-        return Requirement(key, "gt" if operator == ">" else "lt", frozenset((value,))), at
-    return Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,))), at
+        return _requires(key, "Gt" if operator == ">" else "Lt", value), at
+    return _requires(key, "NotIn" if operator == "!=" else "In", value), at
+
+
+def _requires(key: str, operator: str, *values: str) -> Requirement:
+    return Requirement(key=key, operator=operator, values=values)
 
 
 def _key(tokens: list[str], at: int, expected: str = "!, identifier, or 'end of string'") -> str:
@@ -132,19 +106,19 @@ def _value(key: str, value: str) -> str:
     return value
 
 
-def _set(tokens: list[str], at: int) -> tuple[frozenset[str], int]:
+def _set(tokens: list[str], at: int) -> tuple[tuple[str, ...], int]:
     if at >= len(tokens) or tokens[at] != "(":
         found = tokens[at] if at < len(tokens) else ""
         raise _unparsable(f"found '{found}' expected: '('")
-    values: set[str] = set()
+    values: list[str] = []
     at += 1
     while at < len(tokens) and tokens[at] != ")":
         if tokens[at] != ",":
-            values.add(_value("", tokens[at]))
+            values.append(_value("", tokens[at]))
         at += 1
     if at >= len(tokens):
         raise _unparsable("found '', expected: ',' or ')'")
-    return frozenset(values or {""}), at + 1
+    return tuple(values) or ("",), at + 1
 
 
 FieldTest = tuple[str, bool, str]  # field, wanted equal, value
@@ -173,13 +147,9 @@ def field_matcher(tests: tuple[FieldTest, ...]) -> Callable[[Mapping[str, str]],
 
 def from_object(selector: Json | None) -> Selector:
     """The conditions of a `metav1.LabelSelector`; an empty one matches everything."""
-    selector = selector or {}
-    found = [Requirement(key, "in", frozenset((value,))) for key, value in (selector.get("matchLabels") or {}).items()]
-    operators = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    for term in selector.get("matchExpressions") or ():
-        values = frozenset(term.get("values") or ())
-        found.append(Requirement(term["key"], operators.get(term["operator"], "in"), values))
-    return tuple(found)
+    found = convert(LabelSelector, selector or {})
+    labels = (_requires(key, "In", value) for key, value in found.match_labels.items())
+    return (*labels, *found.match_expressions)
 
 
 def formatted(selector: Json | None) -> str:

@@ -1,8 +1,9 @@
-"""Names for pod templates: the short hash that Deployments and StatefulSets put on what they make."""
+"""Revisions of pod templates: the short hash that workloads put on what they make, and what keeps a template."""
 
 from __future__ import annotations
 
-from spinney.api.meta import Json, encode
+from spinney.api.meta import Json, Object, encode
+from spinney.api.owners import controller_reference
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -13,6 +14,15 @@ def template_hash(template: Json, collisions: int = 0) -> str:
     for byte in encode(_ordered(template)) + str(collisions).encode():
         number = ((number ^ byte) * 0x01000193) & 0xFFFFFFFF
     return "".join(_LETTERS[ord(digit) % len(_LETTERS)] for digit in str(number))
+
+
+def revision(owner: Object, name: str, template: Json, labels: dict[str, str], number: int) -> Json:
+    """A ControllerRevision that keeps a template of its owner."""
+    return {
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [controller_reference(owner)]},
+        "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+        "revision": number,
+    }
 
 
 def _ordered(value: object) -> object:

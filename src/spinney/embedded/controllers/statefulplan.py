@@ -8,9 +8,8 @@ from datetime import datetime
 from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.pods import available_in, from_template, is_active, is_ready, is_terminal
-from spinney.embedded.controllers.revisions import template_hash
+from spinney.embedded.controllers.revisions import revision, template_hash
 from spinney.embedded.controllers.views import StatefulSet
 
 REVISION = "controller-revision-hash"
@@ -68,7 +67,8 @@ def plan_statefulset(owner: StatefulSet, pods: list[Pod], templates: dict[str, J
     if current not in templates:
         current = update
     if update not in templates:
-        plan.revisions.append(_revision(owner, update, len(templates) + 1))
+        labels = {**(owner.spec.selector.match_labels if owner.spec.selector else {}), REVISION: update}
+        plan.revisions.append(revision(owner, update, owner.spec.template, labels, len(templates) + 1))
     start = int(owner.spec.ordinals.get("start") or 0)
     look = _Look(
         owner=owner,
@@ -192,18 +192,6 @@ def _claims(owner: StatefulSet, ordinal: int) -> list[Json]:
 
 def _claim_name(template: Json, pod: str) -> str:
     return f"{template['metadata']['name']}-{pod}"
-
-
-def _revision(owner: StatefulSet, name: str, number: int) -> Json:
-    return {
-        "metadata": {
-            "name": name,
-            "labels": {**(owner.spec.selector.match_labels if owner.spec.selector else {}), REVISION: name},
-            "ownerReferences": [controller_reference(owner)],
-        },
-        "data": {"spec": {"template": {**owner.spec.template, "$patch": "replace"}}},
-        "revision": number,
-    }
 
 
 def _status(look: _Look, plan: StatefulPlan) -> None:

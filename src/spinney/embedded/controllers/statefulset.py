@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import msgspec
-
 from spinney.api.core import PersistentVolumeClaim, Pod
-from spinney.api.meta import Json, Object, Resource
+from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.pods import BY_CONTROLLER, controller_uid
 from spinney.embedded.controllers.statefulplan import StatefulPlan, plan_statefulset
-from spinney.embedded.controllers.views import StatefulSet
+from spinney.embedded.controllers.views import ControllerRevision, StatefulSet
 from spinney.kube.cache import Key
 from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
-
-
-class ControllerRevision(Object, frozen=True):
-    """A template that a set has or had."""
-
-    resource: ClassVar[Resource] = Resource("apps/v1", "ControllerRevision", "controllerrevisions")
-
-    data: Json = msgspec.field(default_factory=dict)
-    revision: int = 0
 
 
 class StatefulSets:

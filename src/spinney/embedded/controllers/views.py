@@ -216,3 +216,44 @@ class StatefulSet(Object, frozen=True):
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
+
+
+class DaemonSetSpec(Struct, frozen=True):
+    """Which pods every node gets."""
+
+    min_ready_seconds: int = 0
+    selector: LabelSelector | None = None
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    template: Json = msgspec.field(default_factory=dict)
+
+
+class DaemonSetStatus(Struct, frozen=True):
+    """On how many nodes they are."""
+
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    number_ready: int = 0
+    updated_number_scheduled: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    observed_generation: int = 0
+    collision_count: int | None = None
+
+
+class DaemonSet(Object, frozen=True):
+    """A pod on every node."""
+
+    resource: ClassVar[Resource] = Resource("apps/v1", "DaemonSet", "daemonsets")
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class ControllerRevision(Object, frozen=True):
+    """A template that a set has or had."""
+
+    resource: ClassVar[Resource] = Resource("apps/v1", "ControllerRevision", "controllerrevisions")
+
+    data: Json = msgspec.field(default_factory=dict)
+    revision: int = 0
