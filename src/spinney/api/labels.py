@@ -157,6 +157,7 @@ ENV_DEVICE_MEMORY_LIMIT = "CUDA_DEVICE_MEMORY_LIMIT"
 
 # KAI: what is read from nodes
 GPU_RESOURCE = "nvidia.com/gpu"
+GPU_MEMORY_RESOURCE = "run.ai/gpu.memory"
 NODE_GPU_MEMORY = "nvidia.com/gpu.memory"
 NODE_FAKE_GPU = "run.ai/fake.gpu"
 NODE_GPU_COUNT = "nvidia.com/gpu.count"

@@ -107,6 +107,10 @@ OVER_LIMIT = "OverLimit"
 PREEMPTION_DELAY_NOT_ELAPSED = "PreemptionDelayNotElapsed"
 QUEUE_DOES_NOT_EXIST = "QueueDoesNotExist"
 
+# KAI Queue: condition types
+ORPHAN = "Orphan"
+OVER_QUOTA = "OverQuota"
+
 # KAI: events
 NOT_READY = "NotReady"
 EVICT = "Evict"

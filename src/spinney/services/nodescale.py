@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Struct
@@ -20,6 +20,7 @@ from spinney.kube.clock import seconds
 from spinney.kube.controller import After, Controller, run_controllers
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.usage import devices_of
 
 _ALL: Key = ("", "all")
 _LONGEST_LABEL = 63
@@ -36,12 +37,6 @@ class NodeScaleSettings(Struct, frozen=True):
     memory_as_fraction: str = "0.1"
     # A node that comes takes a while to show: no new stand-ins so soon after one was no longer needed.
     cool_down_seconds: float = 60.0
-
-
-def devices_of(pod: Pod) -> int:
-    """How many GPUs a pod takes a part of."""
-    text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
-    return int(text) if text.isdecimal() else 1
 
 
 def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
@@ -61,8 +56,8 @@ def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
         return False
     if pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("", "Pending"):
         return False
-    scheduled = find(pod.status.conditions, "PodScheduled")
-    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+    scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == reasons.UNSCHEDULABLE
     return unschedulable and needed_gpus(pod, settings) > 0
 
 
@@ -179,9 +174,9 @@ class NodeScaleAdjuster:
             return
         # Autoscalers act on pods that a scheduler has given up on; nobody else says so of this one.
         condition = {
-            "type": "PodScheduled",
+            "type": reasons.POD_SCHEDULED,
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": reasons.UNSCHEDULABLE,
             "message": f"stands for pod {pod.namespace}/{pod.name}, which shares a GPU",
             "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
         }

@@ -95,7 +95,7 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
     status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
     message = missing or f"{len(placed)} pods have a node"
-    old = next((condition for condition in group.status.conditions if condition.type == "Scheduled"), None)
+    old = next((condition for condition in group.status.conditions if condition.type == reasons.SCHEDULED), None)
     # How many more than the minimum are placed is not worth a write.
     if old is not None and old.status == status and (status == "True" or old.message == message):
         return None
@@ -103,14 +103,14 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
         entry = {**msgspec.to_builtins(old), "message": message}
     else:
         entry = {
-            "type": "Scheduled",
+            "type": reasons.SCHEDULED,
             "status": status,
             "reason": reason,
             "message": message,
             "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
             "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
         }
-    others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != "Scheduled"]
+    others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != reasons.SCHEDULED]
     return [*others, entry]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from spinney.api import reasons
 from spinney.api.kai import PodGroup, Queue, QueueCondition, QueueResources
 from spinney.api.meta import Json
 from spinney.kube.cache import Change, Key
@@ -61,13 +62,13 @@ def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[QueueCo
     exceeded = "; ".join(_above_quota(queue, total["allocated"]))
     return [
         QueueCondition(
-            type="Orphan",
+            type=reasons.ORPHAN,
             status="True" if orphan else "False",
             reason="ParentNotFound" if orphan else "ParentFound",
             message=f"parent queue {above} does not exist" if orphan else "",
         ),
         QueueCondition(
-            type="OverQuota",
+            type=reasons.OVER_QUOTA,
             status="True" if exceeded else "False",
             reason="AboveQuota" if exceeded else "WithinQuota",
             message=exceeded,

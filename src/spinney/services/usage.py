@@ -13,8 +13,6 @@ from spinney.api.requests import pod_requests
 # Thousandths of each resource's unit.
 Amounts = dict[str, int]
 
-GPU = "nvidia.com/gpu"
-GPU_MEMORY = "run.ai/gpu.memory"
 # AMD's labeller writes the size into the key: beta.amd.com/gpu.vram.64G.
 _AMD_MEMORY = re.compile(r"beta\.amd\.com/gpu\.vram\.(\d+[KMGT]i?)")
 
@@ -24,11 +22,11 @@ def requested(pod: Pod) -> Amounts:
     if pod.status.phase in ("Succeeded", "Failed"):
         return {}
     total = pod_requests(pod.spec)
-    devices = _devices(pod)
+    devices = devices_of(pod)
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
-        total[GPU] = total.get(GPU, 0) + _said(fraction) * devices
+        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _said(fraction) * devices
     elif memory := pod.metadata.annotations.get(labels.GPU_MEMORY):
-        total[GPU_MEMORY] = _said(memory) * devices
+        total[labels.GPU_MEMORY_RESOURCE] = _said(memory) * devices
     return total
 
 
@@ -38,7 +36,7 @@ def allocated(pod: Pod, node: Node | None) -> Amounts:
         return {}
     total = pod_requests(pod.spec)
     if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION:
-        total[GPU] = total.get(GPU, 0) + _held_share(pod, node) * _devices(pod)
+        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _held_share(pod, node) * devices_of(pod)
     return total
 
 
@@ -58,7 +56,7 @@ def quantities(total: Amounts) -> dict[str, str]:
 
 
 def _is_placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) or is_true(pod.status.conditions, "PodScheduled")
+    return bool(pod.spec.node_name) or is_true(pod.status.conditions, reasons.POD_SCHEDULED)
 
 
 def _said(text: str) -> int:
@@ -69,7 +67,8 @@ def _said(text: str) -> int:
         return 0
 
 
-def _devices(pod: Pod) -> int:
+def devices_of(pod: Pod) -> int:
+    """How many GPUs a pod takes a part of."""
     text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
     return int(text) if text.isdecimal() else 1
 

@@ -125,9 +125,9 @@ class Binder:
         told = find(pod.status.conditions, reasons.POD_BOUND)
         if request.status.failed_attempts or told is not None:
             # Whoever read of a failure learns that it is over; all others see the node.
-            self._events.event(pod, "Normal", "Bound", f"Pod bound to node {request.spec.selected_node}")
+            self._events.event(pod, "Normal", reasons.BOUND, f"Pod bound to node {request.spec.selected_node}")
         if told is not None and told.status == "False":
-            await self._mark(pod, "True", "Bound", f"bound to node {request.spec.selected_node}")
+            await self._mark(pod, "True", reasons.BOUND, f"bound to node {request.spec.selected_node}")
         return None
 
     async def _bind(self, request: BindRequest, pod: Pod) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Struct
 
@@ -41,9 +42,9 @@ class KindDefaults(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """The grouper's configuration."""
 
-    scheduler_name: str = "kai-scheduler"
-    queue_label: str = "kai.scheduler/queue"
-    node_pool_label: str = "kai.scheduler/node-pool"
+    scheduler_name: str = labels.KAI_SCHEDULER
+    queue_label: str = labels.QUEUE
+    node_pool_label: str = labels.NODE_POOL
     # Only the queues that pods name are reviewed: they come before those of their owners.
     pods_name_queues: bool = False
     knative_gangs: bool = True
