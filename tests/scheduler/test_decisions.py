@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spinney.api.labels import CPU_WORKER
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.file import from_file
 from spinney.scheduler.reasons import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
 from spinney.scheduler.refusals import no_room
 from spinney.scheduler.specs import Constraint, Constraints, GroupSpec, Match, PodTerm, SpreadTerm, TopologySpec
@@ -328,3 +331,16 @@ def test_reasons_are_counted_for_the_nodes_at_hand() -> None:
     for size in (3, 2, 1):
         problem = no_room(cycle, job, job.all_tasks()[0], 0, np.arange(size))
         assert problem.refusals == (("node(s) didn't have enough resources: GPUs", size),)
+
+
+def test_nodes_that_are_no_workers_take_nobody() -> None:
+    """With `restrict-node-scheduling` pods go to nodes marked for their kind, and shares are cut from those only."""
+    args = {"restrict-node-scheduling": "true", "gpu-worker-node-label-key": "gpu"}
+    config = from_file(SchedulerFile(args=args, actions="allocate"))
+    cluster = Cluster().node("n0", 8).node("n1", 2, gpu="").node("n2", 4, **{CPU_WORKER: ""}).queue("q")
+    done = cluster.job("heavy", "q", [""], gpus=1).job("light", "q", [""], gpus=0).job("large", "q", [""], gpus=4)
+    outcome = done.plan(config=config)
+    assert {key: place[1] for key, place in outcome.outcome.items()} == {"heavy-0": "n1", "light-0": "n2"}
+    assert outcome.fair_share["q"][2] == 2
+    (problem,) = outcome.problems["large"]
+    assert ("node(s) are no GPU workers", 2) in problem.refusals

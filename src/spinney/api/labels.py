@@ -161,6 +161,8 @@ GPU_MEMORY_RESOURCE = "run.ai/gpu.memory"
 NODE_GPU_MEMORY = "nvidia.com/gpu.memory"
 NODE_FAKE_GPU = "run.ai/fake.gpu"
 NODE_GPU_COUNT = "nvidia.com/gpu.count"
+CPU_WORKER = "node-role.kubernetes.io/cpu-worker"
+GPU_WORKER = "node-role.kubernetes.io/gpu-worker"
 NODE_MIG_STRATEGY = "nvidia.com/mig.strategy"
 NODE_MIG_ENABLED = "node-role.kubernetes.io/mig-enabled"
 

@@ -71,6 +71,10 @@ class Config:
     consolidating_reclaim: bool = True
     # Whether victims without GPUs may move to nodes that whom they make room for could not use; upstream ends them.
     rehome_anywhere: bool = True
+    # Labels of the nodes that alone take pods without GPUs and pods with them; None lets all nodes take either.
+    workers: tuple[str, str] | None = None
+    # When a pod that was told to go, and has not, no longer counts as leaving.
+    stuck_after: float = 120.0
     # Whether queues above the leaves have a part in fairness.
     full_hierarchy: bool = True
     # Scenarios tried for one job before the search gives up; the reason then says so.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from spinney.api import duration
+from spinney.api import duration, labels
 from spinney.api.schedulerfile import ARGUMENTS, SchedulerFile
 from spinney.scheduler.config import ACTIONS, Config, ConfigError, PluginConfig
 from spinney.scheduler.plugins.registry import known
@@ -49,12 +49,23 @@ def _with_arguments(config: Config, arguments: Mapping[str, str]) -> Config:
         ),
         skip_alike=_argument(arguments, "use-scheduling-signatures", _boolean, config.skip_alike),
         rehome_anywhere=_argument(arguments, "rehome-victims-anywhere", _boolean, config.rehome_anywhere),
+        workers=_workers(arguments),
+        stuck_after=_argument(arguments, "stuck-in-releasing-threshold", duration.seconds, config.stuck_after),
         full_hierarchy=_argument(arguments, "full-hierarchy-fairness", _boolean, config.full_hierarchy),
         reserve_after=_argument(arguments, "reservation-delay", duration.seconds, config.reserve_after),
         reservations=_argument(arguments, "max-reservations", int, config.reservations),
         consolidating_reclaim=_argument(
             arguments, "allow-consolidating-reclaim", _boolean, config.consolidating_reclaim
         ),
+    )
+
+
+def _workers(arguments: Mapping[str, str]) -> tuple[str, str] | None:
+    if not _argument(arguments, "restrict-node-scheduling", _boolean, default=False):
+        return None
+    return (
+        arguments.get("cpu-worker-node-label-key") or labels.CPU_WORKER,
+        arguments.get("gpu-worker-node-label-key") or labels.GPU_WORKER,
     )
 
 

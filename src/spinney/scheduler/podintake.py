@@ -32,10 +32,6 @@ from spinney.scheduler.volumes import Reach
 _LARGEST_MEMORY = 1 << 40
 _LARGEST_PORTION = 1000.0
 _MIG = re.compile(r"mig-\d+g\.\d+gb")
-# A pod that was told to go long ago and is still there will not free its node soon.
-STUCK_AFTER_SECONDS = 120.0
-
-
 Namespaces = Callable[[LabelSelector], Iterable[str]]
 
 
@@ -52,11 +48,15 @@ def task_spec(
     job: str | None = None,
     reach: Reach | None = None,
     select: Namespaces = no_namespaces,
+    stuck_after: float = 120.0,
 ) -> TaskSpec:
-    """A pod as a task; a bind request that is under way puts it on its node already."""
+    """A pod as a task; a bind request that is under way puts it on its node already.
+
+    A pod that was told to go so many seconds ago and is still there will not free its node soon.
+    """
     meta, spec = pod.metadata, pod.spec
     rules = constraints_of(pod, select)
-    status, node = _status(pod, request, now)
+    status, node = _status(pod, request, now, stuck_after)
     wanted = pod_requests(spec)
     if job is None:
         group = meta.annotations.get(labels.POD_GROUP, "")
@@ -89,14 +89,14 @@ def task_spec(
     )
 
 
-def _status(pod: Pod, request: BindRequest | None, now: datetime) -> tuple[int, str]:
+def _status(pod: Pod, request: BindRequest | None, now: datetime, stuck_after: float) -> tuple[int, str]:
     phase, node = pod.status.phase, pod.spec.node_name
     if phase == "Succeeded":
         return st.SUCCEEDED, node
     if phase == "Failed":
         return st.FAILED, node
     if pod.metadata.deletion_timestamp is not None:
-        late = (now - pod.metadata.deletion_timestamp).total_seconds() > STUCK_AFTER_SECONDS
+        late = (now - pod.metadata.deletion_timestamp).total_seconds() > stuck_after
         return (st.STUCK if late and phase == "Running" else st.RELEASING), node
     if phase == "Running":
         return st.RUNNING, node

@@ -26,6 +26,7 @@ _REFUSED = (
     ),
     (r"node\(s\) didn't match pod affinity rules", "relax the pod's rules about other pods, which rule out {nodes}"),
     (r"node is unschedulable", "uncordon {nodes}"),
+    (r"node\(s\) are no (CPU|GPU) workers", "mark {nodes} as a {0} worker"),
     (r"node is not ready|node has \w+", "repair {nodes}"),
     (r"node\(s\) had volume node affinity conflict", "free or add room where the pod's volumes can be reached"),
     (r"node\(s\) exceed max volume count", "detach volumes from {nodes}"),

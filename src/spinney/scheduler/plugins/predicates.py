@@ -39,11 +39,27 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
 
     cycle.hooks.class_masks.append(mask)
     cycle.hooks.class_refusals.append(refused)
+    if cycle.config.workers is not None:
+        _restrict(cycle, *cycle.config.workers)
     cycle.hooks.task_refusals.append(lambda task, row: _beyond_capacity(cycle, task, row))
     cycle.hooks.task_masks.append(lambda task, rows: _within_capacity(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _pod_slots(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: podrules.mask(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _attachable(cycle, task, rows))
+
+
+def _restrict(cycle: Cycle, cpu_worker: str, gpu_worker: str) -> None:
+    """Keep tasks off nodes that are not marked as workers of their kind (`restrict-node-scheduling`)."""
+    marked = {label: cycle.nodes.codes(label) >= 0 for label in (cpu_worker, gpu_worker)}
+
+    def mask(cls: TaskClass) -> Mask:
+        return marked[cpu_worker if cls.cpu_only else gpu_worker]
+
+    def refused(cls: TaskClass, row: int) -> str:
+        return "" if mask(cls)[row] else f"node(s) are no {'CPU' if cls.cpu_only else 'GPU'} workers"
+
+    cycle.hooks.class_masks.append(mask)
+    cycle.hooks.class_refusals.append(refused)
 
 
 def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:

@@ -298,11 +298,15 @@ class Proportion:
 
 def _cluster_total(cycle: Cycle) -> list[float]:
     nodes = cycle.nodes
-    rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
+    rows = gpu_rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
+    if cycle.config.workers is not None:
+        cpu_workers, gpu_workers = (nodes.codes(label) >= 0 for label in cycle.config.workers)
+        rows = [row for row in rows if cpu_workers[row] or gpu_workers[row]]
+        gpu_rows = [row for row in rows if gpu_workers[row]]
     total = [
         float(nodes.allocatable[rows, 0].sum()),
         float(nodes.allocatable[rows, 1].sum()),
-        float(nodes.whole_gpus(nodes.allocatable[rows]).sum()),
+        float(nodes.whole_gpus(nodes.allocatable[gpu_rows]).sum()),
     ]
     for row in rows:
         for one in cycle.state.foreign.get(int(row), {}).values():

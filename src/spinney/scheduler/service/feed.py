@@ -77,12 +77,14 @@ class Feed:
         stand_in: bool = False,
         devices: bool = False,
         zones: bool = False,
+        stuck_after: float = 120.0,
     ) -> None:
         self.state = state
         self.shard = shard
         self.intentions = Intentions()
         self._clock: Clock = runtime.clock
         self._changed = changed
+        self._stuck_after = stuck_after
         self.views = Views(runtime.caches)
         self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
         # Only where the cluster serves dynamic resource allocation.
@@ -271,7 +273,15 @@ class Feed:
         requests, reach = self._reach(key, pod)
         (self._picking.add if podintake.picks_namespaces(pod) else self._picking.discard)(key)
         job = None if ours else stood_in_for
-        spec = podintake.task_spec(pod, request, self._clock.now(), job=job, reach=reach, select=self._named_by)
+        spec = podintake.task_spec(
+            pod,
+            request,
+            self._clock.now(),
+            job=job,
+            reach=reach,
+            select=self._named_by,
+            stuck_after=self._stuck_after,
+        )
         if requests:
             spec = replace(spec, claims=requests)
         if self.zones is not None:

@@ -98,7 +98,9 @@ class Picture:
         self.state = State()
         devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
         zones = any(plugin.name == "numa" for plugin in config.plugins)
-        self.feed = Feed(runtime, self.state, shard, lambda: None, devices=devices, zones=zones)
+        self.feed = Feed(
+            runtime, self.state, shard, lambda: None, devices=devices, zones=zones, stuck_after=config.stuck_after
+        )
         self.feed.apply()
         self.now = clock.now()
         config_maps = objects.get(ConfigMap.resource, [])

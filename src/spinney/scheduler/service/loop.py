@@ -75,7 +75,16 @@ class Scheduler:
         self._wake = asyncio.Event()
         self.state = State()
         self.state.flat = not config.full_hierarchy
-        self.feed = Feed(runtime, self.state, shard, self._wake.set, stand_in=stand_in, devices=devices, zones=zones)
+        self.feed = Feed(
+            runtime,
+            self.state,
+            shard,
+            self._wake.set,
+            stand_in=stand_in,
+            devices=devices,
+            zones=zones,
+            stuck_after=config.stuck_after,
+        )
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
         self._usage = usage
