@@ -121,7 +121,13 @@ class Writer:
 
 async def all_of(work: Iterable[Work]) -> None:
     """Do things at once; the first error is raised when all are done."""
-    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    things = list(work)
+    if len(things) < 2:
+        # Most looks find nothing to do, or one thing: no task is needed for that.
+        for thing in things:
+            await thing
+        return
+    outcomes = await asyncio.gather(*things, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome
