@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
@@ -10,7 +12,7 @@ from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers import computedomains
-from spinney.embedded.controllers.slices import plan_slices
+from spinney.embedded.controllers.slices import GPU_DRIVER, plan_slices
 from spinney.embedded.nodes.profile import Profile
 from tests import make
 from tests.embedded.virtual import FirstNode, after, get, pod, run
@@ -94,10 +96,14 @@ def test_nodes_publish_their_devices() -> None:
     run(test, nodes=Profile(count=1, racks=1, devices="dra"))
 
 
-def test_a_count_of_gpus_that_is_no_number_failed_without_end() -> None:
-    """A user's own simulated node may carry any label: it has no devices to publish then."""
-    built = make.node("odd").label("nvidia.com/gpu.count", "many").annotate("kwok.x-k8s.io/node", "fake")
-    assert plan_slices(convert(Node, built.build())) == []
+@pytest.mark.parametrize(("said", "published"), [("many", 0), ("-1", 0), ("4", 4), ("9" * 20, 128)])
+def test_an_odd_count_of_gpus_brought_the_cluster_down(said: str, published: int) -> None:
+    """A user's own simulated node may carry any label: no number is no devices, and a slice holds 128 at most."""
+    built = make.node("odd", 0).label("nvidia.com/gpu.count", said).annotate("kwok.x-k8s.io/node", "fake").build()
+    built["status"]["allocatable"].pop("nvidia.com/gpu", None)
+    slices = plan_slices(convert(Node, built))
+    devices = [each for found in slices for each in found["spec"]["devices"] if found["spec"]["driver"] == GPU_DRIVER]
+    assert len(devices) == published
 
 
 def test_slices_go_with_their_node() -> None:

@@ -17,13 +17,15 @@ from spinney.kube.runtime import Runtime
 GPU_DRIVER = "gpu.nvidia.com"
 DOMAIN_DRIVER = "compute-domain.nvidia.com"
 CHANNELS = 4
+# More are in no slice, by the API.
+_MOST_DEVICES = 128
 
 
 def plan_slices(node: Node) -> list[Json]:
     """The slices of a node: its GPUs where no device plugin offers them, and the channels of compute domains."""
     labels = node.metadata.labels
     said = labels.get(NODE_GPU_COUNT, "")
-    count = int(said) if said.isdecimal() else 0
+    count = min(int(said), _MOST_DEVICES) if said.isdecimal() else 0
     if not count or not is_simulated(node.metadata.annotations):
         return []
     slices = [_slice(node, DOMAIN_DRIVER, [_channel(index) for index in range(CHANNELS)])]
