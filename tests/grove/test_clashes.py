@@ -19,6 +19,8 @@ TAKEN: dict[str, tuple[type[Object], str, Json]] = {
     "the account of init containers": (ServiceAccount, "svc", {}),
     "the gang of a replica": (PodGang, "svc-0", GANG),
 }
+# The gang says so itself, where there is one.
+HELD = {"ReconcileError": True}
 # Attempts wait for a minute at most; each is one request that is refused and one look.
 SELDOM = 25
 
@@ -58,6 +60,9 @@ def test_a_name_that_another_holds_is_told_and_left_alone(case: str) -> None:
         await stage.settle(60)
         words = f"{kind.resource.kind} default/{name} exists and belongs to someone else; delete or rename it"
         assert words in await told(stage, "svc")
+        if kind is Service:
+            gang = await stage.gang("svc-0")
+            assert {c.reason: words in c.message for c in gang.status.conditions if c.type == "Scheduled"} == HELD
         assert await requests(stage, 600) < SELDOM
         found = await stage.client.get(kind, name, "default")
         assert (found.metadata.labels, found.metadata.generation) == ({}, theirs.metadata.generation)

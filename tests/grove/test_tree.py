@@ -28,7 +28,7 @@ def test_the_tree_shows_gangs_cliques_and_pods() -> None:
 
 
 def test_the_tree_says_what_things_wait_for() -> None:
-    """A gang without room carries the scheduler's words, a scaled one waits for its base gang."""
+    """A gang without room has the scheduler's words, its pods do not repeat them; a scaled one waits for its base."""
 
     async def scenario(stage: Stage) -> None:
         await stage.cordon(10)
@@ -37,6 +37,7 @@ def test_the_tree_says_what_things_wait_for() -> None:
         (tree,) = await look(stage.client, "default", "")
         base, scaled = tree["gangs"]
         assert "no room" in base["waitsFor"]
+        assert {pod["waitsFor"] for clique in base["cliques"] for pod in clique["pods"]} == {""}
         assert "base gang" in scaled["waitsFor"]
         assert scaled["cliques"][0]["pods"][0]["state"] == "Gated"
         assert not await look(stage.client, "elsewhere", "")

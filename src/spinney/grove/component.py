@@ -56,7 +56,7 @@ class Operator:
         bare = BareGangs(self.world, writer, runtime.clock)
         self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
         status.tell_set = self._tell_set
-        replicas.tell_set = self._tell_set
+        replicas.news = self._news
         Watcher(self.world, runtime.clock)
         self._wire()
 
@@ -94,6 +94,10 @@ class Operator:
 
     def _tell_set(self, namespace: str, name: str) -> None:
         self.sets.enqueue(namespace, name, self._patience())
+
+    def _news(self, pcs: PodCliqueSet, index: int) -> None:
+        self._tell_set(pcs.namespace, pcs.name)
+        self._tell(pcs, index)
 
     def _set_changed(self, change: Change[PodCliqueSet]) -> None:
         """Wake the replicas of a set whose spec, or whose update, has moved; its own status does not matter to them."""

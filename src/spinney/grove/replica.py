@@ -39,8 +39,8 @@ class Replicas:
         self._maker = Maker(world, writer, recorder, runtime.client.chance)
         self._remover = Remover(world, writer, recorder)
         self._devices = Devices(world, writer, runtime.client)
-        # Set by the component: wakes the set's own reconcile.
-        self.tell_set: Callable[[str, str], None] = lambda namespace, name: None
+        # Set by the component: there is something else to say about a replica.
+        self.news: Callable[[PodCliqueSet, int], None] = lambda pcs, index: None
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one set replica closer to what it should be; the rest follows from what that changes."""
@@ -76,7 +76,7 @@ class Replicas:
             return wish
         finally:
             if self._summaries.note_error((pcs.namespace, pcs.name), index, error, self._clock.now()):
-                self.tell_set(pcs.namespace, pcs.name)
+                self.news(pcs, index)
                 # Told once, however often it is tried again.
                 if error is not None:
                     self._recorder.event(pcs, "Warning", reasons.RECONCILE_ERROR, f"replica {index}: {error}")

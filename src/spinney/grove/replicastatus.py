@@ -100,7 +100,8 @@ class ReplicaStatus:
         ending = any(
             is_true(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()
         )
-        conditions = gangs.conditions(found, members, not gang.base or base, ending)
+        trouble = self._summaries.trouble((view.pcs.namespace, view.pcs.name), view.layout.index)
+        conditions = gangs.conditions(found, members, not gang.base or base, ending, trouble)
         return gang_status(found, members, conditions, gang_score(found, members, view.levels, self._world.nodes), now)
 
 

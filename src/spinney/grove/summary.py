@@ -67,6 +67,11 @@ class Summaries:
         known = self._errors.get(pcs, {})
         return [known[index] for index in sorted(known) if index < replicas][:_MOST_ERRORS]
 
+    def trouble(self, pcs: Key, index: int) -> str:
+        """What went wrong last with a replica; empty where it has recovered."""
+        known = self._errors.get(pcs, {}).get(index)
+        return str(known["description"]) if known is not None else ""
+
     def put(self, pcs: Key, index: int, summary: Summary) -> bool:
         """Keep a replica's summary; says whether it is news."""
         known = self._by_set.setdefault(pcs, {})

@@ -77,14 +77,19 @@ def _gang(
                 "minimum": group.min_replicas,
                 "replicas": cliques[group.name].spec.replicas if group.name in cliques else len(group.pod_references),
                 "ready": sum(map(podstate.is_ready, by_clique.get(group.name, ()))),
-                "pods": [_pod(pod, nodes, now) for pod in sorted(by_clique.get(group.name, ()), key=podstate.index)],
+                "pods": [
+                    _pod(pod, nodes, now, _gang_waits(gang))
+                    for pod in sorted(by_clique.get(group.name, ()), key=podstate.index)
+                ],
             }
             for group in gang.spec.podgroups
         ],
     }
 
 
-def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime) -> Json:
+def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, told: str) -> Json:
+    """A pod; what its gang has told already is not said again."""
+    waits = _pod_waits(pod)
     node = nodes.get(pod.spec.node_name)
     rack = next((node.metadata.labels[key] for key in _RACK_KEYS if key in node.metadata.labels), "") if node else ""
     return {
@@ -93,7 +98,7 @@ def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime) -> Json:
         "node": pod.spec.node_name,
         "rack": rack,
         "age": age(pod, now),
-        "waitsFor": _pod_waits(pod),
+        "waitsFor": "" if waits in told else waits,
     }
 
 
@@ -114,7 +119,8 @@ def _pod_waits(pod: Pod) -> str:
     if gates:
         return f"gate {', '.join(gates)}"
     said = find(pod.status.conditions, reasons.POD_SCHEDULED)
-    if said is not None and said.status == "False":
+    # What was said while there were gates stays on a pod until its scheduler has looked at it.
+    if said is not None and said.status == "False" and said.reason != reasons.SCHEDULING_GATED:
         return said.message
     running = [status.name for status in pod.status.init_container_statuses if status.state.running]
     return f"init container {running[0]}" if running else ""

@@ -73,11 +73,13 @@ def phase(members: Sequence[Member]) -> str:
     return reasons.RUNNING if is_ready(members) else reasons.STARTING
 
 
-def conditions(gang: PodGang, members: Sequence[Member], base_scheduled: bool, terminating: bool) -> list[Condition]:
-    """The operator's own conditions of a gang; the backend's are not among them."""
+def conditions(
+    gang: PodGang, members: Sequence[Member], base_scheduled: bool, terminating: bool, trouble: str = ""
+) -> list[Condition]:
+    """The operator's own conditions of a gang; `trouble` is what keeps it from making all that the gang needs."""
     return [
         _initialized(gang, members),
-        _scheduled(gang, members, base_scheduled),
+        _scheduled(gang, members, base_scheduled, trouble),
         _ready(members),
         _unhealthy(gang, members),
         _disruption(members, terminating),
@@ -98,11 +100,15 @@ def _short(member: Member) -> bool:
     return len(member.staying) < member.wanted
 
 
-def _scheduled(gang: PodGang, members: Sequence[Member], base_scheduled: bool) -> Condition:
+def _scheduled(gang: PodGang, members: Sequence[Member], base_scheduled: bool, trouble: str) -> Condition:
     if is_scheduled(members):
         message = "every pod group has its minimum on nodes"
         return Condition(type=reasons.SCHEDULED, status="True", reason=reasons.PODS_SCHEDULED, message=message)
     reason, message = _waits_for(gang, members, base_scheduled)
+    if trouble and not is_complete(gang, members):
+        message = f"{message}; {trouble}"
+    elif trouble and any(podstate.is_gated(pod) for member in members for pod in member.staying):
+        reason, message = reasons.RECONCILE_ERROR, trouble
     return Condition(type=reasons.SCHEDULED, status="False", reason=reason, message=message)
 
 
