@@ -332,3 +332,93 @@ async def test_order(hooks: Hooks) -> None:
     assert hooks.reviews[0]["object"].get("data") is None
     assert hooks.reviews[1]["object"]["data"] == {"added": "yes"}
     (await hooks.api.delete(first)).ok()
+
+
+async def test_options_of_the_request(hooks: Hooks) -> None:
+    """A review says what was asked for beside the object."""
+    await hooks.register()
+    await ready(hooks)
+    await hooks.api.post(maps(hooks), make.config_map("a"), fieldManager="me", fieldValidation="Strict")
+    await hooks.api.merge(f"{maps(hooks)}/a", {"data": {"k": "w"}}, dryRun="All")
+    await hooks.api.delete(f"{maps(hooks)}/a", {"propagationPolicy": "Background"})
+    create, update, delete = (review["options"] for review in hooks.reviews)
+    assert (create["fieldManager"], create["fieldValidation"]) == ("me", "Strict")
+    assert update["dryRun"] == ["All"]
+    assert delete["propagationPolicy"] == "Background"
+
+
+@pytest.mark.parametrize(
+    ("response", "told"),
+    [
+        ({"uid": "x"}, 'received invalid webhook response: expected response.uid="{uid}", got "x"'),
+        (
+            {"patch": "W10="},
+            "received invalid webhook response: webhook returned response.patch but not response.patchType",
+        ),
+        (
+            {"patchType": "JSONPatch"},
+            "received invalid webhook response: webhook returned response.patchType but not response.patch",
+        ),
+        (
+            {"patch": "ew==", "patchType": "JSONPatch"},
+            "received undecodable patch in webhook response: unexpected end of JSON input",
+        ),
+        ({"patch": "!!", "patchType": "JSONPatch"}, "failed to call webhook: illegal base64 data at input byte 0"),
+    ],
+)
+async def test_an_answer_that_is_none(hooks: Hooks, response: Json, told: str) -> None:
+    """An answer that cannot be used counts as no answer."""
+    await hooks.register("mutating")
+    hooks.answer = lambda request: {"allowed": True, **response}
+    await ready(hooks)
+    answer = await hooks.api.post(maps(hooks), make.config_map("a"))
+    why = told.replace("{uid}", hooks.reviews[0]["uid"])
+    answer.refused(500, "InternalError", f'Internal error occurred: failed calling webhook "check.example.com": {why}')
+
+
+@pytest.mark.parametrize(
+    ("operation", "told"),
+    [
+        (
+            {"op": "remove", "path": "/nope"},
+            "error in remove for path: '/nope': Unable to remove nonexistent key: nope: missing value",
+        ),
+        ({"op": "test", "path": "/kind", "value": "Pod"}, "testing value /kind failed: test failed"),
+        (
+            {"op": "add", "path": "/data", "value": {"x": 1}},
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+    ],
+)
+async def test_a_patch_that_makes_no_object(hooks: Hooks, operation: Json, told: str) -> None:
+    """What a patch breaks is an error of the server, and not of who sent the object."""
+    await hooks.register("mutating")
+    hooks.answer = patching(operation)
+    await ready(hooks)
+    answer = await hooks.api.post(maps(hooks), make.config_map("a"))
+    answer.refused(500, "InternalError", f"Internal error occurred: {told}")
+
+
+async def test_unknown_fields_of_a_patch_go_without_a_word(hooks: Hooks) -> None:
+    """Strictness is about what clients send."""
+    await hooks.register("mutating")
+    hooks.answer = patching({"op": "add", "path": "/foo", "value": 1})
+    await ready(hooks)
+    answer = await hooks.api.post(maps(hooks), make.config_map("a"), fieldValidation="Strict")
+    assert (answer.code, answer.warnings) == (201, "")
+    assert "foo" not in answer.body
+
+
+async def test_a_condition_that_fails(hooks: Hooks) -> None:
+    """A condition that cannot be evaluated refuses the request, unless another one does not hold."""
+    failing = {"name": "a", "expression": 'object.data.nope == "x"'}
+    other = {"name": "b", "expression": 'object.metadata.name != "b"'}
+    await hooks.register(matchConditions=[failing, other])
+    why = 'configmaps "a" is forbidden: expression \'object.data.nope == "x"\' resulted in error: no such key: data'
+
+    async def create() -> Answer:
+        return await hooks.api.post(maps(hooks), {"metadata": {"name": "a"}}, dryRun="All")
+
+    answer = await hooks.api.repeat(create, lambda answer: answer.code == 403)
+    assert answer.message == why
+    (await hooks.api.post(maps(hooks), {"metadata": {"name": "b"}}, dryRun="All")).ok()

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import cel, patches, policies, selectors
+from spinney.embedded import cel, policies, selectors, webhookanswers
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load
-from spinney.embedded.errors import Refusal, internal
+from spinney.embedded.errors import Refusal, forbidden, internal
 from spinney.embedded.hooks import Hook, Operation, hooks_of
 from spinney.embedded.kinds import Kind
 from spinney.embedded.policies import BINDINGS, POLICIES, Bound, bound_policies
+from spinney.embedded.webhookanswers import BadAnswer
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
@@ -26,6 +23,7 @@ MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
 # Configurations of admission itself, which nothing is asked about.
 TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
+_NONE: Json = {}
 Reviewer = Callable[[bytes], Awaitable[bytes]]
 # From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
 Resolver = Callable[[Json], Reviewer]
@@ -57,20 +55,23 @@ class Admission:
         return bool(self._hooks[VALIDATING] or self._policies) and kind.table not in TABLES
 
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
-        """The object as the mutating webhooks leave it."""
-        changed_by: list[Hook] = []
-        called: list[Hook] = []
+        """The object as the mutating webhooks leave it.
+
+        Those that want it are asked once more where somebody changed the object after them.
+        """
+        earlier: list[Hook] = []
+        again: list[Hook] = []
         for hook in self._hooks[MUTATING]:
             result = await self._ask(hook, call, operation, new, old)
-            if result is None:
-                continue
-            called.append(hook)
-            if result is not new:
-                new = result
-                changed_by.append(hook)
-        for hook in called:
-            if hook.again and changed_by and changed_by[-1] is not hook:
-                new = await self._ask(hook, call, operation, new, old) or new
+            if result is not None and result is not new:
+                new, again, earlier = result, again + earlier, []
+            if result is not None and hook.again:
+                earlier.append(hook)
+        for hook in self._hooks[MUTATING] if again else ():
+            if hook in again:
+                result = await self._ask(hook, call, operation, new, old)
+                if result is not None and result is not new:
+                    new, again, earlier = result, again + earlier, []
         return new
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
@@ -79,10 +80,11 @@ class Admission:
         for hook in self._hooks[VALIDATING]:
             await self._ask(hook, call, operation, new, old)
 
-    async def validate_delete(self, call: Call, operation: Operation, old: Json) -> None:
+    async def validate_delete(self, call: Call, operation: Operation, old: Json, options: Json = _NONE) -> None:
         """Ask all webhooks about a deletion."""
         if call.kind.table in TABLES:
             return
+        call.options = options
         self._check_policies(call, operation, None, old)
         for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
             await self._ask(hook, call, operation, None, old)
@@ -104,10 +106,13 @@ class Admission:
         if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
             return None
         request = _request(self._server.chance.uid(), call, operation, new, old)
-        if not _conditions_hold(hook, request):
+        if not _conditions_hold(hook, call, request):
             return None
         try:
             response = await self._review(hook, request)
+            changed = new
+            if response.get("allowed") and response.get("patch") and new is not None:
+                changed = _patched(hook, response, new)
         except Refusal:
             if hook.must_answer:
                 raise
@@ -115,7 +120,7 @@ class Admission:
         call.warnings.extend(response.get("warnings") or ())
         if not response.get("allowed"):
             raise _denied(hook.name, response.get("status") or {})
-        return _patched(hook, response, new) if response.get("patch") and new is not None else new
+        return changed
 
     def _selected(self, hook: Hook, call: Call, new: Json | None, old: Json | None) -> bool:
         if hook.namespaces and not self._in_namespace(hook, call, new or old or {}):
@@ -135,24 +140,25 @@ class Admission:
 
     async def _review(self, hook: Hook, request: Json) -> Json:
         review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+        client = {**hook.client, "timeoutSeconds": int(hook.seconds)}
         try:
             async with asyncio.timeout(hook.seconds):
-                body = await self.resolve({**hook.client, "timeoutSeconds": int(hook.seconds)})(encode(review))
-            response: Any = msgspec.json.decode(body).get("response")
+                body = await self.resolve(client)(encode(review))
+            return webhookanswers.read(body, request["uid"])
         except TimeoutError:
-            raise _unreachable(hook.name, "context deadline exceeded") from None
-        except (OSError, msgspec.DecodeError, AttributeError, LookupError) as error:
-            raise _unreachable(hook.name, str(error)) from None
-        if not isinstance(response, dict):
-            raise _unreachable(hook.name, "webhook response was absent")
-        if response.get("uid") != request["uid"]:
-            wanted = f'expected response.uid="{request["uid"]}", got "{response.get("uid", "")}"'
-            raise internal(f'failed calling webhook "{hook.name}": {wanted}')
-        return response
+            told = f'failed to call webhook: Post "{address(client)}": context deadline exceeded'
+        except BadAnswer as error:
+            told = str(error)
+        except (OSError, LookupError) as error:
+            told = f"failed to call webhook: {error}"
+        raise internal(f'failed calling webhook "{hook.name}": {told}')
 
 
-def _unreachable(name: str, why: str) -> Refusal:
-    return internal(f'failed calling webhook "{name}": failed to call webhook: {why}')
+def address(client: Json) -> str:
+    """Where the webhook of a clientConfig is called; a service on loopback, where everything of ours runs."""
+    service = client.get("service") or {}
+    url = client.get("url") or f"https://127.0.0.1:{service.get('port', 443)}{service.get('path', '/')}"
+    return f"{url}{'&' if '?' in url else '?'}timeout={client.get('timeoutSeconds', 10)}s"
 
 
 def _denied(name: str, status: Json) -> Refusal:
@@ -164,34 +170,25 @@ def _denied(name: str, status: Json) -> Refusal:
 
 
 def _patched(hook: Hook, response: Json, new: Json) -> Json:
-    if response.get("patchType") != "JSONPatch":
-        raise internal(f'failed calling webhook "{hook.name}": unsupported patch type {response.get("patchType")}')
     try:
-        operations = msgspec.json.decode(base64.b64decode(response["patch"]))
-        copied: Json = msgspec.json.decode(encode(new))
-        return patches.apply_json_patch(copied, operations)
-    except (binascii.Error, msgspec.DecodeError, Refusal) as error:
-        raise internal(f'admission webhook "{hook.name}" sent a patch that does not apply: {error}') from None
+        return webhookanswers.patched(response, new)
+    except BadAnswer as error:
+        raise internal(f'failed calling webhook "{hook.name}": {error}') from None
 
 
-def _conditions_hold(hook: Hook, request: Json) -> bool:
-    for name, expression in hook.conditions:
-        values = {
-            "object": request["object"],
-            "oldObject": request["oldObject"],
-            "request": request,
-            "authorizer": None,
-        }
+def _conditions_hold(hook: Hook, call: Call, request: Json) -> bool:
+    """Whether a webhook wants to see a request; one condition that does not hold outweighs others that fail."""
+    values = {"object": request["object"], "oldObject": request["oldObject"], "request": request, "authorizer": None}
+    failed = ""
+    for _, expression in hook.conditions:
         try:
             if cel.evaluate(expression, values) is not True:
                 return False
         except cel.Failed as error:
-            if hook.must_answer:
-                raise internal(
-                    f'failed calling webhook "{hook.name}": matchCondition {name} could not be evaluated: {error}'
-                ) from None
-            return False
-    return True
+            failed = failed or f"expression '{expression}' resulted in error: {error}"
+    if failed and hook.must_answer:
+        raise forbidden(call.kind, call.name, failed)
+    return not failed
 
 
 def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
@@ -222,10 +219,20 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
         "object": new,
         "oldObject": old,
         "dryRun": call.dry_run,
-        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1"},
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", **_options(call)},
     }
+    if not call.name:
+        del request["name"]
     if call.kind.namespaced:
         request["namespace"] = call.namespace
     if call.subresource:
         request["subResource"] = request["requestSubResource"] = call.subresource
     return request
+
+
+def _options(call: Call) -> Json:
+    """What a request asks for beside its object."""
+    found: Json = {key: call.query[key] for key in ("fieldManager", "fieldValidation") if call.query.get(key)}
+    if call.dry_run:
+        found["dryRun"] = ["All"]
+    return {**found, **{key: value for key, value in call.options.items() if key not in ("kind", "apiVersion")}}

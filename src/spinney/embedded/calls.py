@@ -43,6 +43,8 @@ class Call:
     user: User
     warnings: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
+    # Of a deletion, from its body or its query.
+    options: Json = field(default_factory=dict)
 
     @property
     def key(self) -> str:

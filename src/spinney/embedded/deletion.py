@@ -107,7 +107,7 @@ async def delete(server: ApiServer, call: Call) -> Response:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    await server.admission.validate_delete(call, Operation.DELETE, load(item))
+    await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
     dry = call.dry_run or bool(options.get("dryRun"))
     gone, last = delete_item(server, call.kind, item, options, dry_run=dry)
     if not gone or strategy(call.kind).answers_with_deleted:
@@ -289,7 +289,7 @@ async def delete_collection(server: ApiServer, call: Call) -> Response:
     table = server.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
     for item in victims:
-        await server.admission.validate_delete(call, Operation.DELETE, load(item))
+        await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
         if table.items.get(item.key) is not None:
             delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
     return listed(server, call, victims, {"resourceVersion": str(server.store.version)})

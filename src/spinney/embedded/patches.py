@@ -147,6 +147,9 @@ def _add(document: Any, path: str, value: Any) -> Any:
 
 def _remove(document: Any, path: str, operation: str) -> Any:
     def remove(parent: Any, last: str) -> None:
+        if isinstance(parent, dict) and last not in parent:
+            why = f"Unable to remove nonexistent key: {last}: missing value"
+            raise _unprocessable(f"error in {operation} for path: '{path}': {why}")
         del parent[_place(parent, last, operation, path)]
 
     return _edited(document, _parts(path), operation, path, remove)

@@ -8,14 +8,12 @@ import ssl
 import aiohttp
 
 from spinney.api.meta import Json
-from spinney.embedded.admission import Reviewer
+from spinney.embedded.admission import Reviewer, address
 
 
 def over_https(client: Json) -> Reviewer:
-    """What calls the webhook of a clientConfig. A service is looked for on loopback, where everything of ours runs."""
-    service = client.get("service") or {}
-    url = client.get("url") or f"https://127.0.0.1:{service.get('port', 443)}{service.get('path', '/')}"
-    url += f"{'&' if '?' in url else '?'}timeout={client.get('timeoutSeconds', 10)}s"
+    """What calls the webhook of a clientConfig."""
+    service, url = client.get("service") or {}, address(client)
     name = f"{service.get('name')}.{service.get('namespace')}.svc" if service else None
 
     async def review(body: bytes) -> bytes:
@@ -28,10 +26,25 @@ def over_https(client: Json) -> Reviewer:
                 aiohttp.ClientSession() as session,
                 session.post(url, data=body, ssl=context, headers=headers, server_hostname=name) as response,
             ):
+                text = await response.read()
                 if response.status != 200:
-                    raise OSError(f"the server answered with status {response.status}")
-                return await response.read()
+                    raise OSError(_told(response.status, text.decode("utf-8", "replace")))
+                return text
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, ConnectionRefusedError):
+                where = f"{error.host}:{error.port}"
+                raise OSError(f'Post "{url}": dial tcp {where}: connect: connection refused') from None
+            raise OSError(f'Post "{url}": {error}') from None
         except aiohttp.ClientError as error:
             raise OSError(f'Post "{url}": {error}') from None
 
     return review
+
+
+def _told(status: int, text: str) -> str:
+    """An HTTP error in the words of Kubernetes' client."""
+    if status == 404:
+        return "the server could not find the requested resource"
+    if status >= 500:
+        return f'an error on the server ("{text}") has prevented the request from succeeding'
+    return f"the server answered with status {status}"

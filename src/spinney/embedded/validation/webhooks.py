@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from spinney.api.meta import Json
 from spinney.embedded import cel
 from spinney.embedded.errors import FieldError, duplicate, invalid, required, unsupported
@@ -51,6 +53,37 @@ def check(document: Json) -> list[FieldError]:
     return found
 
 
+def _url(text: str, where: str) -> list[FieldError]:
+    url, found = urlsplit(text), list[FieldError]()
+    form = "; desired format: https://host[/path]"
+    if url.scheme != "https":
+        found.append(invalid(where, url.scheme or text, f"'https' is the only allowed URL scheme{form}"))
+    if not url.hostname:
+        found.append(invalid(where, url.hostname or "", f"host must be specified{form}"))
+    user = url.netloc.rpartition("@")[0]
+    unwanted = {"user information is": user, "fragments are": url.fragment, "query parameters are": url.query}
+    found += [invalid(where, value, f"{what} not permitted in the URL") for what, value in unwanted.items() if value]
+    return found
+
+
+def _service(service: Json, where: str) -> list[FieldError]:
+    found = [required(f"{where}.{key}") for key in ("name", "namespace") if not service.get(key)]
+    port, path = service.get("port", 443), service.get("path")
+    if not 1 <= port <= 65535:
+        detail = "port is not valid: must be between 1 and 65535, inclusive"
+        found.append(invalid(f"{where}.port", port, detail))
+    if path is not None and not path.startswith("/"):
+        found.append(invalid(f"{where}.path", path, "must start with a '/'"))
+    segments = (path or "/").lstrip("/").split("/") if path not in (None, "/") else []
+    if path is not None and not path.startswith("/"):
+        found.append(invalid(f"{where}.path", path, "segment[0] may not be empty"))
+        segments = []
+    for at, segment in enumerate(segments):
+        if not segment:
+            found.append(invalid(f"{where}.path", path, f"segment[{at}] may not be empty"))
+    return found
+
+
 def _hook(hook: Json, where: str) -> list[FieldError]:
     found: list[FieldError] = []
     if hook.get("failurePolicy") not in ("Fail", "Ignore"):
@@ -72,10 +105,10 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     if bool(config.get("url")) == bool(config.get("service")):
         detail = "exactly one of url or service is required"
         found.append(required(f"{where}.clientConfig", detail))
-    elif config.get("url") and not config["url"].startswith("https://"):
-        scheme = config["url"].partition(":")[0]
-        detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
-        found.append(invalid(f"{where}.clientConfig.url", scheme, detail))
+    elif config.get("url"):
+        found += _url(config["url"], f"{where}.clientConfig.url")
+    else:
+        found += _service(config["service"], f"{where}.clientConfig.service")
     if not hook.get("admissionReviewVersions"):
         detail = "must specify one of v1, v1beta1"
         found.append(required(f"{where}.admissionReviewVersions", detail))
