@@ -73,10 +73,10 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
     size = sizes.pop() if sizes else 0.0
     if sizes or size < 1 or any(task.cls.shared or task.cls.gpu.mig or task.cls.claims for task in tasks):
         return False
-    spare = cycle.spare.gpus()
-    if int(((spare + freeable.of(caps)) // size).sum()) < len(tasks):
+    spare, count = cycle.spare.gpus(), len(tasks)
+    if cycle.spare.count(size) < count and int(((spare + freeable.of(caps)) // size).sum()) < count:
         return True
     if cycle.state.gpus.on or None in caps.values():
         return False
-    most, needed = sum(cap for cap in caps.values() if cap is not None), size * len(tasks)
+    most, needed = sum(cap for cap in caps.values() if cap is not None), size * count
     return most <= needed and (missing := needed - float(spare.sum())) > 0 and missing >= most

@@ -24,8 +24,7 @@ class GpuFilter:
         self.room = search.spare.copy()
         # Equal needs are simply counted; the count is kept up to date.
         self.size = self.needs[0] if self.needs[0] == self.needs[-1] else 0.0
-        rows = cycle.all_rows
-        self.count = int((self.room[rows] // self.size).sum()) if self.size else 0
+        self.count = cycle.spare.count(self.size) if self.size else 0
 
     @staticmethod
     def of(cycle: Cycle, search: Search) -> GpuFilter | None:

@@ -135,6 +135,8 @@ class Gang:
 
     def elastic_state(self) -> int:
         """0 below the minimum somewhere, 1 exactly at it, 2 above it."""
+        if len(self.active) == 1:
+            return (self.active[0] >= self.minimums[0]) + (self.active[0] > self.minimums[0])
         exact = True
         for active, minimum in zip(self.active, self.minimums, strict=True):
             if active < minimum:

@@ -56,8 +56,8 @@ class Moves:
     def rollback(self, point: Checkpoint) -> None:
         """Undo everything after a point."""
         entries, moves = point
-        changes = self.log[entries:]
-        if changes:
+        if len(self.log) > entries:
+            changes = self.log[entries:]
             self.version += 1
             del self.log[entries:]
             for undo, target, key, value in reversed(changes):

@@ -232,7 +232,9 @@ def node_local(search: Search) -> Iterator[Trial]:
                 yield victims.trial([])
             continue
         latest = _job(victims.potential[-1][-1])
-        rows = sorted({task.node for task in latest.all_tasks() if task.node >= 0}, key=nodes.name)
+        rows = list({task.node for task in latest.all_tasks() if task.node >= 0})
+        if len(rows) > 1:
+            rows.sort(key=nodes.name)
         seen: set[frozenset[str]] = set()
         for row in rows:
             potential = victims.jobs_on(row)

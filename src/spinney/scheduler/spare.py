@@ -21,6 +21,7 @@ class Spare:
         for row in shared.on:
             self._gpus[row] += shared.leftover(row)
         self._any: Mask = (idle > 0) | (releasing > 0) | (self._gpus > 0)
+        self._counts: dict[float, int] = {}
 
     def gpus(self) -> NDArray[np.float64]:
         """How many, parts of shared ones included."""
@@ -32,6 +33,14 @@ class Spare:
         self._refresh()
         return self._any
 
+    def count(self, size: float) -> int:
+        """How many times a number of whole GPUs is there, on one row or another."""
+        self._refresh()
+        known = self._counts.get(size)
+        if known is None:
+            known = self._counts[size] = int((self._gpus // size).sum())
+        return known
+
     def _refresh(self) -> None:
         nodes, touched = self._nodes, self._nodes.touched
         if self._seen == len(touched):
@@ -42,5 +51,7 @@ class Spare:
         for row in changed:
             idle, releasing = float(nodes.whole_gpus(nodes.idle[row])), float(nodes.whole_gpus(nodes.releasing[row]))
             spare = idle + releasing + (self._shared.leftover(row) if row in self._shared.on else 0.0)
+            for size in self._counts:
+                self._counts[size] += int(spare // size) - int(self._gpus[row] // size)
             self._gpus[row] = spare
             self._any[row] = idle > 0 or releasing > 0 or spare > 0

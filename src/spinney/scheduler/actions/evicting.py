@@ -46,7 +46,16 @@ def consolidation(cycle: Cycle) -> None:
 
     jobs = [job for job in _claimants(cycle) if job.preemptible]
     ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
-    may = partial(_gpus_left, cycle, rows=ready)
+    # GPUs that nobody uses, for a version of the state.
+    spare = (-1, 0.0)
+
+    def may(job: Job) -> bool:
+        nonlocal spare
+        if spare[0] != cycle.moves.version:
+            spare = (cycle.moves.version, float(cycle.spare.gpus()[ready].sum()))
+        wanted = sum(task.cls.quota for task in cycle.chunk(job))
+        return spare[1] >= wanted and _memory_left(cycle, job, ready)
+
     rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, Solver.gang_first)
     _run(cycle, jobs, rules)
 
@@ -193,13 +202,9 @@ def _evictable(job: Job) -> bool:
     return job.preemptible and any(job.active)
 
 
-def _gpus_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
-    """Whether the GPUs that nobody uses, wherever they are, would be enough."""
-    nodes, tasks = cycle.nodes, cycle.chunk(job)
-    wanted = sum(task.cls.quota for task in tasks)
-    if float(cycle.spare.gpus()[rows].sum()) < wanted:
-        return False
-    memory = sum(task.cls.memory for task in tasks)
+def _memory_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
+    """Whether the memory of GPUs that nobody uses, wherever they are, would be enough."""
+    nodes, memory = cycle.nodes, sum(task.cls.memory for task in cycle.chunk(job))
     if not memory:
         return True
     whole = (nodes.whole_gpus(nodes.idle).astype(int) + nodes.whole_gpus(nodes.releasing).astype(int))[rows]
