@@ -17,7 +17,16 @@ from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.file import from_file
 from spinney.scheduler.reasons import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
 from spinney.scheduler.refusals import no_room
-from spinney.scheduler.specs import Constraint, Constraints, GroupSpec, Match, PodTerm, SpreadTerm, TopologySpec
+from spinney.scheduler.specs import (
+    Constraint,
+    Constraints,
+    GroupSpec,
+    Match,
+    NodeSpec,
+    PodTerm,
+    SpreadTerm,
+    TopologySpec,
+)
 from spinney.scheduler.texts import job_message, message
 from tests.scheduler.clusters import NOW, Cluster, statuses
 
@@ -119,6 +128,18 @@ def test_a_gang_whose_missing_member_is_still_leaving_waits() -> None:
         task = cluster.state.tasks[f"j-{number}"]
         status = st.PENDING if number else st.RELEASING
         cluster.state.set_task(replace(task.spec, group=group, status=status))
+    assert not cluster.plan("preempt").decisions
+
+
+def test_pods_of_a_node_that_is_gone_free_nothing() -> None:
+    """A victim whose node was deleted makes no room on another one."""
+    cluster = Cluster().queue("q", 100)
+    # As many as the table has rows: none is unused.
+    for number in range(16):
+        cluster.state.set_node(NodeSpec(f"n{number}", {"cpu": 1000.0, "memory": 1e12, "pods": 110.0}))
+        cluster.job(f"r{number}", "q", [f"n{number}"], gpus=0, preemptible=number == 3)
+    cluster.state.drop_node("n3")
+    cluster.job("j", "q", [""], gpus=0, priority=75)
     assert not cluster.plan("preempt").decisions
 
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.gpus import Log
+from spinney.scheduler.specs import DEFAULT_GPU_MEMORY
 from spinney.scheduler.state import State
-from spinney.scheduler.tasks import Task, Triple
+from spinney.scheduler.tasks import Task, TaskClass, Triple
 
 Checkpoint = tuple[int, int]
 
@@ -101,10 +102,32 @@ class Moves:
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         self._spend(task, 1)
         row = task.node
-        self.state.shift(task, row, task.status, st.RELEASING, self.log)
+        self.state.shift(task, task.status, st.RELEASING, self.log)
         self._set_status(task, st.RELEASING, True)
         self._charge(task, row, -1)
         self.done.append(Move("evict", task, row, task.groups))
+
+    def evict_all(self, tasks: list[Task]) -> None:
+        """The same for many: each node and each queue is written once."""
+        if len(tasks) == 1 or self.observers or not all(_plain_victim(task) for task in tasks):
+            for task in tasks:
+                self.evict(task)
+            return
+        together: dict[tuple[int, TaskClass, int], list[Task]] = {}
+        held = _Held(self.state)
+        for task in tasks:
+            if task.status == st.RELEASING:
+                continue
+            together.setdefault((task.node, task.cls, task.status), []).append(task)
+            self.log.append((self._forget, task, self.evicted.get(task.key), None))
+            self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
+            self._spend(task, 1)
+            self._set_status(task, st.RELEASING, True)
+            held.give_back(task)
+            self.done.append(Move("evict", task, task.node, task.groups))
+        for (_, _, status), some in together.items():
+            self.state.shift(some[0], status, st.RELEASING, self.log, len(some))
+        held.write(self.log)
 
     def delay(self, job: Job, since: Checkpoint) -> None:
         """Turn every bind of a job since a point into a wait: the gang starts together or not yet."""
@@ -113,7 +136,7 @@ class Moves:
             if move.kind != "bind" or move.task.job is not job:
                 continue
             task = move.task
-            self.state.shift(task, move.node, st.ALLOCATED, st.PIPELINED, self.log)
+            self.state.shift(task, st.ALLOCATED, st.PIPELINED, self.log)
             self._set_status(task, st.PIPELINED, True)
             self.done[number] = Move("wait", task, move.node, move.groups)
 
@@ -148,7 +171,7 @@ class Moves:
         task.zones = before.zones
         self.log.append((setattr, task, "groups", task.groups))
         task.groups = groups
-        self.state.shift(task, row, st.RELEASING, status, self.log)
+        self.state.shift(task, st.RELEASING, status, self.log)
         self._set_status(task, status, False)
         self._charge(task, row, 1)
         self.done.append(Move("keep", task, row, groups))
@@ -194,7 +217,8 @@ class Moves:
         if job is None or job.queue < 0:
             return
         cls = task.cls
-        charge = cls.charge(int(state.nodes.gpu_memory[row])) if cls.memory else cls.triple
+        memory = int(state.nodes.gpu_memory[row]) if cls.memory and row >= 0 else DEFAULT_GPU_MEMORY
+        charge = cls.charge(memory) if cls.memory else cls.triple
         self._charge_table(state.charged, job.queue, charge, sign)
         if not job.preemptible:
             self._charge_table(state.fixed, job.queue, charge, sign)
@@ -210,6 +234,37 @@ class Moves:
             self.evicted.pop(task.key, None)
         else:
             self.evicted[task.key] = before
+
+
+def _plain_victim(task: Task) -> bool:
+    return not task.cls.shared and not task.cls.claims and task.job is not None and task.job.preemptible
+
+
+class _Held:
+    """What queues hold while tasks are taken out of them one by one."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.charged: dict[int, list[float]] = {}
+
+    def give_back(self, task: Task) -> None:
+        job = task.job
+        if job is None or job.queue < 0:
+            return
+        cpu, memory, gpus = task.cls.triple
+        for number in self.state.queues.path[job.queue]:
+            held = self.charged.get(number)
+            if held is None:
+                held = self.charged[number] = list(self.state.charged[number])
+            held[0] -= cpu
+            held[1] -= memory
+            held[2] -= gpus
+
+    def write(self, log: Log) -> None:
+        table = self.state.charged
+        for number, held in self.charged.items():
+            log.append((setitem, table, number, table[number]))
+            table[number] = held
 
 
 def _count_all(tasks: list[Task], before: int, after: int) -> None:

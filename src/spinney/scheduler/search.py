@@ -134,8 +134,7 @@ class Solver:
         cycle = self.cycle
         point = cycle.moves.checkpoint()
         rows = cycle.open_rows = with_rows(cycle, feasible, victims)
-        for task in victims:
-            cycle.moves.evict(task)
+        cycle.moves.evict_all(victims)
         if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
             cycle.moves.rollback(point)
             return None

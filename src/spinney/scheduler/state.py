@@ -20,6 +20,7 @@ from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, flattened, zeros
 from spinney.scheduler.specs import (
+    DEFAULT_GPU_MEMORY,
     Constraints,
     GroupSpec,
     JobSpec,
@@ -341,7 +342,7 @@ class State:
         if job.queue < 0 or self._queues is None:
             return
         if task.status & st.CHARGED:
-            memory = int(self.nodes.gpu_memory[task.node]) if task.node >= 0 else 100
+            memory = int(self.nodes.gpu_memory[task.node]) if task.node >= 0 else DEFAULT_GPU_MEMORY
             charge = task.cls.charge(memory)
             tables = [self.charged] if job.preemptible else [self.charged, self.fixed]
         elif task.status == st.PENDING:
@@ -383,9 +384,12 @@ class State:
         nodes.used_gpus[row] += amounts[GPU]
         (nodes.releasing if status == st.PIPELINED else nodes.idle)[row] -= amounts
 
-    def shift(self, task: Task, row: int, before: int, after: int, log: Log) -> None:
-        """Change a task's status in a node's books."""
-        nodes, cls = self.nodes, task.cls
+    def shift(self, task: Task, before: int, after: int, log: Log, count: int = 1) -> None:
+        """Change a task's status in its node's books; or that of so many like it, if they share no GPU and no claim."""
+        nodes, cls, row = self.nodes, task.cls, task.node
+        if row < 0:
+            # Its node is gone.
+            return
         if cls.shared or cls.claims:
             self.track(task, row, before, -1, log)
             self.track(task, row, after, 1, log)
@@ -394,9 +398,9 @@ class State:
         amounts = self._amounts(task, row, 1, log)
         (idle, releasing), (new_idle, new_releasing) = _taken(before), _taken(after)
         if idle != new_idle:
-            nodes.idle[row] += (new_idle - idle) * amounts
+            nodes.idle[row] += count * (new_idle - idle) * amounts
         if releasing != new_releasing:
-            nodes.releasing[row] += (new_releasing - releasing) * amounts
+            nodes.releasing[row] += count * (new_releasing - releasing) * amounts
 
     def _amounts(self, task: Task, row: int, sign: int, log: Log | None) -> Vector:
         """What a task takes of a node, but for shared GPUs and for what the node does not have."""

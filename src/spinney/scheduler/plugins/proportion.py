@@ -226,17 +226,17 @@ class Proportion:
         involved: dict[int, set[int]] = {}
         for queue, pieces in taken.items():
             mine, theirs = self.queues.levelled(job.queue, queue)
-            touched = {resource for piece in pieces for resource in range(3) if piece[resource] > 0}
-            left.setdefault(theirs, list(self._charged[theirs]))
+            path = self.queues.path[queue]
+            above = [left.setdefault(number, list(self._charged[number])) for number in path]
             for piece in pieces:
                 if not self._may_take(wanted, mine, theirs, left[theirs]):
                     return False
-                for number in self.queues.path[queue]:
-                    amounts = left.setdefault(number, list(self._charged[number]))
+                for amounts in above:
                     for resource in range(3):
                         amounts[resource] -= piece[resource]
-                    involved.setdefault(number, set()).update(touched)
-            involved.setdefault(queue, set()).update(touched)
+            touched = {resource for resource in range(3) if any(piece[resource] > 0 for piece in pieces)}
+            for number in path:
+                involved.setdefault(number, set()).update(touched)
         return self._stays_fair(job, wanted, left, involved)
 
     def _pieces(self, victim: Job, tasks: list[Task]) -> list[Triple]:
