@@ -8,7 +8,7 @@ that has just the rights of these services; nobody is behind the nodes, so it en
 Bare creation is the same pods for a scheduler that does not exist, by the same creator: a `burst` keeps many requests
 in flight, `one at a time` waits for each answer, as a script does or a controller with one worker. Writes are those of
 the services, by kind. CPU seconds are what each process worked from the first creation to the last stage, whatever else
-the machine did.
+the machine did. What each write costs the server alone is measured before the services start.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import structlog
 import uvloop
 import yaml
 from _machine import children, cpu_seconds
+from _writes import costs
 from prometheus_client import generate_latest
 
 from spinney.api.core import Node, Pod, ServiceAccount
@@ -44,9 +45,11 @@ from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.cache import Caches, Change
 from spinney.kube.client import Client
+from spinney.kube.config import find_server
 from spinney.kube.discovery import Discovery
 from spinney.kube.garbage import collect_rarely
 from spinney.kube.host import Host
+from spinney.kube.https import connect
 from spinney.kube.manifests import EVENT_RULE, LEASE_RULE, rights
 from spinney.testing.controlplane import ControlPlane
 
@@ -232,16 +235,30 @@ async def real(nodes: int, count: int) -> Json:
         caches.of(Pod)
         caches.of(BindRequest)
         results: Json = {}
-        async with _services(await _account(plane, client)) as metrics:
+        account = await _account(plane, client)
+        alone = await _alone(client, account)
+        async with _services(account) as metrics:
             for creator, workers in CREATORS.items():
                 before = writes(metrics())
                 results[creator] = await measure(client, caches, count, workers, "bound")
                 results[creator] |= settled(before, await at_rest(lambda: writes(metrics())), count)
+                results[creator]["server_ms_per_write"] = alone
                 await clear(client, Pod, PodGroup, BindRequest)
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
         await client.close()
         return results
+
+
+async def _alone(client: Client, account: Path) -> dict[str, float]:
+    """What the writes of this pipeline cost the server if there were no services at all."""
+    services = connect(find_server(str(account)))
+    node = (await client.list(Node)).items[0].name
+    try:
+        return await costs(client, services, lambda number: pod(number, "nobody"), node, 400)
+    finally:
+        await services.close()
+        await clear(client, Pod, PodGroup, BindRequest)
 
 
 async def _account(plane: ControlPlane, client: Client) -> Path:
