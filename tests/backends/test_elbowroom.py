@@ -64,6 +64,14 @@ def test_nobody_joins_those_who_may_not_all_find_a_node() -> None:
     assert not tight.join([pod_of("c", 1)])
 
 
+def test_nobody_joins_one_who_goes_alone() -> None:
+    """Where it goes, requests do not tell: whoever came after it could take its place."""
+    crowd = Crowd(ground_of(8), ())
+    crowd.close()
+    assert not crowd.is_empty
+    assert not crowd.join([pod_of("next", 1)])
+
+
 def test_those_who_were_turned_away_count_for_nothing() -> None:
     """Neither their number nor their size."""
     crowd = Crowd(ground_of(4), ())

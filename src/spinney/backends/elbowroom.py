@@ -51,6 +51,11 @@ class Crowd:
         self._largest, self._usable, self._places = largest, usable, places
         return True
 
+    def close(self) -> None:
+        """One that needs all the room is being placed now: nobody may join."""
+        self._at_ease = False
+        self.is_empty = False
+
     def has(self, pod: Pod) -> bool:
         """Whether a pod is counted here: that it gets a node then takes no room from the others."""
         return (pod.namespace, pod.name) in self._members

@@ -135,7 +135,10 @@ def plan_release(
         elif verdict is None:
             verdict = _tried(candidate, ground)
             closed = verdict.ready
-            verdict = TURN if closed and not crowd.is_empty else verdict
+            if closed and not crowd.is_empty:
+                verdict = TURN
+            elif closed:
+                crowd.close()
         verdicts[candidate.key] = verdict
     return verdicts
 
