@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from click.testing import CliRunner
 from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
 from spinney.api.kai import PodGroup, Queue
+from spinney.api.meta import convert
 from spinney.api.schedulerfile import SchedulerFile
+from spinney.cli.fairshare import fairshare
 from spinney.cli.snapshot import snapshot
 from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
@@ -23,6 +26,7 @@ from spinney.scheduler.cycle import Turn
 from spinney.scheduler.file import from_file
 from spinney.scheduler.service.component import COMPONENT
 from spinney.scheduler.service.pages import Pages
+from spinney.scheduler.simulation import Question, simulate
 from spinney.scheduler.snapshot import KINDS, read
 from tests import make
 from tests.scheduler.clusters import Cluster
@@ -66,6 +70,40 @@ async def test_the_order_of_gangs_can_be_asked_for(client: Client) -> None:
     assert [entry["id"] for entry in found["global_order"]] == ["a1", "a0", "b0"]
     assert found["queue_order"]["a"] == [{"id": "a1", "priority": 90}, {"id": "a0", "priority": 10}]
     assert cluster.plan().turns == ()
+
+
+QUESTION = {
+    "totalResource": {"GPU": 100, "CPU": 16000, "Memory": 32000000},
+    "queues": [
+        {"uid": name, "resourceShare": {"gpu": {"deserved": 10, "request": 100, "overQuotaWeight": weight}}}
+        for name, weight in (("queue1", 3), ("queue2", 1))
+    ],
+}
+ANSWER = {
+    "queue1": {"gpu": 70, "cpu": 16000, "memory": 100000},
+    "queue2": {"gpu": 30, "cpu": 16000, "memory": 100000},
+}
+
+
+async def test_shares_of_queues_that_do_not_exist(client: Client, tmp_path: Path) -> None:
+    """Upstream's own example, asked of the scheduler and on the command line; nonsense is refused."""
+    async with TestClient(TestServer(Pages(client, FILE, Config(), lambda: None).application())) as asking:
+        assert await (await asking.post("/simulate", json=QUESTION)).json() == ANSWER
+        assert (await asking.post("/simulate", json={"queues": 3})).status == 400
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(QUESTION))
+    assert json.loads(CliRunner().invoke(fairshare, [str(file)]).output) == ANSWER
+    file.write_text("[]")
+    assert CliRunner().invoke(fairshare, [str(file)]).exit_code == 2
+
+
+def test_a_department_divides_what_it_is_given() -> None:
+    """Queues of one parent share its part; a parent that is not asked about counts as none."""
+    gpu = {"gpu": {"deserved": 0}}
+    queues = [{"uid": "one", "resourceShare": gpu}, {"uid": "two", "parentQueue": "absent", "resourceShare": gpu}]
+    queues += [{"uid": name, "parentQueue": "one", "resourceShare": gpu} for name in ("a", "b")]
+    found = simulate(convert(Question, {"totalResource": {"GPU": 8}, "queues": queues}))
+    assert {name: share["gpu"] for name, share in found.items()} == {"one": 4, "two": 4, "a": 2, "b": 2}
 
 
 async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ COMMANDS = {
     "crds": "spinney.cli.crds:crds",
     "demo": "spinney.cli.demo:demo",
     "explain": "spinney.cli.explain:explain",
+    "fairshare": "spinney.cli.fairshare:fairshare",
     "initc": "spinney.cli.initc:initc",
     "manifests": "spinney.cli.manifests:manifests",
     "queues": "spinney.cli.queues:queues",

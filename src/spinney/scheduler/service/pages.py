@@ -1,4 +1,4 @@
-"""Pages for people who look into a scheduler, on the loopback address only: snapshot and job order, as upstream's."""
+"""Pages for people who look into a scheduler, on the loopback address only: snapshot, job order, fair shares."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.client import Client
 from spinney.scheduler.config import Config
 from spinney.scheduler.cycle import Turn
 from spinney.scheduler.service.capture import capture
+from spinney.scheduler.simulation import Question, simulate
 from spinney.scheduler.snapshot import Snapshot, write
 
 _log = structlog.get_logger("spinney.scheduler")
@@ -51,6 +52,7 @@ class Pages:
         """The pages."""
         application = web.Application(middlewares=[_only_by_address])
         application.router.add_get("/get-snapshot", self._snapshot)
+        application.router.add_post("/simulate", self._simulate)
         if any(plugin.name == "reflectjoborder" for plugin in self._config.plugins):
             application.router.add_get("/get-job-order", self._order)
         return application
@@ -60,6 +62,13 @@ class Pages:
         content = await asyncio.to_thread(write, found)
         headers = {"content-type": "application/zip", "content-disposition": "attachment; filename=snapshot.zip"}
         return web.Response(body=content, headers=headers)
+
+    async def _simulate(self, request: web.Request) -> web.Response:
+        try:
+            question = convert(Question, msgspec.json.decode(await request.read()))
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise web.HTTPBadRequest(text=f"not a question about queues: {error}\n") from error
+        return web.json_response(simulate(question))
 
     async def _order(self, _: web.Request) -> web.Response:
         turns = self._turns()

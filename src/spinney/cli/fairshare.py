@@ -1,0 +1,29 @@
+"""`spinney fairshare`: what queues would be given, before anybody makes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import msgspec
+
+from spinney.api.meta import convert
+from spinney.scheduler.simulation import Question, simulate
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  echo '{"totalResource": {"GPU": 8}, "queues": [{"uid": "a"}, {"uid": "b"}]}' > plan.json
+  spinney fairshare plan.json
+"""
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def fairshare(file: Path) -> None:
+    """Fair shares for the queues in FILE: JSON as upstream's fair-share simulator takes it at /simulate."""
+    try:
+        question = convert(Question, msgspec.json.decode(file.read_bytes()))
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise click.BadParameter(f"{file}: {error}", param_hint="FILE") from error
+    click.echo(json.dumps(simulate(question), indent=2))
