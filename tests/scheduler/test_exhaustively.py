@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from hypothesis import given
@@ -94,8 +95,7 @@ def small(draw: some.DrawFn, queues: int = 1, priorities: Sequence[int] = (50,))
 def _run(found: Small, name: str, one: Running) -> None:
     places = [f"n{node}" for node in one.nodes]
     found.running[name] = one
-    rules = {"gpus": one.gpus, "priority": one.priority, "preemptible": one.preemptible}
-    found.cluster.job(name, one.queue, places, **rules)
+    found.cluster.job(name, one.queue, places, gpus=one.gpus, priority=one.priority, preemptible=one.preemptible)
 
 
 def subsets(names: Iterable[str]) -> list[tuple[str, ...]]:
@@ -196,3 +196,63 @@ def test_reclaim_is_neither_blind_nor_wasteful_nor_unfair(setting: Small, gpus: 
     assert not lost or entitled
     assert reclaimable(setting, done, lost, gpus * count)
     assert_nobody_left_in_vain(done, setting, wanted)
+
+
+Device = tuple[int, int]
+Holding = dict[str, tuple[float, list[Device]]]
+
+
+@some.composite
+def sharing(draw: some.DrawFn) -> tuple[Cluster, dict[Device, float], Holding]:
+    """Up to three nodes whose GPUs gangs share; what is left of each, and what lesser gangs hold of which."""
+    sizes = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
+    cluster = Cluster(*sizes).queue("q", 100)
+    left = {(node, number): 1.0 for node, size in enumerate(sizes) for number in range(size)}
+    lesser: Holding = {}
+    for name in (f"r{number}" for number in range(draw(some.integers(1, 6)))):
+        part, devices = draw(some.sampled_from([0.25, 0.5, 1.0])), list[Device]()
+        for _ in range(draw(some.integers(1, 2))):
+            device = draw(some.sampled_from(sorted(left)))
+            if left[device] >= part:
+                left[device] -= part
+                devices.append(device)
+        priority = draw(some.sampled_from([10, 20, 95]))
+        cluster.job(name, "q", [f"n{node}" for node, _ in devices], gpus=part, priority=priority)
+        for number, (node, index) in enumerate(devices):
+            spec = cluster.state.tasks[f"{name}-{number}"].spec
+            groups = (f"n{node}-{index}",) if part < 1 else ()
+            cluster.state.set_task(replace(spec, gpu_groups=groups))
+        if priority < 90:
+            lesser[name] = part, devices
+    return cluster, left, lesser
+
+
+def room_for(left: dict[Device, float], gpus: float) -> int:
+    """How many tasks the devices hold: parts go onto one device, whole ones are counted on each node."""
+    if gpus < 1:
+        return sum(int(part // gpus) for part in left.values())
+    whole = Counter(node for (node, _), part in left.items() if part == 1)
+    return sum(count // int(gpus) for count in whole.values())
+
+
+@given(sharing(), some.sampled_from([0.5, 0.75, 1, 2]), some.integers(1, 3))
+def test_preemption_sees_every_way_to_free_shared_gpus(
+    setting: tuple[Cluster, dict[Device, float], Holding], gpus: float, count: int
+) -> None:
+    """A gang waits only if no set of lesser gangs frees enough devices; without moves nobody leaves in vain."""
+    cluster, left, lesser = setting
+    config = Config(actions=("allocate", "preempt"), staleness_grace=-1)
+    done = cluster.job("gang", "q", [""] * count, gpus=gpus, priority=90).plan(config=config)
+
+    def enough(gone: Iterable[str]) -> bool:
+        rooms = dict(left)
+        for part, devices in map(lesser.__getitem__, gone):
+            for device in devices:
+                rooms[device] += part
+        return room_for(rooms, gpus) >= count
+
+    assert is_placed(done) or not any(map(enough, subsets(lesser)))
+    states = {key.rpartition("-")[0]: status for key, (status, _, _) in done.outcome.items()}
+    lost = {name for name, status in states.items() if status == st.RELEASING}
+    if st.PIPELINED not in (states[name] for name in states if name != "gang"):
+        assert not any(enough(fewer) for fewer in subsets(lost) if len(fewer) < len(lost))
