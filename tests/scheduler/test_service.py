@@ -176,6 +176,26 @@ async def test_a_pod_that_cannot_be_bound_rests_and_others_run() -> None:
 
 
 @virtual
+async def test_nobody_goes_for_a_pod_of_kube_scheduler() -> None:
+    """Without a priority of its own it waits for room, as it would there."""
+    async with stage(*PARTS) as world:
+        await world.node("n1", gpus=2)
+        for name in ("a", "b"):
+            await world.gang(name, members=1, gpus=1)
+        await asyncio.sleep(5)
+        for name in ("a-0", "b-0"):
+            await world.client.patch(Pod, name, "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        await asyncio.sleep(60)
+        assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "plain": ""}
+        found = [await world.client.get(Pod, name, "default") for name in ("a-0", "b-0")]
+        assert [pod.metadata.deletion_timestamp for pod in found] == [None, None]
+        await world.client.delete(Pod, "a-0", "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await world.placed("") == {"b-0": "n1", "plain": "n1"}
+
+
+@virtual
 async def test_evictions_are_remembered() -> None:
     """Who had to go, when, by which action and for whom: in a ConfigMap of the shard."""
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:

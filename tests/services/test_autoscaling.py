@@ -131,6 +131,21 @@ async def test_parts_of_gpus_are_asked_for_by_stand_ins() -> None:
 
 
 @virtual
+async def test_a_stand_in_makes_room_once_it_has_a_node() -> None:
+    """Whoever places it, its pod needs that very GPU."""
+    async with stage(*PARTS) as world:
+        await with_scaling(world)
+        await shares(world, "a", "0.5")
+        await asyncio.sleep(5)
+        (found,) = await stand_ins(world)
+        await world.node("new", gpus=SIZE)
+        target = {"metadata": {"name": found.name}, "target": {"kind": "Node", "name": "new"}}
+        await world.client.call("POST", f"/api/v1/namespaces/{SCALING}/pods/{found.name}/binding", body=target)
+        await asyncio.sleep(1)
+        assert [pod.metadata.deletion_timestamp is None for pod in await stand_ins(world)] == [False]
+
+
+@virtual
 async def test_a_stand_in_goes_with_its_pod_and_comes_back_after_a_pause() -> None:
     """A node that is on its way would be bought twice: for a minute nobody new stands in."""
     async with stage(*PARTS) as world:

@@ -278,6 +278,8 @@ class JobSpec:
     preemption_delay: float = 0.0
     # False for a priority class whose `preemptionPolicy` is Never: its gangs go first, but push nobody out.
     preempts: bool = True
+    # Whether anybody has to go for it at all, by whatever right.
+    evicts: bool = True
     # The gang, often itself, whose nodes it takes over while it is updated: `namespace/name`.
     replaces: str = ""
 

@@ -92,6 +92,11 @@ def devices_of_stand_in(stand_in: Pod) -> int:
     return pod_requests(stand_in.spec).get(labels.GPU_RESOURCE, 0) // 1000
 
 
+def _has_served(stand_in: Pod) -> bool:
+    """Whether there is a node for it: its pod needs that place, and must not wait for it to end."""
+    return bool(stand_in.spec.node_name) or stand_in.status.phase in ("Succeeded", "Failed")
+
+
 def stand_in_for(pod: Pod, settings: NodeScaleSettings) -> Json:
     """A pod that asks for whole GPUs where the original asks for parts, and does nothing."""
     amounts = {name: from_milli(amount) for name, amount in pod_requests(pod.spec).items()}
@@ -151,8 +156,8 @@ class NodeScaleAdjuster:
         """Remove stand-ins that are no longer needed, then add those that are missing."""
         waiting = [pod for pod in self._pods if waits_for_room(pod, self._settings)]
         keys = {(pod.namespace, pod.name) for pod in waiting}
-        present = [pod for pod in self._pods if pod.namespace == self._settings.namespace and source_of(pod)[1]]
-        useless = [pod for pod in present if pod.status.phase == "Succeeded" or source_of(pod) not in keys]
+        present = [pod for pod in self._pods if self._stands_in(pod)]
+        useless = [pod for pod in present if _has_served(pod) or source_of(pod) not in keys]
         now = self._clock.now()
         for pod in useless:
             await self._delete(pod)
@@ -165,6 +170,11 @@ class NodeScaleAdjuster:
         for pod in plan_stand_ins(waiting, kept, self._settings):
             await self._create(pod)
         return None
+
+    def _stands_in(self, pod: Pod) -> bool:
+        if pod.namespace != self._settings.namespace or pod.metadata.deletion_timestamp is not None:
+            return False
+        return bool(source_of(pod)[1])
 
     async def _create(self, pod: Pod) -> None:
         body = stand_in_for(pod, self._settings)

@@ -187,7 +187,7 @@ def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:
 
 def _claimants(cycle: Cycle) -> list[Job]:
     """Pending gangs that may have others evicted for them."""
-    return [job for job in cycle.pending_jobs() if job.ready() and not _held_back(cycle, job)]
+    return [job for job in cycle.pending_jobs() if job.spec.evicts and job.ready() and not _held_back(cycle, job)]
 
 
 def _held_back(cycle: Cycle, job: Job) -> bool:

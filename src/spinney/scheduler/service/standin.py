@@ -1,7 +1,8 @@
 """Where no kube-scheduler runs, its pods are placed in the same plan: single pods, and gangs by their Workload.
 
-They are gangs of a hidden queue without limits, which nobody can take from, and they are bound directly. A Lease says
-who serves these pods: a real kube-scheduler that is started against the cluster and the stand-in never both act.
+They are gangs of a hidden queue without limits, which nobody can take from and which takes from nobody, and they are
+bound directly. A Lease says who serves these pods: a real kube-scheduler that is started against the cluster and the
+stand-in never both act.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ class StandIn:
                 queue=QUEUE,
                 priority=pod.spec.priority or 0,
                 preemptible=False,
+                evicts=False,
                 created=min(created, known.spec.created) if known is not None else created,
                 tree=gang(minimum),
                 name=pod.name,
