@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from spinney.api import labels
@@ -67,6 +68,44 @@ async def test_a_removed_shard_leaves_its_pods_running(held: Installed) -> None:
     await pool_pod(held, "plain")
     await held.runs("plain", 1)
     assert [pod.name for pod in await held.running("blue")] == ["blue-a"]
+
+
+@end_to_end(TWO)
+async def test_without_config_nothing_happens(held: Installed) -> None:
+    """What runs goes on; new pods wait, and are served when Config is back."""
+    config = await held.client.get(Config, "kai-config")
+    await pool_pod(held, "before")
+    await held.runs("before", 1)
+    await held.client.delete(Config, "kai-config")
+    await asyncio.sleep(10)
+    await pool_pod(held, "meanwhile")
+    await asyncio.sleep(30)
+    assert [pod.name for pod in await held.running()] == ["before"]
+    shard = await held.client.get(SchedulingShard, "default")
+    ready = find(shard.status.conditions, "Ready")
+    assert ready is not None
+    assert (ready.status, "Config kai-config does not exist" in ready.message) == ("False", True)
+    await held.client.create(Config, {"metadata": {"name": "kai-config"}, "spec": msgspec.to_builtins(config.spec)})
+    await held.runs("meanwhile", 1)
+
+
+@end_to_end(TWO)
+async def test_a_pool_has_one_scheduler(held: Installed) -> None:
+    """A second shard of a pool waits, and serves it from the moment the first one goes."""
+    await into_pool(held, "node-01", "blue")
+    spec = {"partitionLabelValue": "blue"}
+    for name in ("first", "second"):
+        await held.client.create(SchedulingShard, {"metadata": {"name": name}, "spec": spec})
+        await asyncio.sleep(2)
+    second = await held.client.get(SchedulingShard, "second")
+    ready = find(second.status.conditions, "Ready")
+    assert ready is not None
+    assert "SchedulingShard first serves node pool 'blue' already" in ready.message
+    await pool_pod(held, "blue-a", "blue")
+    await held.runs("blue", 1)
+    await held.client.delete(SchedulingShard, "first")
+    await pool_pod(held, "blue-b", "blue")
+    await held.runs("blue", 2)
 
 
 @end_to_end(TWO)
