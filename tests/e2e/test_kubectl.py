@@ -567,3 +567,23 @@ async def test_raw(ctl: Run) -> None:
     """get --raw reads any path."""
     assert json.loads(await ctl("get", "--raw", "/api"))["kind"] == "APIVersions"
     assert await ctl("get", "--raw", "/readyz") == "ok"
+
+
+async def test_set_image_and_undo(ctl: Run) -> None:
+    """A new image makes a revision, and undo brings the old one back."""
+    await ctl("create", "-f", "-", stdin=DEPLOYMENT)
+    image = ("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+    await ctl("wait", "--for=jsonpath={.status.observedGeneration}=1", "deployment/web", "--timeout=60s")
+    assert await ctl("set", "image", "deployment/web", "main=nginx:2") == "deployment.apps/web image updated\n"
+    assert await ctl(*image) == "nginx:2"
+    await ctl("wait", "--for=jsonpath={.status.observedGeneration}=2", "deployment/web", "--timeout=60s")
+    assert (await ctl("rollout", "history", "deployment/web")).split()[-4:] == ["1", "<none>", "2", "<none>"]
+    assert await ctl("rollout", "undo", "deployment/web") == "deployment.apps/web rolled back\n"
+    assert await ctl(*image) == "nginx:1.27"
+
+
+async def test_autoscale(ctl: Run) -> None:
+    """An autoscaler is made for a workload, and shows its target."""
+    await ctl("create", "-f", "-", stdin=DEPLOYMENT)
+    await ctl("autoscale", "deployment", "web", "--min=1", "--max=3", "--cpu=50%")
+    assert "Deployment/web" in await ctl("get", "hpa", "web")

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 
 Default = Callable[[Json], None]
 # Kept for clients of the time when a DaemonSet counted its templates itself.
-_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _fill(target: Json, **values: Any) -> None:
@@ -140,7 +140,7 @@ def _stateful_set(document: Json) -> None:
 def _daemon_set(document: Json) -> None:
     spec = document.setdefault("spec", {})
     metadata = document["metadata"]
-    metadata["annotations"] = {_TEMPLATE_GENERATION: "1", **(metadata.get("annotations") or {})}
+    metadata["annotations"] = {TEMPLATE_GENERATION: "1", **(metadata.get("annotations") or {})}
     _template(spec)
     _fill(spec, revisionHistoryLimit=10)
     strategy = spec.setdefault("updateStrategy", {})

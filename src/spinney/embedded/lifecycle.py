@@ -58,6 +58,8 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
             new.pop("status", None)
     if kind.table == "/services":
         _keep_address(new, old)
+    if kind.table == "apps/daemonsets":
+        _count_templates(new, old)
     if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
         new["status"] = customs.new_status(server, new, old.get("status") or {})
     if kind.table == "/namespaces":
@@ -100,6 +102,15 @@ def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
         volume["status"] = {**status, "lastPhaseTransitionTime": server.timestamp()}
     elif "lastPhaseTransitionTime" in before:
         volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
+
+
+def _count_templates(new: Json, old: Json) -> None:
+    """A DaemonSet counts its templates itself, and nobody else does."""
+    key = defaults.TEMPLATE_GENERATION
+    count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
+    if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
+        count += 1
+    new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), key: str(count)}
 
 
 def _keep_address(new: Json, old: Json) -> None:

@@ -14,6 +14,7 @@ from spinney.api.selector import satisfies
 from spinney.embedded.controllers.pods import available_in, from_template, is_ready, is_terminal
 from spinney.embedded.controllers.revisions import revision, template_hash
 from spinney.embedded.controllers.views import DaemonSet
+from spinney.embedded.defaults import TEMPLATE_GENERATION
 
 HASH = "controller-revision-hash"
 _GENERATION = "pod-template-generation"
@@ -173,7 +174,7 @@ def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
     pod = from_template(owner, owner.spec.template)
     metadata, spec = pod["metadata"], deepcopy(pod["spec"])
     metadata["generateName"] = f"{owner.name}-"
-    metadata["labels"] |= {HASH: newest, _GENERATION: str(owner.metadata.generation)}
+    metadata["labels"] |= {HASH: newest, _GENERATION: owner.metadata.annotations.get(TEMPLATE_GENERATION, "1")}
     given = spec.get("tolerations") or []
     spec["tolerations"] = [*given, *(each for each in _TOLERATIONS if each not in given)]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
