@@ -16,9 +16,9 @@ from spinney.scheduler.gangs import Job
 from spinney.scheduler.moves import Checkpoint, Moves
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.plugins.proportion import Proportion
-from spinney.scheduler.scenarios import Trial
 from spinney.scheduler.tasks import Task
 from spinney.scheduler.topology import Domains
+from spinney.scheduler.trials import Trial
 from tests import data
 
 

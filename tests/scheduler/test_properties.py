@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.scheduler import scenarios
 from spinney.scheduler import status as st
+from spinney.scheduler import trials
 from spinney.scheduler.fairshare import fair_shares
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.queues import Queues
@@ -104,9 +104,9 @@ def test_equal_input_gives_an_equal_plan(cluster: Cluster) -> None:
 @given(clusters())
 def test_many_victims_at_one_stroke_are_the_same_as_one_by_one(cluster: Cluster) -> None:
     """Victims that surely are not enough may be counted together: the plan is the same."""
-    with patch.object(scenarios, "FEW", 1_000_000):
+    with patch.object(trials, "FEW", 1_000_000):
         slow = cluster.plan()
-    with patch.object(scenarios, "FEW", 0):
+    with patch.object(trials, "FEW", 0):
         assert cluster.plan().decisions == slow.decisions
 
 

@@ -11,7 +11,7 @@ from spinney.scheduler.specs import Constraint
 from spinney.scheduler.tasks import Task
 
 if TYPE_CHECKING:
-    from spinney.scheduler.scenarios import Search
+    from spinney.scheduler.trials import Search
     from spinney.scheduler.victims import Leaving
 
 

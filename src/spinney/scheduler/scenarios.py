@@ -1,223 +1,18 @@
-"""Scenarios: sets of tasks to evict, built up victim by victim from the least deserving on."""
+"""Scenarios: which victims to try together, one generator for each way to look for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, combinations, islice
 
 import numpy as np
 
-from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
-from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.tasks import Task, Vector, affordable
-from spinney.scheduler.victims import Batch, Leaving, VictimLine
+from spinney.scheduler.tasks import affordable
+from spinney.scheduler.trials import Accumulator, Search, Trial, job_of
+from spinney.scheduler.victims import Batch, Leaving
 
-# Fewer victims than this are looked at one by one.
-FEW = 32
 # Up to so many steps of eviction, every choice of them is looked at.
 FEW_ENOUGH = 8
-
-
-class Trial:
-    """One scenario: who wants room, the victims settled for by smaller trials, and those tried now."""
-
-    __slots__ = ("_tasks", "_victims", "pending", "potential", "preemptor", "recorded")
-
-    def __init__(self, preemptor: Gang, pending: list[Task], recorded: list[Batch], potential: list[Batch]) -> None:
-        self.preemptor = preemptor
-        self.pending = pending
-        self.recorded = recorded
-        self.potential = potential
-        self._tasks: list[Task] | None = None
-        self._victims: list[tuple[Job, list[Task]]] | None = None
-
-    def tasks(self) -> list[Task]:
-        """Every task to evict, once."""
-        if self._tasks is None:
-            found = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
-            self._tasks = list(found.values())
-        return self._tasks
-
-    def victims(self) -> list[tuple[Job, list[Task]]]:
-        """Every task to evict, by job."""
-        if self._victims is None:
-            by_job: dict[str, tuple[Job, list[Task]]] = {}
-            for task in self.tasks():
-                job = _job(task)
-                by_job.setdefault(job.key, (job, []))[1].append(task)
-            self._victims = list(by_job.values())
-        return self._victims
-
-    def fingerprint(self) -> tuple[object, ...]:
-        """Equal for scenarios that would come out alike."""
-        recorded = frozenset(task.key for batch in self.recorded for task in batch)
-        potential = frozenset(task.key for batch in self.potential for task in batch)
-        return (tuple(task.key for task in self.pending), recorded, potential)
-
-
-class Search:
-    """What a scenario generator works on: a gang, or the part of it being probed, and a line of victims."""
-
-    def __init__(
-        self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimLine, feasible: Rows
-    ) -> None:
-        # GPUs that victims could free on each row; None where some are on several rows.
-        self.freeable: Callable[[], Vector | None] = _unknown
-        self.cycle = cycle
-        self.preemptor = preemptor
-        self.pending = cycle.chunk(preemptor)
-        self.recorded = recorded
-        self.victims = victims
-        self.feasible = feasible
-        self.spare = cycle.spare.gpus()
-        # GPUs that every row has once the recorded victims are gone.
-        self.room: Vector = self.spare.copy()
-        for batch in recorded:
-            for task in batch:
-                if task.node >= 0:
-                    self.room[task.node] += freed_gpus(cycle, task)
-        self.size = _common_size(self.pending)
-        self._known = frozenset(feasible.tolist())
-        self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size and self._known else 0
-
-    def one_node_is_not_enough(self) -> bool:
-        """Whether clearing any single node leaves too little room; known where no victim is on several nodes."""
-        # A single task is found a node, or none, as fast.
-        freeable = self.freeable() if self.size and len(self.pending) > 1 else None
-        if freeable is None:
-            return False
-        best = np.floor((self.room + freeable) / self.size)
-        best[self.feasible] -= np.floor(self.room[self.feasible] / self.size)
-        return self._held + int(best.max(initial=0)) < len(self.pending)
-
-    def too_small(self, potential: list[Batch]) -> bool:
-        """Whether nodes with room, and those of the victims, cannot hold the tasks even one by one."""
-        size = self.size
-        if not size:
-            return False
-        freed: dict[int, float] = {}
-        for batch in potential:
-            for task in batch:
-                if task.node >= 0:
-                    freed[task.node] = freed.get(task.node, 0.0) + freed_gpus(self.cycle, task)
-        held = self._held
-        for row, gpus in freed.items():
-            room = float(self.room[row])
-            held += int((room + gpus) // size) - (int(room // size) if row in self._known else 0)
-        return held < len(self.pending)
-
-    def flags(self, rows: Rows) -> Mask:
-        """A flag for every row, set for some: quicker to look up than to look for rows in a list."""
-        found = np.zeros(len(self.room), dtype=np.bool_)
-        found[rows] = True
-        return found
-
-    def too_small_together(self, leaving: Leaving) -> bool:
-        """The same for many victims at once."""
-        if not self.size:
-            return False
-        rows, place = np.unique(leaving.rows, return_inverse=True)
-        room = self.room[rows]
-        counted = np.where(self.flags(self.feasible)[rows], room // self.size, 0.0)
-        gained = (room + np.bincount(place, leaving.gpus, len(rows))) // self.size - counted
-        return self._held + int(gained.sum()) < len(self.pending)
-
-
-def _unknown() -> None:
-    return None
-
-
-def _common_size(pending: list[Task]) -> float:
-    """The GPUs of one task if all ask for the same number of whole ones; else 0."""
-    sizes = {task.cls.quota for task in pending}
-    size = sizes.pop() if sizes else 0.0
-    whole = not sizes and size >= 1 and not any(task.cls.shared or task.cls.gpu.mig for task in pending)
-    return size if whole else 0.0
-
-
-class Accumulator:
-    """Adds victims one step at a time, and says when enough are gone for the search to make sense."""
-
-    def __init__(self, search: Search) -> None:
-        self.search = search
-        self.potential: list[Batch] = []
-        # Victims so far by job, and jobs with victims on a row.
-        self._by_job: dict[str, Batch] = {}
-        self._on_row: dict[int, dict[str, None]] = {}
-        self._indexed = 0
-        self._recorded = {task.key for batch in search.recorded for task in batch}
-        cycle = search.cycle
-        self._gpus = GpuFilter.of(cycle, search)
-        filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), self._gpus]
-        self._filters = [one for one in filters if one is not None]
-        for one in self._filters:
-            for batch in search.recorded:
-                one.add(batch)
-
-    def steps(self) -> Iterator[None]:
-        """Stop at every accumulation that passes the filters, the empty one first."""
-        if not self.search.pending:
-            return
-        if self._valid():
-            yield
-        for step in self.search.victims.steps(self._recorded, self._hurry()):
-            if step:
-                self._add(step)
-            if self._valid():
-                yield
-
-    def _hurry(self) -> int:
-        """Add, at one stroke, the victims that a smaller trial has shown and that are surely not enough; how many."""
-        known = self.search.victims.known(self._recorded)
-        if self._gpus is None or len(known) < FEW:
-            return 0
-        count = self._gpus.add_short(Leaving.of(self.search.cycle, known), len(known))
-        steps = [step for step in known[:count] if step]
-        self.potential += steps
-        for one in self._filters:
-            if one is not self._gpus:
-                for step in steps:
-                    one.add(step)
-        return count
-
-    def _valid(self) -> bool:
-        for one in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
-            if not one.possible():
-                return False
-        return True
-
-    def _add(self, step: Batch) -> None:
-        self.potential.append(step)
-        for one in self._filters:
-            one.add(step)
-
-    def jobs_on(self, row: int) -> list[Batch]:
-        """Every victim so far of the jobs that have one on a row: whole jobs go."""
-        for step in self.potential[self._indexed :]:
-            job = _job(step[0]).key
-            self._by_job.setdefault(job, []).extend(step)
-            for task in step:
-                self._on_row.setdefault(task.node, {})[job] = None
-        self._indexed = len(self.potential)
-        return self.within_budgets([list(self._by_job[job]) for job in self._on_row.get(row, ())])
-
-    def within_budgets(self, batches: list[Batch]) -> list[Batch]:
-        """The batches, in order, that disruption budgets let go together with those settled for."""
-        if not self.search.cycle.state.budgets:
-            return batches
-        going = [task for batch in self.search.recorded for task in batch]
-        found: list[Batch] = []
-        for batch in batches:
-            if affordable([*going, *batch]):
-                going += batch
-                found.append(batch)
-        return found
-
-    def trial(self, potential: list[Batch]) -> Trial:
-        """A scenario with some of the victims so far."""
-        return Trial(self.search.preemptor, self.search.pending, self.search.recorded, potential)
 
 
 def node_local(search: Search) -> Iterator[Trial]:
@@ -231,7 +26,7 @@ def node_local(search: Search) -> Iterator[Trial]:
             if search.recorded and not search.too_small([]):
                 yield victims.trial([])
             continue
-        latest = _job(victims.potential[-1][-1])
+        latest = job_of(victims.potential[-1][-1])
         rows = list({task.node for task in latest.all_tasks() if task.node >= 0})
         if len(rows) > 1:
             rows.sort(key=nodes.name)
@@ -322,8 +117,3 @@ def _covering(rooms: list[float], demand: float) -> int:
         if total >= demand:
             return number
     return len(rooms) + 1
-
-
-def _job(task: Task) -> Job:
-    assert task.job is not None
-    return task.job

@@ -17,9 +17,10 @@ from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool
-from spinney.scheduler.scenarios import Search, Trial, every_choice
+from spinney.scheduler.scenarios import every_choice
 from spinney.scheduler.tasks import Task, Vector
 from spinney.scheduler.trial_order import TrialOrder
+from spinney.scheduler.trials import Search, Trial
 from spinney.scheduler.victims import Batch, VictimLine
 
 Check = Callable[[Scenario], bool]

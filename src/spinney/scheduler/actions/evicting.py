@@ -17,8 +17,8 @@ from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
-from spinney.scheduler.scenarios import Trial
 from spinney.scheduler.search import Check, Solver
+from spinney.scheduler.trials import Trial
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
 # How a search ends, as upstream's metrics call it.

@@ -16,9 +16,9 @@ from spinney.scheduler.placement import allowed, choose_gpus
 from spinney.scheduler.pools import job_key
 from spinney.scheduler.reasons import Reserved
 from spinney.scheduler.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
-from spinney.scheduler.scenarios import Trial
 from spinney.scheduler.search import overspent
 from spinney.scheduler.tasks import Task
+from spinney.scheduler.trials import Trial
 from spinney.scheduler.vacancy import find_vacancy
 
 NAME = "reservation"
