@@ -15,7 +15,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.moves import Checkpoint, Moves
 from spinney.scheduler.nodes import Rows
-from spinney.scheduler.plugins.proportion import Proportion
+from spinney.scheduler.plugins.reclaiming import Reclaiming
 from spinney.scheduler.tasks import Task
 from spinney.scheduler.topology import Domains
 from spinney.scheduler.trials import Trial
@@ -47,8 +47,8 @@ def _victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             for job, tasks in self.trial.victims():
                 yield from [(job, tasks)] * (2 if job in settled & tried else 1)
 
-    fair: Callable[..., bool] = Proportion.reclaim_is_fair
-    monkeypatch.setattr(Proportion, "reclaim_is_fair", lambda self, trial: fair(self, Twice(trial)))
+    fair: Callable[..., bool] = Reclaiming.reclaim_is_fair
+    monkeypatch.setattr(Reclaiming, "reclaim_is_fair", lambda self, trial: fair(self, Twice(trial)))
 
 
 def _first_ways_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from spinney.scheduler.specs import UNLIMITED, QueueSpec
+from spinney.scheduler.tasks import Triple
 
 
 class Queues:
@@ -97,3 +98,16 @@ def within(amounts: Sequence[float], bounds: Sequence[float]) -> bool:
 def zeros(count: int) -> list[list[float]]:
     """A table of cpu, memory and GPUs for so many queues."""
     return [[0.0, 0.0, 0.0] for _ in range(count)]
+
+
+def plus(amounts: Sequence[float], more: Triple) -> list[float]:
+    """Amounts with more of each."""
+    return [amounts[0] + more[0], amounts[1] + more[1], amounts[2] + more[2]]
+
+
+def added_up(triples: Iterable[Triple]) -> Triple:
+    """The sum of amounts."""
+    cpu = memory = gpus = 0.0
+    for one in triples:
+        cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+    return (cpu, memory, gpus)

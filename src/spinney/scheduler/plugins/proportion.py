@@ -1,18 +1,15 @@
-"""Fair queues: who is next, what a queue may take, and what it may take back from others."""
+"""Fair queues: what each is entitled to, who is next, and what a queue may hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import inf
-
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Head, Scenario
+from spinney.scheduler.cycle import Cycle, Head
 from spinney.scheduler.fairshare import fair_shares
-from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.queues import within
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.plugins.reclaiming import Reclaiming
+from spinney.scheduler.queues import added_up, plus, within
 from spinney.scheduler.reasons import OverLimit, OverQuota
 from spinney.scheduler.specs import UNLIMITED
-from spinney.scheduler.status import ACTIVE
 from spinney.scheduler.tasks import Task, Triple
 
 # How heavily use of something the queue has no share of weighs.
@@ -27,16 +24,13 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.queue_orders.append(proportion.compare)
     hooks.over_capacity.append(proportion.over_capacity)
     hooks.over_quota.append(proportion.over_quota)
-    hooks.can_reclaim.append(proportion.can_reclaim)
-    hooks.reclaim_queue_filters.append(proportion.may_reclaim_from)
-    hooks.reclaim_checks.append(proportion.reclaim_is_fair)
-    hooks.reclaim_caps.append(proportion.most_to_take)
-    hooks.search_started.append(proportion.remember)
     hooks.entitled.append(proportion.entitled)
     hooks.outranks.append(proportion.outranks)
     cycle.fair = proportion.fair
     cycle.total = proportion.total
     cycle.limits = proportion.refuses
+    multiplier = max(1.0, plugin.number("relcaimerSaturationMultiplier", 1.0))
+    Reclaiming(cycle, proportion.fair, proportion.allocatable, multiplier).install()
 
 
 class Proportion:
@@ -46,7 +40,6 @@ class Proportion:
         self.cycle = cycle
         self.queues = cycle.queues
         self.state = cycle.state
-        self.multiplier = max(1.0, plugin.number("relcaimerSaturationMultiplier", 1.0))
         usage_weight = max(0.0, plugin.number("kValue", 1.0))
         self.total = _cluster_total(cycle)
         requested = [
@@ -67,8 +60,6 @@ class Proportion:
             [queue for queue in path if any(limit != UNLIMITED for limit in self.queues.limit[queue])]
             for path in self.queues.path
         ]
-        self._charged: list[list[float]] = []
-        self._fixed: list[list[float]] = []
 
     def _allocatable(self, queue: int) -> list[float]:
         amounts = []
@@ -81,11 +72,6 @@ class Proportion:
                 share = max(quota, fair)
                 amounts.append(share if limit == UNLIMITED else min(limit, share))
         return amounts
-
-    def remember(self) -> None:
-        """Keep what queues hold before a search begins: its checks are against that."""
-        self._charged = list(self.state.charged)
-        self._fixed = list(self.state.fixed)
 
     def compare(self, one: Head, other: Head) -> int:
         """Which of two queues goes first, by the jobs at their heads or by the victims they would give."""
@@ -126,12 +112,12 @@ class Proportion:
         """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
         if job.preemptible and not self._limited[job.queue]:
             return None
-        wanted = _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks)
+        wanted = added_up(task.cls.wanted(self.cycle.largest_gpu) for task in tasks)
         return self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted)
 
     def over_quota(self, job: Job, tasks: list[Task]) -> OverQuota | None:
         """Why tasks that may not be evicted would take a queue beyond its quota."""
-        return self.beyond_quota(job, _sum(task.cls.wanted(self.cycle.largest_gpu) for task in tasks))
+        return self.beyond_quota(job, added_up(task.cls.wanted(self.cycle.largest_gpu) for task in tasks))
 
     def refuses(self, job: Job, wanted: Triple) -> OverLimit | OverQuota | None:
         """Why a queue of the job, or one above, has no room for an amount."""
@@ -170,130 +156,10 @@ class Proportion:
             return job.priority > holder.priority
         queues, wanted = self.queues, self.cycle.wanted(job)
         mine, theirs = queues.levelled(job.queue, holder.queue)
-        guaranteed = within(_plus(self.state.charged[mine], wanted), queues.quota[mine])
+        guaranteed = within(plus(self.state.charged[mine], wanted), queues.quota[mine])
         if guaranteed != within(self.cycle.wanted(holder), queues.quota[theirs]):
             return guaranteed
         return queues.priority[mine] > queues.priority[theirs]
-
-    def can_reclaim(self, gang: Gang) -> bool:
-        """Whether the queue stays within its fair share with the job; what may not be evicted also within quota."""
-        queue, wanted = gang.job.queue, self.cycle.wanted(gang)
-        if not within(_plus(self.state.charged[queue], wanted), self.fair[queue]):
-            return False
-        return gang.job.preemptible or within(_plus(self.state.fixed[queue], wanted), self.queues.quota[queue])
-
-    def may_reclaim_from(self, gang: Gang, victim: int) -> bool:
-        """Whether a queue holds anything that the reclaimer's queue may take."""
-        wanted = self.cycle.wanted(gang)
-        mine, theirs = self.queues.levelled(gang.job.queue, victim)
-        held = self.state.charged[theirs]
-        if not within(_plus(self.state.charged[mine], wanted), self.queues.quota[mine]):
-            return not within(held, self.allocatable[theirs])
-        below = False
-        for amount, quota, has in zip(wanted, self.queues.quota[theirs], held, strict=True):
-            if amount <= 0 or quota == UNLIMITED:
-                continue
-            if has > quota:
-                return True
-            below = below or has < quota
-        return not below
-
-    def most_to_take(self, gang: Gang, victim: int, largest: float) -> float | None:
-        """Less than this many GPUs can be taken from a queue fairly; None where GPUs alone do not decide."""
-        mine, theirs = self.queues.levelled(gang.job.queue, victim)
-        shares, quota = self.allocatable[theirs], self.queues.quota[theirs]
-        if any(bound != UNLIMITED for bound in (*shares[:2], *quota[:2])):
-            return None
-        held = self.state.charged[theirs][2]
-        bounds = [shares[2]] if shares[2] != UNLIMITED else []
-        if quota[2] != UNLIMITED and within(
-            _plus(self.state.charged[mine], self.cycle.wanted(gang)), self.queues.quota[mine]
-        ):
-            bounds.append(quota[2])
-        # The last piece is taken while there is still something above the bound, and may go below it.
-        return held - min(bounds) + largest if bounds and held > min(bounds) else 0.0
-
-    def reclaim_is_fair(self, scenario: Scenario) -> bool:
-        """Whether every victim's queue had more than its share when the victim was taken, and nobody ends worse off."""
-        wanted = _sum(task.cls.wanted(self.cycle.smallest_gpu) for task in scenario.pending)
-        job = scenario.preemptor.job
-        taken: dict[int, list[Triple]] = {}
-        for victim, tasks in scenario.victims():
-            pieces = self._pieces(victim, tasks)
-            if pieces:
-                taken.setdefault(victim.queue, []).extend(pieces)
-        left: dict[int, list[float]] = {}
-        involved: dict[int, set[int]] = {}
-        for queue, pieces in taken.items():
-            mine, theirs = self.queues.levelled(job.queue, queue)
-            path = self.queues.path[queue]
-            above = [left.setdefault(number, list(self._charged[number])) for number in path]
-            for piece in pieces:
-                if not self._may_take(wanted, mine, theirs, left[theirs]):
-                    return False
-                for amounts in above:
-                    for resource in range(3):
-                        amounts[resource] -= piece[resource]
-            touched = {resource for resource in range(3) if any(piece[resource] > 0 for piece in pieces)}
-            for number in path:
-                involved.setdefault(number, set()).update(touched)
-        return self._stays_fair(job, wanted, left, involved)
-
-    def _pieces(self, victim: Job, tasks: list[Task]) -> list[Triple]:
-        """What leaves a job, piece by piece: each task to spare alone, the core of the gang as one."""
-        if len(tasks) == 1:
-            piece = self._leaving(tasks)
-            return [piece] if piece is not None else []
-        by_leaf: dict[int, list[Task]] = {}
-        for task in tasks:
-            by_leaf.setdefault(task.podset, []).append(task)
-        core: list[Task] = []
-        spare: list[Task] = []
-        for leaf, members in by_leaf.items():
-            minimum = victim.minimums[leaf]
-            core += members[:minimum]
-            spare += members[minimum:]
-        pieces = [self._leaving([task]) for task in spare]
-        pieces.append(self._leaving(core))
-        return [piece for piece in pieces if piece is not None]
-
-    def _leaving(self, tasks: list[Task]) -> Triple | None:
-        ignore = self.cycle.config.consolidating_reclaim
-        leaving = [task for task in tasks if not (ignore and task.status & ACTIVE)]
-        if not leaving:
-            return None
-        memory = self.cycle.nodes.gpu_memory
-        charges = [task.cls.charge(int(memory[task.node])) if task.cls.memory else task.cls.triple for task in leaving]
-        return charges[0] if len(charges) == 1 else _sum(charges)
-
-    def _may_take(self, wanted: Triple, mine: int, theirs: int, remaining: list[float]) -> bool:
-        if not within(remaining, self.allocatable[theirs]):
-            return True
-        quota = self.queues.quota
-        return within(_plus(self._charged[mine], wanted), quota[mine]) and not within(remaining, quota[theirs])
-
-    def _stays_fair(
-        self, job: Job, wanted: Triple, left: dict[int, list[float]], involved: dict[int, set[int]]
-    ) -> bool:
-        asked = {resource for resource in range(3) if wanted[resource] > 0}
-        for queue in self.queues.path[job.queue]:
-            remaining = _plus(left.get(queue, self._charged[queue]), wanted)
-            for sibling, theirs in left.items():
-                if sibling == queue or self.queues.parent[sibling] != self.queues.parent[queue]:
-                    continue
-                for resource in involved.get(sibling, set()) | asked:
-                    if self._more_saturated(queue, sibling, resource, remaining[resource], theirs[resource]):
-                        return False
-            if not job.preemptible and not within(_plus(self._fixed[queue], wanted), self.queues.quota[queue]):
-                return False
-        return True
-
-    def _more_saturated(self, queue: int, sibling: int, resource: int, mine: float, theirs: float) -> bool:
-        fair, rival = self.fair[queue][resource], self.fair[sibling][resource]
-        if fair == UNLIMITED and rival == UNLIMITED:
-            return False
-        ratio = _saturation(mine, fair)
-        return ratio > 1 and rival > 0 and ratio * self.multiplier >= _saturation(theirs, rival)
 
 
 def _cluster_total(cycle: Cycle) -> list[float]:
@@ -338,22 +204,5 @@ def _violates(amounts: list[float], shares: list[float]) -> bool:
     )
 
 
-def _plus(amounts: list[float], more: Triple) -> list[float]:
-    return [amounts[0] + more[0], amounts[1] + more[1], amounts[2] + more[2]]
-
-
 def _minus(amounts: list[float], less: Triple) -> list[float]:
     return [amounts[0] - less[0], amounts[1] - less[1], amounts[2] - less[2]]
-
-
-def _sum(triples: Iterable[Triple]) -> Triple:
-    cpu = memory = gpus = 0.0
-    for one in triples:
-        cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
-    return (cpu, memory, gpus)
-
-
-def _saturation(amount: float, fair: float) -> float:
-    if fair == 0:
-        return inf if amount > 0 else 0.0
-    return 0.0 if fair == UNLIMITED else amount / fair
