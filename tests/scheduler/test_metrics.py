@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from prometheus_client import REGISTRY
 
 from spinney.api.kai import Queue
 from spinney.api.meta import convert
+from spinney.kube.cache import Cache
 from spinney.scheduler.service.frozen import FrozenCache
 from spinney.scheduler.service.metrics import CycleMetrics
 from tests.scheduler.clusters import NOW, Cluster
@@ -29,7 +32,7 @@ def test_a_cycle_is_counted_under_upstreams_names() -> None:
         ("kai_task_scheduling_latency_milliseconds_count", {}),
     ]
     before = [told(name, **labels) for name, labels in names]
-    CycleMetrics("", FrozenCache([queue])).count(cluster.state, done, NOW, 0.1, 0.2)
+    CycleMetrics("", cast(Cache[Queue], FrozenCache([queue]))).count(cluster.state, done, NOW, 0.1, 0.2)
     assert [told(name, **labels) - count for (name, labels), count in zip(names, before, strict=True)] == [1.0] * 6
     assert told("kai_e2e_scheduling_latency_milliseconds") == 200
     team = {"queue_name": "q", "queue_metadata_name": "q", "queue_display_name": "Team"}
