@@ -84,31 +84,12 @@ class Writer:
             await self.release(found, finalizer)
         if found.metadata.deletion_timestamp is not None:
             return
-        # Others wait for the room that a pod leaves.
-        async with self._client.turn(Priority.POD if isinstance(found, Pod) else Priority.NORMAL):
+        # Others wait for the room that pods leave, and pods go after their gang.
+        async with self._client.turn(Priority.POD if isinstance(found, Pod | PodGang) else Priority.NORMAL):
             with suppress(NotFound, Conflict):
-                if not await self._delete_at_once(found):
-                    await self._client.delete(
-                        type(found), found.name, found.namespace, uid=found.uid, propagation="Background"
-                    )
-
-    async def _delete_at_once(self, found: Object) -> bool:
-        """A pod that never had a node needs no grace: without it the API server writes once, not twice."""
-        if not isinstance(found, Pod) or found.spec.node_name:
-            return False
-        try:
-            await self._client.delete(
-                Pod,
-                found.name,
-                found.namespace,
-                uid=found.uid,
-                resource_version=found.metadata.resource_version,
-                grace_seconds=0,
-            )
-        except Conflict:
-            # Something happened to it, a node maybe.
-            return False
-        return True
+                await self._client.delete(
+                    type(found), found.name, found.namespace, uid=found.uid, propagation="Background"
+                )
 
     async def release(self, found: Object, finalizer: str) -> None:
         """Take our finalizer off an object."""
