@@ -1,11 +1,16 @@
-"""A gang that the scheduler fails on must not stop the others."""
+"""A gang or an object that the scheduler fails on must not stop the others."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from spinney.api.core import Node, Pod
+from spinney.api.meta import convert
+from spinney.api.storage import CsiNode
+from spinney.scheduler import intake
 from spinney.scheduler.actions import allocate
 from spinney.scheduler.advice import advice
 from spinney.scheduler.config import Config
@@ -14,8 +19,12 @@ from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.plan import Plan, Stumble, plan
 from spinney.scheduler.reasons import LeftAside
 from spinney.scheduler.service.aside import Aside
+from spinney.scheduler.specs import NodeSpec
 from spinney.scheduler.texts import message
+from tests import make
 from tests.scheduler.clusters import Cluster, statuses
+from tests.scheduler.test_service import PARTS
+from tests.services.stage import stage, virtual
 
 
 @pytest.fixture
@@ -78,3 +87,31 @@ def test_a_plan_alone_says_which_gang_it_failed_on() -> None:
     with pytest.raises(Stumble, match="failed on gang bad") as caught:
         plan(cluster().state, Config(), 0.0)
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+@virtual
+async def test_an_object_that_cannot_be_described_keeps_back_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is left out and logged; what came with it counts."""
+    described = intake.node_spec
+
+    def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
+        if node.name == "bad":
+            raise OverflowError("too large")
+        return described(node, storage)
+
+    monkeypatch.setattr(intake, "node_spec", node_spec)
+    async with stage(*PARTS) as world:
+        for name in ("bad", "good"):
+            await world.node(name)
+        await world.gang("g", members=1, gpus=1)
+        await asyncio.sleep(5)
+        (pod,) = (await world.client.list(Pod, "default")).items
+        assert pod.spec.node_name == "good"
+
+
+@pytest.mark.parametrize("said", ["9" * 20, "-1", "many", ""])
+def test_a_label_that_counts_nothing_real_stopped_the_scheduler(said: str) -> None:
+    """A node's own word on its GPUs is heard only where it can be true."""
+    built = make.node("n").label("nvidia.com/gpu.count", said).label("nvidia.com/gpu.memory", said).build()
+    spec = intake.node_spec(convert(Node, built))
+    assert (spec.gpu_count, spec.gpu_memory_known) == (None, False)

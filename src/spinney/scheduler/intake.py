@@ -29,6 +29,7 @@ _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 # A label in MiB above this is a mistake of its writer: the value is in bytes.
 _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
+_MOST_DIGITS = 15
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
@@ -36,7 +37,6 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
     """A node as the scheduler sees it, with what storage drivers say about it."""
     found = node.metadata.labels
     memory = _gpu_memory(found)
-    count = found.get(labels.NODE_GPU_COUNT, "")
     return NodeSpec(
         name=node.name,
         allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
@@ -46,7 +46,7 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,
         gpu_memory_known=memory is not None,
-        gpu_count=int(count) if count.isdecimal() else None,
+        gpu_count=_number(found.get(labels.NODE_GPU_COUNT, "")),
         mig=found.get(labels.NODE_MIG_STRATEGY, ""),
         mig_enabled=found.get(labels.NODE_MIG_ENABLED) == "true",
         volume_limits=_volume_limits(storage) if storage is not None else {},
@@ -76,12 +76,16 @@ def _blocked(node: Node) -> str:
     return ""
 
 
+def _number(text: str) -> int | None:
+    """What a label counts; None where it counts nothing that a machine could have."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
 def _gpu_memory(found: Mapping[str, str]) -> int | None:
     """Memory of each GPU in MiB, rounded down to hundreds; None where the node does not tell."""
-    text = found.get(labels.NODE_GPU_MEMORY, "")
-    if not text.isdecimal() or int(text) == 0:
+    memory = _number(found.get(labels.NODE_GPU_MEMORY, ""))
+    if not memory:
         return None
-    memory = int(text)
     if memory >= _MEBIBYTES_IN_A_TEBIBYTE:
         memory //= 1 << 20
     return memory if memory < 100 else memory // 100 * 100

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import structlog
+
 from spinney.api import labels
 from spinney.api.bindrequests import has_failed, is_for
 from spinney.api.core import Pod
@@ -30,6 +32,8 @@ from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
 from spinney.scheduler.zones import containers_of, given_to, numa_of
+
+_log = structlog.get_logger("spinney.scheduler")
 
 _BY_GROUP = "scheduler/group"
 _BY_NAMESPACE = "scheduler/namespace"
@@ -188,21 +192,25 @@ class Feed:
         if self._take("class") or self._dirty["topology"]:
             # Priorities and level names are worked into the descriptions of groups.
             self._dirty["group"].update(((group.namespace, group.name), None) for group in self.groups)
-        for key in self._take("topology"):
-            self._topology(key[1])
-        for key in self._take("queue"):
-            self._queue(key[1])
-        for key in self._take("node"):
-            self._node(key[1])
-        for _, node in self._take("attached"):
-            found = self.views.attachments.by(_BY_NODE, node)
-            self.state.set_attached(node, attached_to(found, self.views.storage))
-        for key in self._take("group"):
-            self._group(key)
-        for key in self._take("pod"):
-            self._pod(key)
-        for key in self._take("budget"):
-            self._budget(key)
+        self._describe("topology", lambda key: self._topology(key[1]))
+        self._describe("queue", lambda key: self._queue(key[1]))
+        self._describe("node", lambda key: self._node(key[1]))
+        self._describe("attached", lambda key: self._attached(key[1]))
+        self._describe("group", self._group)
+        self._describe("pod", self._pod)
+        self._describe("budget", self._budget)
+
+    def _describe(self, kind: str, describe: Callable[[Key], None]) -> None:
+        """Tell the state about every changed object of a kind; one that we fail on must not keep back the others."""
+        for key in self._take(kind):
+            try:
+                describe(key)
+            except Exception:
+                _log.exception("object.left_out", kind=kind, namespace=key[0], name=key[1])
+
+    def _attached(self, node: str) -> None:
+        found = self.views.attachments.by(_BY_NODE, node)
+        self.state.set_attached(node, attached_to(found, self.views.storage))
 
     def _take(self, kind: str) -> list[Key]:
         found = list(self._dirty[kind])
