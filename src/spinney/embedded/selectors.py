@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from spinney.api.meta import Json, convert
-from spinney.api.selector import LabelSelector, Requirement, satisfies
+from spinney.api.selector import LabelSelector, Requirement, SelectorError, satisfies
 from spinney.embedded.errors import bad_request
 from spinney.embedded.validation import names
 
@@ -26,7 +26,11 @@ Selector = tuple[Requirement, ...]
 
 def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether labels meet every condition."""
-    return all(satisfies(requirement, labels) for requirement in selector)
+    try:
+        return all(satisfies(requirement, labels) for requirement in selector)
+    except SelectorError:
+        # An operator that does not exist is refused where the selector is checked; it selects nothing.
+        return False
 
 
 @lru_cache(maxsize=1024)

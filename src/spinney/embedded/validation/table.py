@@ -14,6 +14,7 @@ from spinney.embedded.validation import (
     podparts,
     pods,
     podupdates,
+    rollouts,
     storage,
     webhooks,
     workloads,
@@ -89,5 +90,8 @@ PART_CHECKS: dict[tuple[str, str], CheckUpdate] = {
     ("/pods", "resize"): podparts.check_resize,
     ("/namespaces", "finalize"): core.check_finalized,
     ("/namespaces", "status"): core.check_namespace_status,
+    ("apps/deployments", "status"): rollouts.check_status,
+    ("apps/replicasets", "status"): rollouts.check_status,
+    ("apps/statefulsets", "status"): rollouts.check_status,
     ("policy/poddisruptionbudgets", "status"): workloads.check_budget_status,
 }

@@ -8,21 +8,24 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from spinney.api.meta import Json
 from spinney.embedded import selectors
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
-from spinney.embedded.validation import names, pods
+from spinney.embedded.validation import names, pods, rollouts
+from spinney.embedded.validation.rollouts import NOT_NEGATIVE
 from spinney.embedded.validation.selectors import check_selector
 
-_NOT_NEGATIVE = "must be greater than or equal to 0"
 _UNHEALTHY = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def _count(spec: Json, key: str, path: str = "spec") -> list[FieldError]:
     value = spec.get(key)
     if value is not None and value < 0:
-        return [invalid(f"{path}.{key}", value, _NOT_NEGATIVE)]
+        return [invalid(f"{path}.{key}", value, NOT_NEGATIVE)]
     return []
 
 
-def _selector_and_template(spec: Json, restart: tuple[str, ...] = ("Always",)) -> list[FieldError]:
+def _selector_and_template(
+    spec: Json, kind: str, maker: str, restart: tuple[str, ...] = ("Always",)
+) -> list[FieldError]:
+    """Selector and template of a kind whose pods the `maker` makes."""
     found: list[FieldError] = []
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
@@ -30,29 +33,31 @@ def _selector_and_template(spec: Json, restart: tuple[str, ...] = ("Always",)) -
     else:
         found += check_selector(selector, "spec.selector")
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
+            found.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if selector is None or not selectors.matches(selectors.from_object(selector), labels):
+    if found and selector:
+        # A selector that cannot be read is told of in each kind's own way, and compared with nothing.
+        told = {"deployment": ": invalid label selector", "statefulset": ""}.get(kind)
+        if told is not None:
+            found.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{told}"))
+    elif selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
         found.append(invalid("spec.template.metadata.labels", labels or None, detail))
     found += pods.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
-    if policy not in restart and policy in ("Always", "OnFailure", "Never"):
-        found.append(unsupported("spec.template.spec.restartPolicy", policy, restart))
+    if policy in ("OnFailure", "Never"):
+        found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
+        detail = f"activeDeadlineSeconds in {maker} is not Supported"
+        found.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", detail))
     return found
 
 
 def check_deployment(document: Json) -> list[FieldError]:
     """A Deployment."""
     spec = document.get("spec") or {}
-    found = _count(spec, "replicas") + _selector_and_template(spec)
-    strategy = spec.get("strategy") or {}
-    kind = strategy.get("type", "RollingUpdate")
-    if kind not in ("Recreate", "RollingUpdate"):
-        found.append(unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate")))
-    if kind == "Recreate" and strategy.get("rollingUpdate"):
-        detail = "may not be specified when strategy `type` is 'Recreate'"
-        found.append(forbidden_field("spec.strategy.rollingUpdate", detail))
+    found = _count(spec, "replicas") + _selector_and_template(spec, "deployment", "ReplicaSet")
+    found += rollouts.check_deployment(spec.get("strategy") or {}, "spec.strategy")
     found += _count(spec, "minReadySeconds") + _count(spec, "revisionHistoryLimit")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
@@ -64,7 +69,8 @@ def check_deployment(document: Json) -> list[FieldError]:
 def check_replica_set(document: Json) -> list[FieldError]:
     """A ReplicaSet."""
     spec = document.get("spec") or {}
-    return _count(spec, "replicas") + _count(spec, "minReadySeconds") + _selector_and_template(spec)
+    found = _count(spec, "replicas") + _count(spec, "minReadySeconds")
+    return found + _selector_and_template(spec, "deployment", "ReplicaSet")
 
 
 def check_replication_controller(document: Json) -> list[FieldError]:
@@ -102,13 +108,22 @@ def check_revision_update(new: Json, old: Json) -> list[FieldError]:
 
 def check_daemon_set(document: Json) -> list[FieldError]:
     """A DaemonSet."""
-    return _selector_and_template(document.get("spec") or {})
+    spec = document.get("spec") or {}
+    found = _selector_and_template(spec, "daemonset", "DaemonSet")
+    found += _count(spec, "minReadySeconds") + _count(spec, "revisionHistoryLimit")
+    return found + rollouts.check_daemons(spec.get("updateStrategy") or {}, "spec.updateStrategy")
 
 
 def check_stateful_set(document: Json) -> list[FieldError]:
     """A StatefulSet."""
     spec = document.get("spec") or {}
-    found = _count(spec, "replicas") + _selector_and_template(spec)
+    found = _count(spec, "replicas") + _selector_and_template(spec, "statefulset", "StatefulSet")
+    found += _count(spec, "minReadySeconds") + _count(spec.get("ordinals") or {}, "start", "spec.ordinals")
+    found += rollouts.check_stateful(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    for key, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
+        if value not in ("Retain", "Delete"):
+            where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+            found.append(unsupported(where, value, ("Retain", "Delete")))
     policy = spec.get("podManagementPolicy", "OrderedReady")
     if policy not in ("OrderedReady", "Parallel"):
         detail = "must be '{}' or '{}'".format("OrderedReady", "Parallel")
@@ -189,17 +204,26 @@ def check_cron_job(document: Json) -> list[FieldError]:
     schedule = spec.get("schedule", "")
     if not schedule:
         found.append(required("spec.schedule"))
+    elif "TZ" in schedule:
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        found.append(invalid("spec.schedule", schedule, detail))
     elif not schedule.startswith("@") and len(schedule.split()) != 5:
         count = len(schedule.split())
         detail = f"expected exactly 5 fields, found {count}: {list_of(schedule.split())}"
         found.append(invalid("spec.schedule", schedule, detail))
     zone = spec.get("timeZone")
-    if zone is not None and not _known_zone(zone):
+    if zone == "":
+        found.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
+    elif zone is not None and zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        found.append(invalid("spec.timeZone", zone, detail))
+    elif zone is not None and not _known_zone(zone):
         found.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
     policy = spec.get("concurrencyPolicy", "Allow")
     if policy not in ("Allow", "Forbid", "Replace"):
         found.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
-    found += _count(spec, "startingDeadlineSeconds")
+    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        found += _count(spec, key)
     if len(document["metadata"].get("name", "")) > 52:
         found.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
     return found
@@ -233,7 +257,7 @@ def check_budget(document: Json) -> list[FieldError]:
         found.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
-            found.append(invalid(f"spec.{key}", value, _NOT_NEGATIVE))
+            found.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
         if isinstance(value, str) and not value.removesuffix("%").isdigit():
             detail = "a valid percent string must be a numeric string followed by an ending '%'"
             found.append(
@@ -253,7 +277,7 @@ def check_budget_status(new: Json, old: Json) -> list[FieldError]:
     """What nobody may say of a budget."""
     status = new.get("status") or {}
     return [
-        invalid(f"status.{key}", status[key], _NOT_NEGATIVE)
+        invalid(f"status.{key}", status[key], NOT_NEGATIVE)
         for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
         if status.get(key, 0) < 0
     ]
