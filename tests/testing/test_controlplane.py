@@ -23,7 +23,7 @@ PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
 
 async def test_granted_user(cluster: Cluster) -> None:
     """A user can be given exactly some rights."""
-    client = await cluster.granted("ann", PODS)
+    client = await cluster.granted("reader-of-pods", PODS)
     assert (await client.call("GET", "/api/v1/pods")).status == 200
     with pytest.raises(Forbidden):
         await client.call("GET", "/api/v1/nodes")
