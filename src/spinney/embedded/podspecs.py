@@ -49,11 +49,11 @@ class PodSpecs:
         """What a spec is known by; nothing where it has to be worked out in any case."""
         if call.kind.table != PODS or self._server.store.table(_LIMIT_RANGES).items:
             return b""
-        if call.field_validation == "Ignore":
-            # Unknown fields went without a word, which others may want to hear.
-            return b""
         spec = document.get("spec")
-        return encode(spec) if isinstance(spec, dict) else b""
+        if not isinstance(spec, dict):
+            return b""
+        # Who ignores unknown fields leaves specs with some behind, which others may want to hear of.
+        return (b"ignoring " if call.field_validation == "Ignore" else b"") + encode(spec)
 
     def find(self, sent: bytes) -> PodSpec | None:
         """What such a spec became before."""
