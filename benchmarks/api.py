@@ -43,6 +43,7 @@ PODS = "/api/v1/namespaces/default/pods"
 JSON = {"content-type": "application/json", "accept": "application/json"}
 MERGE = {"content-type": "application/merge-patch+json", "accept": "application/json"}
 STRATEGIC = {"content-type": "application/strategic-merge-patch+json", "accept": "application/json"}
+CHANGED = b'"type":"MODIFIED"'
 IN_FLIGHT = 64
 WATCHERS = 10
 
@@ -108,9 +109,11 @@ async def fan_out(world: World, names: list[str]) -> float:
     streams = [await world.transport.send(Request("GET", PODS, query, JSON)) for _ in range(WATCHERS)]
 
     async def follow(stream: Any) -> None:
-        seen = 0
+        seen, rest = 0, b""
         async for chunk in stream:
-            seen += chunk.count(b'"type":"MODIFIED"')
+            # A chunk may end within the word.
+            seen += chunk.count(CHANGED) + (rest + chunk[: len(rest)]).count(CHANGED)
+            rest = (rest + chunk[-len(CHANGED) :])[1 - len(CHANGED) :]
             if seen >= len(names):
                 return
 
