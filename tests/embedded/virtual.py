@@ -11,7 +11,9 @@ from spinney.api.meta import Json, Resource
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
+from spinney.kube.clock import Clock
 from spinney.kube.errors import NotFound
 from spinney.sim.loop import clock, run_virtual
 
@@ -26,12 +28,15 @@ def run(
     *,
     nodes: Profile | None = None,
     programs: Mapping[str, Program] | None = None,
+    server: Callable[[Clock, Chance], ApiServer] = ApiServer,
 ) -> None:
     """Run a test on a fresh cluster with two nodes, unless told otherwise."""
 
     async def main() -> None:
         profile = nodes or Profile(count=2, racks=1)
-        made = Cluster(nodes=profile, clock=clock(), chance=Chance(7), programs=programs, ca_certificate=CA)
+        chance = Chance(7)
+        api = server(clock(), chance)
+        made = Cluster(nodes=profile, clock=clock(), chance=chance, server=api, programs=programs, ca_certificate=CA)
         async with made as cluster:
             await test(cluster)
 

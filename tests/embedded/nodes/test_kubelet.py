@@ -10,7 +10,9 @@ import pytest
 from spinney.api.core import ConfigMap, Container, Event, Node, Pod
 from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
+from spinney.embedded.server import ApiServer
 from spinney.kube.client import Client
+from spinney.kube.transport import Request, Response
 from tests import make
 from tests.embedded.virtual import CA, after, condition, get, phase, pod, run
 
@@ -133,6 +135,31 @@ def test_programs_of_init_containers_really_gate_the_start() -> None:
         assert await phase(cluster, "a") == "Running"
 
     run(test, programs={"spinney initc": wait})
+
+
+def test_an_init_program_that_ended_while_its_start_was_written_was_forgotten() -> None:
+    """What happens to a pod while a report on it is under way is told by the next one."""
+
+    class Slow(ApiServer):
+        """Answers a report a second after it took it."""
+
+        async def handle(self, request: Request) -> Response:
+            response = await super().handle(request)
+            if request.method == "PATCH" and request.path.endswith("/status"):
+                await asyncio.sleep(1)
+            return response
+
+    async def at_once(client: Client, made: Pod, container: Container) -> int:
+        return 0
+
+    async def test(cluster: Cluster) -> None:
+        body = sleeper("a", policy="Always").build()
+        body["spec"]["initContainers"] = [{"name": "order", "image": "x", "command": ["spinney", "initc"]}]
+        await pod(cluster, body)
+        await after(60)
+        assert await phase(cluster, "a") == "Running"
+
+    run(test, programs={"spinney initc": at_once}, server=Slow)
 
 
 @pytest.mark.parametrize(("stop_after", "grace", "gone_after"), [("5s", 30, 5), ("never", 7, 7), (None, 30, 0)])

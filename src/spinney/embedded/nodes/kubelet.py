@@ -34,6 +34,8 @@ Program = Callable[[Client, Pod, Container], Awaitable[int]]
 _PROGRAM_RETRY_SECONDS = 10.0
 # How often a pod that lacks a ConfigMap or Secret is looked at.
 _LOOK_AGAIN_SECONDS = 2.0
+# Stands for the version that a report will make, until it is known.
+_REPORTING = "reporting"
 _log = structlog.get_logger("spinney.kubelet")
 
 
@@ -103,7 +105,7 @@ class Kubelets:
 
     async def _go_on(self, pod: Pod, node: Node, run: PodRun) -> After | None:
         now = self._clock.now()
-        if pod.metadata.resource_version == run.reported and now.timestamp() < run.wakes:
+        if pod.metadata.resource_version == run.reported and now.timestamp() < run.wakes - HAIR:
             return After(run.wakes - now.timestamp()) if run.wakes < math.inf else None
         waits = await self._waits(pod, run)
         now = self._clock.now()
@@ -111,10 +113,13 @@ class Kubelets:
             self._start_program(pod, container)
         patch = status_patch(pod, run, host_address(node), now)
         if patch is not None:
+            run.reported = _REPORTING
             pod = await self._client.patch(
                 Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
             )
-            run.reported = pod.metadata.resource_version if not waits else ""
+            # Unless something happened while the report was under way, which then is still to be told.
+            if run.reported == _REPORTING and not waits:
+                run.reported = pod.metadata.resource_version
         if run.phase in TERMINAL:
             self._room(node).release(pod.uid)
         elif run.phase == "Running":
