@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from spinney.api.meta import Json, without_nulls
-from spinney.embedded import fieldsets, typed, writes
+from spinney.embedded import fieldsets, typed
 from spinney.embedded.calls import Call, Unreadable, flag, json_name, parse
+from spinney.embedded.changes import modify
+from spinney.embedded.creation import create_from
 from spinney.embedded.errors import Refusal, bad_request, conflict, invalid_options, not_found, required
 from spinney.embedded.fieldsets import FieldSet, item_key
 from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
@@ -38,7 +40,7 @@ async def apply(server: ApiServer, call: Call) -> Response:
     def change(live: Json) -> Json:
         return merged_object(call, live, config, writer, force=force)
 
-    item = await writes.modify(server, call, change, keep_entries)
+    item = await modify(server, call, change, keep_entries)
     return answer(call, [item], server)
 
 
@@ -52,7 +54,7 @@ async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -
     def record(document: Json) -> None:
         set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)] if owned else [])
 
-    item = await writes.create_from(server, call, config, record)
+    item = await create_from(server, call, config, record)
     return answer(call, [item], server, 201)
 
 

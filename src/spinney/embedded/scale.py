@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import patching, scaleowners, selectors, strategic, writes
+from spinney.embedded import apply, changes, patching, scaleowners, selectors, strategic
 from spinney.embedded.calls import Call, flag, media_type, read_body
 from spinney.embedded.conversion import load, shown
+from spinney.embedded.documents import checked
 from spinney.embedded.errors import Refusal, bad_request, conflict, invalid, invalid_object, not_found, wrong_uid
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
@@ -37,7 +38,7 @@ async def scale(server: ApiServer, call: Call) -> Response:
     if call.verb == "patch" and media_type(call.request) in patching.APPLY:
         changed = await _apply(server, call)
     else:
-        changed = await writes.modify(server, call, lambda old: _scaled(call, old))
+        changed = await changes.modify(server, call, lambda old: _scaled(call, old))
     return Response(200, encode(scale_of(call.kind, shown(call.kind, load(changed)))), JSON)
 
 
@@ -46,7 +47,7 @@ def _scaled(call: Call, old: Json) -> Json:
     proposed = _wanted(call, scale_of(call.kind, old))
     inner = replace(call, kind=SCALE)
     try:
-        wanted = writes.checked(inner, proposed)
+        wanted = checked(inner, proposed)
     except Refusal as refusal:
         raise patching.blamed(inner, proposed, refusal) if call.verb == "patch" else refusal from None
     _check_metadata(call, wanted["metadata"], old["metadata"])
@@ -64,7 +65,7 @@ def _replicas(call: Call, wanted: Json) -> int:
 def _check_metadata(call: Call, metadata: Json, before: Json) -> None:
     name, version, uid = metadata.get("name"), metadata.get("resourceVersion"), metadata.get("uid")
     if call.verb == "update" and not name:
-        raise writes.no_name(call)
+        raise changes.no_name(call)
     if name not in (None, call.name):
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if call.kind.namespaced and metadata.get("namespace", call.namespace) != call.namespace:
@@ -88,8 +89,6 @@ def _wanted(call: Call, current: Json) -> Json:
 
 async def _apply(server: ApiServer, call: Call) -> Item:
     """Apply to the scale: whoever owns the replicas of the object owns those of its scale, and the other way round."""
-    from spinney.embedded import apply  # noqa: PLC0415  # it builds on writes, as this does
-
     inner = replace(call, kind=SCALE)
     config = apply.config_of(inner)
     writer = Writer(call.query["fieldManager"], "scale", server.timestamp())
@@ -107,7 +106,7 @@ async def _apply(server: ApiServer, call: Call) -> Item:
         )
         return {**made, "metadata": {**old["metadata"], "managedFields": owners}}
 
-    return await writes.modify(server, call, change, apply.keep_entries)
+    return await changes.modify(server, call, change, apply.keep_entries)
 
 
 def _path(kind: Kind, name: str) -> str:

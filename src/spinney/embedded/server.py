@@ -27,6 +27,7 @@ from spinney.embedded.admission import Admission, Resolver
 from spinney.embedded.aggregation import RoleAggregator
 from spinney.embedded.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.conversion import load
+from spinney.embedded.creation import create_from
 from spinney.embedded.credentials import Tokens
 from spinney.embedded.customs import DefinitionKeeper
 from spinney.embedded.deletion import FORMAT
@@ -108,7 +109,7 @@ class ApiServer:
         found = self.kinds.by_kind(api_version, kind)
         assert found is not None, f"{api_version} {kind} is not served"
         call = Call("create", found, namespace, "", "", Request("POST", ""), {}, SYSTEM)
-        return load(await writes.create_from(self, call, document))
+        return load(await create_from(self, call, document))
 
     def _follow(self, table: str, event: Event) -> None:
         if table == custom.TABLE:

@@ -1,4 +1,4 @@
-"""Subresources that are more than a part of the object: binding and eviction of pods, scale."""
+"""Subresources of pods that are more than a part of the object: binding, eviction, logs and connections."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import writes
 from spinney.embedded.calls import Call, number, read_body
+from spinney.embedded.commits import commit
 from spinney.embedded.conversion import load
 from spinney.embedded.deletion import delete_item
 from spinney.embedded.errors import (
@@ -24,6 +24,7 @@ from spinney.embedded.errors import (
     unsupported,
     wrong_uid,
 )
+from spinney.embedded.eviction import allow
 from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.reads import JSON
@@ -66,7 +67,7 @@ async def bind(server: ApiServer, call: Call) -> Response:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    writes.commit(server, call, _bound(server, call.name, load(item), metadata, target["name"]))
+    commit(server, call, _bound(server, call.name, load(item), metadata, target["name"]))
     return Response(201, encode(SUCCESS), JSON)
 
 
@@ -129,8 +130,6 @@ def _mark(server: ApiServer, call: Call, item: Item) -> Item:
 
 async def evict(server: ApiServer, call: Call) -> Response:
     """Delete a pod, unless a disruption budget says no."""
-    from spinney.embedded.eviction import allow  # noqa: PLC0415  # only evictions need budgets
-
     eviction = read_body(call)
     if not str(eviction.get("apiVersion", "")).startswith("policy/"):
         check_type(eviction, _EVICTION)

@@ -1,0 +1,109 @@
+"""Creation: from plain data to a new object in the store, with a name and an identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded import escalation, owners, ownership, podrules, quotas, warnings
+from spinney.embedded.calls import Call
+from spinney.embedded.checks import check
+from spinney.embedded.commits import commit
+from spinney.embedded.complete import complete
+from spinney.embedded.documents import checked, place, reformed
+from spinney.embedded.errors import already_exists, invalid_object, plain
+from spinney.embedded.hooks import Operation
+from spinney.embedded.lifecycle import prepare_create
+from spinney.embedded.ownership import Writer
+from spinney.embedded.podspecs import PODS
+from spinney.embedded.store import Item
+from spinney.embedded.strategy import strategy
+from spinney.embedded.validation import metadata as metadata_checks
+
+if TYPE_CHECKING:
+    from spinney.embedded.server import ApiServer
+
+_NAME_DRAWS = 8
+_SET_BY_SERVER = (
+    *("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    "selfLink",
+)
+
+
+async def create_from(
+    server: ApiServer, call: Call, document: Json, record: Callable[[Json], None] | None = None
+) -> Item:
+    """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
+    kind, rules = call.kind, strategy(call.kind)
+    sent = server.pod_specs.sent(call, document)
+    known = server.pod_specs.find(sent)
+    document = checked(call, document) if known is None else checked(call, *known.put_into(document))
+    now = _begin(server, call, document["metadata"])
+    server.definitions.check_creation(call)
+    if known is None:
+        rules.default(document)
+    if record is not None:
+        record(document)
+    else:
+        ownership.record_creation(kind, document, Writer(call.manager, "", now), known.owned if known else None)
+    if known is None:
+        prepare_create(server, call, document)
+    spec = document.get("spec")
+    if kind.table == PODS:
+        podrules.start(server, call, document)
+    if server.admission.concerns(kind):
+        seen = await server.admission.mutate(call, Operation.CREATE, document, None)
+        if seen is not document:
+            document, known, sent = reformed(call, seen), None, b""
+            call.name = document["metadata"].get("name", "")
+            rules.default(document)
+            if kind.table == PODS:
+                podrules.put_status(server, document)
+    errors = metadata_checks.check(kind, document["metadata"])
+    if known is None:
+        errors += check(call, document, None)
+    if errors:
+        raise invalid_object(kind, call.name, errors)
+    escalation.check(server, call, document)
+    if server.admission.checks(kind):
+        await server.admission.validate(call, Operation.CREATE, document, None)
+    if known is None:
+        call.warnings.extend(warnings.warnings_of(kind.table, document))
+    quotas.admit(server, call, document)
+    taken = server.store.get(kind.table, call.key)
+    if taken is not None:
+        raise already_exists(kind, call.name, going=b'"deletionTimestamp"' in taken.body)
+    item = commit(server, call, complete(kind.table, document), known.fields if known else None)
+    if sent and known is None and spec is not None and record is None and not call.warnings:
+        server.pod_specs.keep(sent, spec, document, item)
+    return item
+
+
+def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
+    """Give a new object its place, name and identity; says when that was."""
+    place(call, metadata)
+    if metadata.get("resourceVersion") not in (None, "", "0") and not call.dry_run:
+        raise plain("resourceVersion should not be set on objects to be created")
+    server.check_namespace(call, metadata.get("name", ""))
+    if metadata.get("generateName") and not metadata.get("name"):
+        metadata["name"] = _free_name(server, call, metadata["generateName"][: 63 - 5])
+    call.name = metadata.get("name", "")
+    for key in _SET_BY_SERVER:
+        metadata.pop(key, None)
+    owners.named_once(call, metadata)
+    now = server.timestamp()
+    metadata["uid"] = server.chance.uid()
+    metadata["creationTimestamp"] = now
+    if strategy(call.kind).counts_generations:
+        metadata["generation"] = 1
+    return now
+
+
+def _free_name(server: ApiServer, call: Call, prefix: str) -> str:
+    """A name from a prefix; one that is taken is drawn again, a few times."""
+    for _ in range(_NAME_DRAWS):
+        name = prefix + server.chance.suffix()
+        if server.store.get(call.kind.table, call.kind.key(call.namespace, name)) is None:
+            break
+    return name
