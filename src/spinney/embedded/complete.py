@@ -60,6 +60,7 @@ _TIMES: dict[str, tuple[str, ...]] = {
     "policy/poddisruptionbudgets": ("lastTransitionTime",),
     "autoscaling/horizontalpodautoscalers": ("lastTransitionTime",),
 }
+_JOBS = "batch/jobs"
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
 _STATES: dict[str, Json] = {
     "running": {"startedAt": None},
@@ -74,6 +75,8 @@ def complete(table: str, document: Json) -> Json:
         return document
     if table == "/pods":
         return _pod(document)
+    if table == _JOBS:
+        document = _job(document)
     if table in _OBJECT:
         return {**document, **{key: value for key, value in _OBJECT[table].items() if key not in document}}
     status = document.get("status") or {}
@@ -85,6 +88,15 @@ def complete(table: str, document: Json) -> Json:
     return (
         {**document, "status": {**missing, **status}} if missing or status is not document.get("status") else document
     )
+
+
+def _job(document: Json) -> Json:
+    """A Job without labels has those of its pods."""
+    metadata, template = document["metadata"], (document.get("spec") or {}).get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels")
+    if metadata.get("labels") or not labels:
+        return document
+    return {**document, "metadata": {**metadata, "labels": dict(labels)}}
 
 
 def _timed(status: Json, times: tuple[str, ...]) -> Json:

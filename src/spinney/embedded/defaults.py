@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded.validation.services import is_reachable
 
 Default = Callable[[Json], None]
 # Kept for clients of the time when a DaemonSet counted its templates itself.
@@ -28,13 +29,9 @@ def pod_spec(spec: Json) -> None:
         securityContext={},
         schedulerName="default-scheduler",
     )
-    host_network = spec.get("hostNetwork")
     for key in ("containers", "initContainers"):
         for container in spec.get(key) or ():
             default_container(container)
-            if host_network:
-                for port in container.get("ports") or ():
-                    port.setdefault("hostPort", port.get("containerPort"))
     for volume in spec.get("volumes") or ():
         _volume(volume)
     if spec.get("serviceAccountName"):
@@ -51,12 +48,6 @@ def default_container(container: Json) -> None:
         latest = "@" not in image and tag in ("", "latest")
         container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
     _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
-    resources = container["resources"]
-    limits = resources.get("limits")
-    if limits:
-        requests = resources.get("requests") or {}
-        if any(name not in requests for name in limits):
-            resources["requests"] = {**limits, **requests}
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
     for variable in container.get("env") or ():
@@ -99,6 +90,22 @@ def _pod(document: Json) -> None:
     spec = document.setdefault("spec", {})
     pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
+    for key in ("containers", "initContainers"):
+        for container in spec.get(key) or ():
+            _own_container(container, spec)
+
+
+def _own_container(container: Json, spec: Json) -> None:
+    """What a container of a pod gets that one of a template does not."""
+    resources = container["resources"]
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.get("requests") or {}
+        if any(name not in requests for name in limits):
+            resources["requests"] = {**limits, **requests}
+    if spec.get("hostNetwork"):
+        for port in container.get("ports") or ():
+            port.setdefault("hostPort", port.get("containerPort"))
 
 
 def _template(spec: Json) -> Json:
@@ -153,7 +160,18 @@ def job_spec(spec: Json) -> None:
     _template(spec)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = spec["parallelism"] = 1
-    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    each = spec.get("backoffLimitPerIndex") is not None
+    _fill(
+        spec,
+        parallelism=1,
+        backoffLimit=2**31 - 1 if each else 6,
+        completionMode="NonIndexed",
+        suspend=False,
+        manualSelector=False,
+    )
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for condition in rule.get("onPodConditions") or ():
+            condition.setdefault("status", "True")
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
 
 
@@ -176,13 +194,18 @@ def _service(document: Json) -> None:
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         if not port.get("targetPort"):
-            port["targetPort"] = port.get("port")
+            port["targetPort"] = port.get("port", 0)
     if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         spec.setdefault("internalTrafficPolicy", "Cluster")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if is_reachable(spec):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for point in ((document.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+            if point.get("ip"):
+                point.setdefault("ipMode", "VIP")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
     if spec["sessionAffinity"] == "ClientIP":
         spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
 

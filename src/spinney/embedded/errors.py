@@ -63,6 +63,11 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
 
 
+def omitted(field: str, detail: str) -> FieldError:
+    """A value that is not acceptable and too long to show."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {detail}")
+
+
 def forbidden_field(field: str, detail: str) -> FieldError:
     """A value that may not be given here."""
     return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
@@ -106,6 +111,11 @@ def shown(value: Any) -> str:
     if value is None:
         return "null"
     return msgspec.json.encode(value).decode()
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as Go prints a list of quoted strings."""
+    return "[" + " ".join(map(shown, words)) + "]"
 
 
 def _with(message: str, detail: str) -> str:

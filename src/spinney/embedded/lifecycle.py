@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import customs, defaults, limitranges, podrules
+from spinney.embedded import customs, defaults, limitranges, podrules, services
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -56,8 +56,8 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
-    if kind.table == "/services":
-        _keep_address(new, old)
+    if kind.table == "/services" and new.get("spec") is not old.get("spec"):
+        services.update(server, call, new, old)
     if kind.table == "apps/daemonsets":
         _count_templates(new, old)
     if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
@@ -113,20 +113,6 @@ def _count_templates(new: Json, old: Json) -> None:
     new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), key: str(count)}
 
 
-def _keep_address(new: Json, old: Json) -> None:
-    mine, was = new["spec"], old["spec"]
-    if mine.get("type") == "ExternalName":
-        return
-    for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if key in was:
-            mine.setdefault(key, was[key])
-    ports = {port.get("port"): port for port in was.get("ports") or ()}
-    for port in mine.get("ports") or ():
-        known = ports.get(port.get("port")) or {}
-        if known.get("nodePort") and mine.get("type") in ("NodePort", "LoadBalancer"):
-            port.setdefault("nodePort", known["nodePort"])
-
-
 def _namespace(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = {"phase": "Active"}
     spec = document["spec"]
@@ -159,39 +145,24 @@ def _volume(server: ApiServer, call: Call, document: Json) -> None:
         document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pv-protection"]
 
 
-def _service(server: ApiServer, call: Call, document: Json) -> None:
-    document["status"] = {"loadBalancer": {}}
-    spec = document["spec"]
-    if spec.get("type") == "ExternalName":
-        return
-    if not spec.get("clusterIP"):
-        spec["clusterIP"] = server.next_address()
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec.get("type") in ("NodePort", "LoadBalancer"):
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = server.next_node_port()
-
-
 def _job(server: ApiServer, call: Call, document: Json) -> None:
     metadata, spec = document["metadata"], document["spec"]
     if spec.get("manualSelector"):
         return
     name, uid = metadata.get("name", ""), metadata["uid"]
     template = spec["template"]
+    # Labels of the user's own are kept, and refused later where they are not what they should be.
     labels = {
-        **((template.get("metadata") or {}).get("labels") or {}),
         "controller-uid": uid,
         "job-name": name,
         "batch.kubernetes.io/controller-uid": uid,
         "batch.kubernetes.io/job-name": name,
+        **((template.get("metadata") or {}).get("labels") or {}),
     }
     template["metadata"] = {**(template.get("metadata") or {}), "labels": labels}
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    if not metadata.get("labels"):
-        metadata["labels"] = dict(labels)
+    selector = spec.get("selector") or {}
+    chosen = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}
+    spec["selector"] = {**selector, "matchLabels": chosen}
 
 
 def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
@@ -221,7 +192,7 @@ _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume,
-    "/services": _service,
+    "/services": services.create,
     "batch/jobs": _job,
     "scheduling.k8s.io/priorityclasses": _priority_class,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,

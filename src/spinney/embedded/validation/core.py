@@ -1,4 +1,4 @@
-"""The small built-in kinds: config maps, secrets, services, nodes, claims, classes, roles, leases, Workloads."""
+"""The small built-in kinds: config maps, secrets, nodes, claims, classes, roles, leases, Workloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from spinney.embedded.errors import (
 )
 from spinney.embedded.validation import names
 
-_PORTS = "must be between 1 and 65535, inclusive"
 _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -141,56 +140,6 @@ def check_node(document: Json) -> list[FieldError]:
             found.append(duplicate(where, taint))
         seen.add(mark)
     return found
-
-
-def check_service(document: Json) -> list[FieldError]:
-    """A Service."""
-    spec = document.get("spec") or {}
-    kind = spec.get("type", "ClusterIP")
-    found: list[FieldError] = []
-    if kind not in ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"):
-        allowed = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-        found.append(unsupported("spec.type", kind, allowed))
-    ports = spec.get("ports") or ()
-    if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
-        found.append(required("spec.ports"))
-    if kind == "ExternalName" and not spec.get("externalName"):
-        found.append(required("spec.externalName"))
-    seen: set[str] = set()
-    for at, port in enumerate(ports):
-        where = f"spec.ports[{at}]"
-        name = port.get("name", "")
-        if len(ports) > 1 and not name:
-            found.append(required(f"{where}.name"))
-        elif name:
-            found += [invalid(f"{where}.name", name, problem) for problem in names.label_problems(name)]
-            if name in seen:
-                found.append(duplicate(f"{where}.name", name))
-            seen.add(name)
-        if not 1 <= port.get("port", 0) <= 65535:
-            found.append(invalid(f"{where}.port", port.get("port", 0), _PORTS))
-        target = port.get("targetPort", 1)
-        if isinstance(target, int) and not 1 <= target <= 65535:
-            found.append(invalid(f"{where}.targetPort", target, _PORTS))
-        protocol = port.get("protocol", "TCP")
-        if protocol not in ("SCTP", "TCP", "UDP"):
-            found.append(unsupported(f"{where}.protocol", protocol, ("SCTP", "TCP", "UDP")))
-    found += names.check_labels(spec.get("selector"), "spec.selector")
-    affinity = spec.get("sessionAffinity", "None")
-    if affinity not in ("ClientIP", "None"):
-        found.append(unsupported("spec.sessionAffinity", affinity, ("ClientIP", "None")))
-    return found
-
-
-def check_service_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Service."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    if "ExternalName" in (mine.get("type"), was.get("type")) or not was.get("clusterIP"):
-        return []
-    if mine.get("clusterIPs") != was.get("clusterIPs"):
-        detail = "may not change once set"
-        return [invalid("spec.clusterIPs[0]", mine.get("clusterIPs"), detail)]
-    return []
 
 
 def check_priority_class(document: Json) -> list[FieldError]:

@@ -44,6 +44,7 @@ VALUE_RULE = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
+_CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -138,6 +139,45 @@ def check_address(address: str, field: str) -> list[FieldError]:
     except ValueError:
         return [invalid(field, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
     return []
+
+
+def check_cidr(text: str, field: str) -> list[FieldError]:
+    """A block of IP addresses."""
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return [invalid(field, text, _CIDR_RULE)]
+    return [] if "/" in text else [invalid(field, text, _CIDR_RULE)]
+
+
+def check_host(name: str, field: str) -> list[FieldError]:
+    """The name of a host, which is no address."""
+    found = [invalid(field, name, problem) for problem in subdomain_problems(name)]
+    if not check_address(name, field):
+        found.append(invalid(field, name, "must be a DNS name, not an IP address"))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def port_name_problems(name: str) -> tuple[str, ...]:
+    """Why a text is no name of a port."""
+    found = ["must be no more than 15 characters"] if len(name) > 15 else []
+    if not PORT_NAME.match(name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= letter <= "z" for letter in name):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if name[:1] == "-" or name[-1:] == "-":
+        found.append("must not begin or end with a hyphen")
+    return tuple(found)
+
+
+def check_port(port: int | str, field: str) -> list[FieldError]:
+    """The number of a port, or its name."""
+    if isinstance(port, int):
+        return [] if 0 < port < 65536 else [invalid(field, port, "must be between 1 and 65535, inclusive")]
+    return [invalid(field, port, problem) for problem in port_name_problems(port)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

@@ -33,8 +33,8 @@ def check(pod: Json) -> list[FieldError]:
 def check_template(template: Json, path: str) -> list[FieldError]:
     """A pod template inside a workload."""
     metadata = template.get("metadata") or {}
-    found = names.check_labels(metadata.get("labels"), f"{path}.metadata.labels")
-    found += names.check_annotations(metadata.get("annotations"), f"{path}.metadata.annotations")
+    found = names.check_labels(metadata.get("labels"), f"{path}.labels")
+    found += names.check_annotations(metadata.get("annotations"), f"{path}.annotations")
     return found + check_spec(template.get("spec") or {}, f"{path}.spec")
 
 

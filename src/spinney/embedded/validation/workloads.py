@@ -1,9 +1,8 @@
-"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs, budgets and autoscalers."""
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, budgets and autoscalers."""
 
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.api.meta import Json
 from spinney.embedded import selectors
@@ -160,86 +159,6 @@ def check_selector_update(new: Json, old: Json) -> list[FieldError]:
     """The selector of a workload never changes."""
     mine, was = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
     return [] if mine == was else [_immutable("spec.selector", mine)]
-
-
-def check_job(document: Json) -> list[FieldError]:
-    """A Job."""
-    spec = document.get("spec") or {}
-    found: list[FieldError] = []
-    for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
-        found += _count(spec, key)
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        found.append(required("spec.completions", "when completion mode is Indexed"))
-    template = spec.get("template") or {}
-    found += pods.check_template(template, "spec.template")
-    policy = (template.get("spec") or {}).get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        detail = "Required value: valid values: " + shown("OnFailure") + ", " + shown("Never")
-        found.append(FieldError("FieldValueRequired", "spec.template.spec.restartPolicy", detail))
-    return found
-
-
-def check_job_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Job."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found: list[FieldError] = []
-    indexed = mine.get("completionMode") == "Indexed"
-    if mine.get("completions") != was.get("completions") and not indexed:
-        found.append(_immutable("spec.completions", mine.get("completions")))
-    if mine.get("selector") != was.get("selector"):
-        found.append(_immutable("spec.selector", mine.get("selector")))
-    suspended = was.get("suspend") and not (old.get("status") or {}).get("startTime")
-    if mine.get("template") != was.get("template") and not suspended:
-        found.append(_immutable("spec.template", mine.get("template")))
-    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        if mine.get(key) != was.get(key):
-            found.append(_immutable(f"spec.{key}", mine.get(key)))
-    return found
-
-
-def check_cron_job(document: Json) -> list[FieldError]:
-    """A CronJob."""
-    spec = document.get("spec") or {}
-    found: list[FieldError] = []
-    schedule = spec.get("schedule", "")
-    if not schedule:
-        found.append(required("spec.schedule"))
-    elif "TZ" in schedule:
-        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        found.append(invalid("spec.schedule", schedule, detail))
-    elif not schedule.startswith("@") and len(schedule.split()) != 5:
-        count = len(schedule.split())
-        detail = f"expected exactly 5 fields, found {count}: {list_of(schedule.split())}"
-        found.append(invalid("spec.schedule", schedule, detail))
-    zone = spec.get("timeZone")
-    if zone == "":
-        found.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
-    elif zone is not None and zone.lower() == "local":
-        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        found.append(invalid("spec.timeZone", zone, detail))
-    elif zone is not None and not _known_zone(zone):
-        found.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
-    policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in ("Allow", "Forbid", "Replace"):
-        found.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
-    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        found += _count(spec, key)
-    if len(document["metadata"].get("name", "")) > 52:
-        found.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
-    return found
-
-
-def _known_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
-
-
-def list_of(words: list[str]) -> str:
-    """Words as Go prints a list of strings."""
-    return "[" + " ".join(words) + "]"
 
 
 def check_budget(document: Json) -> list[FieldError]:
