@@ -47,8 +47,11 @@ def containers(spec: Json) -> list[str]:
 
 
 def selector(spec: Json) -> str:
-    """The label selector in one cell."""
-    return selectors.formatted(spec.get("selector")) or "<none>"
+    """The label selector in one cell; that of a ReplicationController is only labels."""
+    given = spec.get("selector") or {}
+    if all(isinstance(value, str) for value in given.values()):
+        given = {"matchLabels": given}
+    return selectors.formatted(given) or "<none>"
 
 
 def compact(value: Any) -> str:

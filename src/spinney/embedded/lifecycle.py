@@ -148,6 +148,9 @@ def _volume(server: ApiServer, call: Call, document: Json) -> None:
 def _job(server: ApiServer, call: Call, document: Json) -> None:
     metadata, spec = document["metadata"], document["spec"]
     if spec.get("manualSelector"):
+        own = (spec["template"].get("metadata") or {}).get("labels")
+        if own and not metadata.get("labels"):
+            metadata["labels"] = dict(own)
         return
     name, uid = metadata.get("name", ""), metadata["uid"]
     template = spec["template"]
@@ -163,6 +166,14 @@ def _job(server: ApiServer, call: Call, document: Json) -> None:
     selector = spec.get("selector") or {}
     chosen = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}
     spec["selector"] = {**selector, "matchLabels": chosen}
+
+
+def _signing_request(server: ApiServer, call: Call, document: Json) -> None:
+    """Who asks for a certificate is not for the request to say."""
+    user = call.user
+    asker = {"username": user.name, "groups": list(user.groups), "uid": user.uid}
+    asker["extra"] = {key: list(values) for key, values in user.extra.items()}
+    document["spec"] |= {key: value for key, value in asker.items() if value}
 
 
 def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
@@ -194,6 +205,7 @@ _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/persistentvolumes": _volume,
     "/services": services.create,
     "batch/jobs": _job,
+    "certificates.k8s.io/certificatesigningrequests": _signing_request,
     "scheduling.k8s.io/priorityclasses": _priority_class,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
 }

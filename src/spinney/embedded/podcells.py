@@ -8,6 +8,8 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.ages import age
 
+_ENDS = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+
 
 def pod_cells(pod: Json, now: datetime) -> list[Any]:
     """Name, ready, status, restarts, age; and for wide output address, node, nomination and gates."""
@@ -19,8 +21,13 @@ def pod_cells(pod: Json, now: datetime) -> list[Any]:
         if container.get("restartPolicy") == "Always"
     }
     inits = status.get("initContainerStatuses") or []
-    ready = sum(bool(entry.get("ready")) for entry in statuses)
-    ready += sum(bool(entry.get("ready")) for entry in inits if entry.get("name") in sidecars)
+    beside = [entry for entry in inits if entry.get("name") in sidecars]
+    ready = sum(bool(entry.get("ready") and entry.get("started")) for entry in beside)
+    initializing = _initializing(spec, status)
+    if not initializing:
+        ready += sum(
+            bool(entry.get("ready") and (entry.get("state") or {}).get("running") is not None) for entry in statuses
+        )
     total = len(spec.get("containers") or ()) + len(sidecars)
     addresses = status.get("podIPs") or ()
     gates = spec.get("readinessGates") or ()
@@ -28,7 +35,7 @@ def pod_cells(pod: Json, now: datetime) -> list[Any]:
         metadata["name"],
         f"{ready}/{total}",
         reason(pod),
-        _restarts([*statuses, *(entry for entry in inits if entry.get("name") in sidecars)], now),
+        _restarts(inits if initializing else [*statuses, *beside], now),
         age(metadata.get("creationTimestamp"), now),
         (addresses[0].get("ip") if addresses else status.get("podIP")) or "<none>",
         spec.get("nodeName") or "<none>",
@@ -44,13 +51,31 @@ def reason(pod: Json) -> str:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             shown = "SchedulingGated"
-    shown = _init_reason(spec, status) or _container_reason(status, shown)
+    shown = _init_reason(spec, status) or shown
+    if not _initializing(spec, status):
+        shown = _container_reason(status, shown)
     if metadata.get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"
         if status.get("phase") not in ("Succeeded", "Failed"):
             return "Terminating"
     return str(shown)
+
+
+def row_conditions(pod: Json) -> list[Json]:
+    """What a table says of the row of a pod that has ended."""
+    phase = (pod.get("status") or {}).get("phase", "")
+    message = _ENDS.get(phase)
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": message}] if message else []
+
+
+def _initializing(spec: Json, status: Json) -> bool:
+    """Whether an init container is still at work; a pod that says it is initialized is past that."""
+    return bool(_init_reason(spec, status)) and not _holds(status, "Initialized")
+
+
+def _holds(status: Json, kind: str) -> bool:
+    return any(entry.get("type") == kind and entry.get("status") == "True" for entry in status.get("conditions") or ())
 
 
 def _init_reason(spec: Json, status: Json) -> str:
@@ -78,7 +103,7 @@ def _ended(state: Json) -> str:
 
 
 def _container_reason(status: Json, shown: str) -> str:
-    running = False
+    running, failed = False, ""
     for entry in reversed(status.get("containerStatuses") or ()):
         state = entry.get("state") or {}
         waiting, ended = state.get("waiting"), state.get("terminated")
@@ -86,14 +111,14 @@ def _container_reason(status: Json, shown: str) -> str:
             shown = waiting["reason"]
         elif ended:
             shown = _ended(ended)
-        elif entry.get("ready") and state.get("running"):
+            failed = shown if ended.get("exitCode") else failed
+        elif entry.get("ready") and state.get("running") is not None:
             running = True
-    if shown == "Completed" and running:
-        is_ready = any(
-            entry.get("type") == "Ready" and entry.get("status") == "True" for entry in status.get("conditions") or ()
-        )
-        return "Running" if is_ready else "NotReady"
-    return shown
+    if shown != "Completed":
+        return shown
+    if running and _holds(status, "Ready"):
+        return "Running"
+    return failed or ("NotReady" if running else shown)
 
 
 def _restarts(statuses: list[Json], now: datetime) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded import cells, selectors, storagecells, workloadcells
+from spinney.embedded import cells, networkcells, servercells, storagecells, workloadcells
 from spinney.embedded.ages import age
 from spinney.embedded.podcells import pod_cells
 
@@ -21,13 +21,16 @@ def _node(document: Json, now: datetime) -> list[Any]:
     if cells.spec(document).get("unschedulable"):
         shown.append("SchedulingDisabled")
     prefix = "node-role.kubernetes.io/"
-    roles = sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix) and key != prefix)
+    roles = {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} | {
+        labels.get("kubernetes.io/role", "")
+    }
     info = status.get("nodeInfo") or {}
-    addresses = {entry.get("type"): entry.get("address") for entry in status.get("addresses") or ()}
+    # The first address of a type counts.
+    addresses = {entry.get("type"): entry.get("address") for entry in reversed(status.get("addresses") or ())}
     return [
         cells.name(document),
         ",".join(shown),
-        ",".join(roles) or "<none>",
+        ",".join(sorted(roles - {""})) or "<none>",
         cells.age(document, now),
         info.get("kubeletVersion", ""),
         addresses.get("InternalIP", "<none>"),
@@ -40,33 +43,6 @@ def _node(document: Json, now: datetime) -> list[Any]:
 
 def _namespace(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), cells.status(document).get("phase", ""), cells.age(document, now)]
-
-
-def _service(document: Json, now: datetime) -> list[Any]:
-    spec, status = cells.spec(document), cells.status(document)
-    kind = spec.get("type", "ClusterIP")
-    ports = []
-    for port in spec.get("ports") or ():
-        node = f":{port['nodePort']}" if port.get("nodePort") else ""
-        ports.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
-    external = "<none>"
-    if kind == "LoadBalancer":
-        entries = (status.get("loadBalancer") or {}).get("ingress") or ()
-        external = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries) or "<pending>"
-    elif kind == "ExternalName":
-        external = spec.get("externalName", "<none>")
-    elif spec.get("externalIPs"):
-        external = ",".join(spec["externalIPs"])
-    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
-    return [
-        cells.name(document),
-        kind,
-        spec.get("clusterIP") or "<none>",
-        external,
-        ",".join(ports) or "<none>",
-        cells.age(document, now),
-        selector or "<none>",
-    ]
 
 
 def _config_map(document: Json, now: datetime) -> list[Any]:
@@ -86,14 +62,14 @@ def _event(document: Json, now: datetime) -> list[Any]:
     count = series.get("count") or document.get("count") or 1
     source = document.get("source") or {}
     origin = source.get("component") or document.get("reportingComponent") or ""
-    if source.get("host"):
-        origin = f"{origin}, {source['host']}"
+    if instance := source.get("host") or document.get("reportingInstance"):
+        origin = f"{origin}, {instance}"
     since = age(last, now)
     return [
         since,
         document.get("type", ""),
         document.get("reason", ""),
-        f"{about.get('kind', '').lower()}/{about.get('name', '')}",
+        "/".join(filter(None, (about.get("kind", "").lower(), about.get("name")))),
         about.get("fieldPath", ""),
         origin,
         (document.get("message") or document.get("note") or "").strip(),
@@ -142,21 +118,6 @@ def _role_binding(document: Json, now: datetime) -> list[Any]:
     ]
 
 
-def _endpoints(document: Json, now: datetime) -> list[Any]:
-    found = []
-    for subset in document.get("subsets") or ():
-        for address in subset.get("addresses") or ():
-            for port in subset.get("ports") or [{}]:
-                found.append(f"{address.get('ip')}:{port['port']}" if port.get("port") else str(address.get("ip")))
-    shown = ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "")
-    return [cells.name(document), shown or "<none>", cells.age(document, now)]
-
-
-def _network_policy(document: Json, now: datetime) -> list[Any]:
-    chosen = selectors.formatted(cells.spec(document).get("podSelector")) or "<none>"
-    return [cells.name(document), chosen, cells.age(document, now)]
-
-
 def _quota(document: Json, now: datetime) -> list[Any]:
     status = cells.status(document)
     hard, used = status.get("hard") or {}, status.get("used") or {}
@@ -189,54 +150,6 @@ def _plain(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), cells.age(document, now)]
 
 
-def _endpoint_slice(document: Json, now: datetime) -> list[Any]:
-    ports = cells.or_none(port.get("port") for port in document.get("ports") or ())
-    addresses = [address for entry in document.get("endpoints") or () for address in entry.get("addresses") or ()]
-    return [
-        cells.name(document),
-        document.get("addressType", ""),
-        ports if ports != "<none>" else "<unset>",
-        cells.or_none(addresses) if addresses else "<unset>",
-        cells.age(document, now),
-    ]
-
-
-def _ingress(document: Json, now: datetime) -> list[Any]:
-    spec = cells.spec(document)
-    hosts = ",".join(rule.get("host", "*") for rule in spec.get("rules") or ()) or "*"
-    entries = (cells.status(document).get("loadBalancer") or {}).get("ingress") or ()
-    address = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
-    ports = "80, 443" if spec.get("tls") else "80"
-    return [
-        cells.name(document),
-        spec.get("ingressClassName", "<none>"),
-        hosts,
-        address,
-        ports,
-        cells.age(document, now),
-    ]
-
-
-def _ingress_class(document: Json, now: datetime) -> list[Any]:
-    spec = cells.spec(document)
-    found = spec.get("parameters")
-    told = "<none>"
-    if found:
-        kind = f"{found.get('kind', '')}.{found['apiGroup']}" if found.get("apiGroup") else found.get("kind", "")
-        told = f"{kind}/{found.get('name', '')}"
-    return [cells.name(document), spec.get("controller", ""), told, cells.age(document, now)]
-
-
-def _address(document: Json, now: datetime) -> list[Any]:
-    parent = cells.spec(document).get("parentRef") or {}
-    told = "/".join(filter(None, (parent.get("resource"), parent.get("namespace"), parent.get("name"))))
-    return [cells.name(document), told or "<none>"]
-
-
-def _address_range(document: Json, now: datetime) -> list[Any]:
-    return [cells.name(document), ",".join(cells.spec(document).get("cidrs") or ()), cells.age(document, now)]
-
-
 def _policy(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     kind = spec.get("paramKind")
@@ -244,12 +157,26 @@ def _policy(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), len(spec.get("validations") or ()), told, cells.age(document, now)]
 
 
+def _go_selector(selector: Json) -> str:
+    """A label selector as Go prints its struct."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    entries = "".join(
+        f"LabelSelectorRequirement{{Key:{entry.get('key', '')},Operator:{entry.get('operator', '')},"
+        f"Values:[{' '.join(entry.get('values') or ())}],}},"
+        for entry in selector.get("matchExpressions") or ()
+    )
+    told = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{entries}}},"
+    return f"&LabelSelector{{{told}}}"
+
+
 def _policy_binding(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     found = spec.get("paramRef")
     told = "<unset>"
-    if found:
-        told = f"{found.get('namespace') or '*'}/{found.get('name') or '*'}" if found.get("name") else "*"
+    if found and found.get("name"):
+        told = f"{found.get('namespace') or '*'}/{found['name']}"
+    elif found:
+        told = _go_selector(found.get("selector") or {})
     return [cells.name(document), spec.get("policyName", ""), told, cells.age(document, now)]
 
 
@@ -258,7 +185,10 @@ def _api_service(document: Json, now: datetime) -> list[Any]:
     told = f"{service['namespace']}/{service['name']}" if service else "Local"
     conditions = cells.status(document).get("conditions") or ()
     ready: Json = next((entry for entry in conditions if entry["type"] == "Available"), {})
-    return [cells.name(document), told, ready.get("status", "Unknown"), cells.age(document, now)]
+    state = ready.get("status", "Unknown")
+    if state != "True" and ready.get("reason"):
+        state = f"{state} ({ready['reason']})"
+    return [cells.name(document), told, state, cells.age(document, now)]
 
 
 _WORKLOAD = "+Containers,+Images,+Selector"
@@ -269,7 +199,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
         _node,
     ),
     "/namespaces": ("Name,Status,Age", _namespace),
-    "/services": ("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", _service),
+    "/services": ("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", networkcells.service),
     "/configmaps": ("Name,Data,Age", _config_map),
     "/secrets": ("Name,Type,Data,Age", _secret),
     "/serviceaccounts": ("Name,Age", _plain),
@@ -283,7 +213,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
         storagecells.volume,
     ),
     "/events": ("Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name", _event),
-    "/endpoints": ("Name,Endpoints,Age", _endpoints),
+    "/endpoints": ("Name,Endpoints,Age", networkcells.endpoints),
     "/resourcequotas": ("Name,Request,Limit,Age", _quota),
     "/limitranges": ("Name,@Created At", _created),
     "apps/deployments": (f"Name,Ready,Up-to-date,Available,Age,{_WORKLOAD}", workloadcells.deployment),
@@ -308,9 +238,9 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "storage.k8s.io/csinodes": ("Name,#Drivers,Age", storagecells.drivers),
     "storage.k8s.io/volumeattachments": ("Name,Attacher,PV,Node,?Attached,Age", storagecells.attachment),
     "storage.k8s.io/volumeattributesclasses": ("Name,DriverName,Age", storagecells.attributes_class),
-    "networking.k8s.io/ingressclasses": ("Name,Controller,Parameters,Age", _ingress_class),
-    "networking.k8s.io/ipaddresses": ("Name,ParentRef", _address),
-    "networking.k8s.io/servicecidrs": ("Name,CIDRs,Age", _address_range),
+    "networking.k8s.io/ingressclasses": ("Name,Controller,Parameters,Age", networkcells.ingress_class),
+    "networking.k8s.io/ipaddresses": ("Name,ParentRef", networkcells.address),
+    "networking.k8s.io/servicecidrs": ("Name,CIDRs,Age", networkcells.address_range),
     "admissionregistration.k8s.io/validatingadmissionpolicies": ("Name,#Validations,ParamKind,Age", _policy),
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": (
         "Name,PolicyName,ParamRef,Age",
@@ -340,12 +270,25 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
         "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
         _role_binding,
     ),
-    "networking.k8s.io/networkpolicies": ("Name,Pod-Selector,Age", _network_policy),
-    "networking.k8s.io/ingresses": ("Name,Class,Hosts,Address,Ports,Age", _ingress),
-    "discovery.k8s.io/endpointslices": ("Name,AddressType,Ports,Endpoints,Age", _endpoint_slice),
+    "networking.k8s.io/networkpolicies": ("Name,Pod-Selector,Age", networkcells.policy),
+    "networking.k8s.io/ingresses": ("Name,Class,Hosts,Address,Ports,Age", networkcells.ingress),
+    "discovery.k8s.io/endpointslices": ("Name,AddressType,Ports,Endpoints,Age", networkcells.endpoint_slice),
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": ("Name,#Webhooks,Age", _webhooks),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": ("Name,#Webhooks,Age", _webhooks),
     "apiregistration.k8s.io/apiservices": ("Name,Service,Available,Age", _api_service),
+    "/componentstatuses": ("Name,Status,Message,Error", servercells.component),
+    "certificates.k8s.io/certificatesigningrequests": (
+        "Name,Age,SignerName,Requestor,RequestedDuration,Condition",
+        servercells.signing_request,
+    ),
+    "flowcontrol.apiserver.k8s.io/flowschemas": (
+        "Name,PriorityLevel,MatchingPrecedence,DistinguisherMethod,Age,MissingPL",
+        servercells.flow_schema,
+    ),
+    "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": (
+        "Name,Type,NominalConcurrencyShares,Queues,HandSize,QueueLengthLimit,Age",
+        servercells.priority_level,
+    ),
     "resource.k8s.io/resourceclaims": ("Name,State,Age", _resource_claim),
     "resource.k8s.io/resourceclaimtemplates": ("Name,Age", _plain),
     "resource.k8s.io/deviceclasses": ("Name,Age", _plain),

@@ -18,7 +18,16 @@ _MODES = {
 
 
 def _access_modes(modes: Iterable[str]) -> str:
-    return ",".join(_MODES.get(mode, mode) for mode in modes)
+    given = set(modes)
+    return ",".join(short for mode, short in _MODES.items() if mode in given)
+
+
+def _class_name(document: Json) -> str:
+    """The storage class; older objects name it in an annotation."""
+    annotations = document["metadata"].get("annotations") or {}
+    return str(
+        annotations.get("volume.beta.kubernetes.io/storage-class") or cells.spec(document).get("storageClassName", "")
+    )
 
 
 def claim(document: Json, now: datetime) -> list[Any]:
@@ -34,7 +43,7 @@ def claim(document: Json, now: datetime) -> list[Any]:
         volume,
         capacity,
         modes,
-        spec.get("storageClassName", ""),
+        _class_name(document),
         spec.get("volumeAttributesClassName") or "<unset>",
         cells.age(document, now),
         spec.get("volumeMode", "<unset>"),
@@ -53,7 +62,7 @@ def volume(document: Json, now: datetime) -> list[Any]:
         spec.get("persistentVolumeReclaimPolicy", ""),
         phase,
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-        spec.get("storageClassName", ""),
+        _class_name(document),
         spec.get("volumeAttributesClassName") or "<unset>",
         status.get("reason", ""),
         cells.age(document, now),
@@ -64,7 +73,8 @@ def volume(document: Json, now: datetime) -> list[Any]:
 def storage_class(document: Json, now: datetime) -> list[Any]:
     """A StorageClass."""
     annotations = document["metadata"].get("annotations") or {}
-    default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
+    marks = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+    default = any(annotations.get(mark) == "true" for mark in marks)
     return [
         cells.name(document) + (" (default)" if default else ""),
         document.get("provisioner", ""),

@@ -11,6 +11,8 @@ from spinney.embedded import columns
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load, shown
 from spinney.embedded.errors import bad_request
+from spinney.embedded.podcells import row_conditions
+from spinney.embedded.podspecs import PODS
 from spinney.embedded.store import Item
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     for item in items:
         document = load(item)
         row: Json = {"cells": definition.cells(document, now), "object": None}
+        if kind.table == PODS and (conditions := row_conditions(document)):
+            row["conditions"] = conditions
         document = shown(kind, document)
         if include == "Object":
             row["object"] = document

@@ -131,24 +131,10 @@ def autoscaler(document: Json, now: datetime) -> list[Any]:
     """A HorizontalPodAutoscaler."""
     spec, status = cells.spec(document), cells.status(document)
     target = spec.get("scaleTargetRef") or {}
-    current = {
-        (metric.get("resource") or {}).get("name"): (metric.get("resource") or {}).get("current") or {}
-        for metric in status.get("currentMetrics") or ()
-    }
-    shown = []
-    for metric in spec.get("metrics") or ():
-        resource = metric.get("resource") or {}
-        wanted, found = resource.get("target") or {}, current.get(resource.get("name")) or {}
-        if wanted.get("averageUtilization") is not None:
-            now_at = found.get("averageUtilization")
-            told = f"{now_at}%" if now_at is not None else "<unknown>"
-            shown.append(f"{resource.get('name')}: {told}/{wanted['averageUtilization']}%")
-        else:
-            shown.append(f"{found.get('averageValue', '<unknown>')}/{wanted.get('averageValue', '<auto>')}")
     return [
         cells.name(document),
         f"{target.get('kind', '')}/{target.get('name', '')}",
-        ", ".join(shown) or "<none>",
+        _targets(spec.get("metrics") or [], status.get("currentMetrics") or []),
         str(spec.get("minReplicas", "<unset>")),
         spec.get("maxReplicas", 0),
         status.get("currentReplicas", 0),
@@ -156,11 +142,50 @@ def autoscaler(document: Json, now: datetime) -> list[Any]:
     ]
 
 
+_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+_TARGETS_SHOWN = 2
+
+
+def _targets(metrics: list[Json], found: list[Json]) -> str:
+    """Where the metrics are and where they should be; the first two of them."""
+    pairs = zip(metrics, [*found, *({} for _ in metrics)], strict=False)
+    shown = ", ".join(_target(metric, current) for metric, current in list(pairs)[:_TARGETS_SHOWN])
+    more = len(metrics) - _TARGETS_SHOWN
+    return (f"{shown} + {more} more..." if more > 0 else shown) or "<none>"
+
+
+def _target(metric: Json, found: Json) -> str:
+    source = _SOURCES.get(metric.get("type", ""), "")
+    if not source:
+        return "<unknown type>"
+    entry = metric.get(source) or {}
+    wanted, current = entry.get("target") or {}, (found.get(source) or {}).get("current") or {}
+    if source in ("resource", "containerResource"):
+        if "averageValue" in wanted:
+            return f"{entry.get('name')}: {current.get('averageValue', '<unknown>')}/{wanted['averageValue']}"
+        now_at = f"{current['averageUtilization']}%" if "averageUtilization" in current else "<unknown>"
+        aim = f"{wanted['averageUtilization']}%" if "averageUtilization" in wanted else "<auto>"
+        return f"{entry.get('name')}: {now_at}/{aim}"
+    if "averageValue" in wanted:
+        note = "" if source == "pods" else " (avg)"
+        return f"{current.get('averageValue', '<unknown>')}/{wanted['averageValue']}{note}"
+    return f"{current.get('value', '<unknown>')}/{wanted.get('value', '0')}"
+
+
 def revision(document: Json, now: datetime) -> list[Any]:
     """A ControllerRevision."""
     owners = document["metadata"].get("ownerReferences") or ()
     owner = next((entry for entry in owners if entry.get("controller")), None)
-    told = f"{owner['kind'].lower()}.apps/{owner['name']}" if owner else "<none>"
+    told = "<none>"
+    if owner:
+        group = owner.get("apiVersion", "").rpartition("/")[0]
+        told = f"{'.'.join(filter(None, (owner['kind'], group))).lower()}/{owner['name']}"
     return [cells.name(document), told, document.get("revision", 0), cells.age(document, now)]
 
 
