@@ -171,8 +171,8 @@ def _job(server: ApiServer, call: Call, document: Json) -> None:
 def _signing_request(server: ApiServer, call: Call, document: Json) -> None:
     """Who asks for a certificate is not for the request to say."""
     user = call.user
-    asker = {"username": user.name, "groups": list(user.groups), "uid": user.uid}
-    asker["extra"] = {key: list(values) for key, values in user.extra.items()}
+    extra = {key: list(values) for key, values in user.extra.items()}
+    asker: Json = {"username": user.name, "groups": list(user.groups), "uid": user.uid, "extra": extra}
     document["spec"] |= {key: value for key, value in asker.items() if value}
 
 
