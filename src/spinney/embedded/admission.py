@@ -46,6 +46,10 @@ class Admission:
         items = self._server.store.table(table).range("")
         self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 
+    def looks_at(self, kind: Kind) -> bool:
+        """Whether anybody could ask to see a write of this kind."""
+        return self.concerns(kind) or self.checks(kind)
+
     def concerns(self, kind: Kind) -> bool:
         """Whether there are mutating webhooks that a write of this kind could meet."""
         return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)

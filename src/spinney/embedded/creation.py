@@ -16,7 +16,7 @@ from spinney.embedded.errors import already_exists, invalid_object, plain
 from spinney.embedded.hooks import Operation
 from spinney.embedded.lifecycle import prepare_create
 from spinney.embedded.ownership import Writer
-from spinney.embedded.podspecs import PODS
+from spinney.embedded.podspecs import PODS, PodSpec
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
 from spinney.embedded.validation import metadata as metadata_checks
@@ -37,7 +37,7 @@ async def create_from(
     """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
     kind, rules = call.kind, strategy(call.kind)
     sent = server.pod_specs.sent(call, document)
-    known = server.pod_specs.find(sent)
+    known = server.pod_specs.find(call, sent)
     document = checked(call, document) if known is None else checked(call, *known.put_into(document))
     now = _begin(server, call, document["metadata"])
     server.definitions.check_creation(call)
@@ -51,7 +51,7 @@ async def create_from(
         prepare_create(server, call, document)
     spec = document.get("spec")
     if kind.table == PODS:
-        podrules.start(server, call, document)
+        _start_pod(server, call, document, known)
     if server.admission.concerns(kind):
         seen = await server.admission.mutate(call, Operation.CREATE, document, None)
         if seen is not document:
@@ -59,7 +59,7 @@ async def create_from(
             call.name = document["metadata"].get("name", "")
             rules.default(document)
             if kind.table == PODS:
-                podrules.put_status(server, document)
+                document["status"] = podrules.first_status(server, document["spec"])
     errors = metadata_checks.check(kind, document["metadata"])
     if known is None:
         errors += check(call, document, None)
@@ -78,6 +78,17 @@ async def create_from(
     if sent and known is None and spec is not None and record is None and not call.warnings:
         server.pod_specs.keep(sent, spec, document, item)
     return item
+
+
+def _start_pod(server: ApiServer, call: Call, pod: Json, known: PodSpec | None) -> None:
+    """Give a pod that was admitted its account's token and its first status. Its spec is shared: it is replaced."""
+    spec = pod["spec"]
+    podrules.check_account(server, call, spec)
+    if known is not None:
+        known.start(server, pod)
+        return
+    pod["spec"] = podrules.with_token(server, spec)
+    pod["status"] = podrules.first_status(server, spec)
 
 
 def _begin(server: ApiServer, call: Call, metadata: Json) -> str:

@@ -37,7 +37,9 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
             f"{json_name(document['metadata'])} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
         )
-    document = {"kind": kind.kind, "apiVersion": kind.api_version, **_no_type(document)}
+    # Kind and version come first, whatever the body says of them.
+    document = {"kind": "", "apiVersion": "", **document}
+    document["kind"], document["apiVersion"] = kind.kind, kind.api_version
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
         document, unknown = kind.custom.conform(kind, document, known)
@@ -47,10 +49,6 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     if unknown or call.duplicates:
         _unknown_fields(call, unknown)
     return document
-
-
-def _no_type(document: Json) -> Json:
-    return {key: value for key, value in document.items() if key not in ("kind", "apiVersion")}
 
 
 def _unknown_fields(call: Call, unknown: list[str]) -> None:

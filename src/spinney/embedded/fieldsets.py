@@ -137,6 +137,20 @@ def _flat_members(names: tuple[str, ...]) -> FieldSet:
     return found
 
 
+def added(value: Json, shape: Shape) -> FieldSet:
+    """Every field of a new object, as who made it owns them: what is always there is not owned as such."""
+    found: FieldSet = {}
+    for key, item in value.items():
+        child = shape.child(key)
+        if not child.present:
+            found["f:" + key] = members(item, child)
+        elif item:
+            below = {} if child.atomic else added(item, child)
+            if below or child.atomic:
+                found["f:" + key] = below
+    return found
+
+
 @dataclass(slots=True)
 class Changes:
     """What a write did: fields that were added or changed, and fields that were removed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Raw
+
 from spinney.api.meta import Json
 from spinney.embedded import fieldsets
 from spinney.embedded.fieldsets import FieldSet
@@ -11,6 +13,7 @@ from spinney.embedded.kinds import Kind
 from spinney.embedded.shapes import Shape, built_in_shape
 
 _TYPE = ("kind", "apiVersion")
+_HEAD = (*_TYPE, "metadata")
 _SERVER_META = frozenset(
     (
         "name",
@@ -24,7 +27,6 @@ _SERVER_META = frozenset(
     )
 )
 _NOTHING: Json = {}
-_NEW: Json = {"metadata": {}}
 MAX_UPDATERS = 10
 _ALWAYS_THERE = ("f:containers", "f:podGroups")
 _PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
@@ -58,18 +60,20 @@ class Writer:
     now: str
 
 
-def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | None = None) -> None:
+def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw | None = None) -> None:
     """Note in a new object that its author wrote it; `spec` says which fields of the spec, where that is known."""
-    written = owned_part(new)
-    if "status" in kind.subresources:
+    shape = shape_of(kind)
+    written = {key: value for key, value in new["metadata"].items() if key not in _SERVER_META}
+    named = fieldsets.added(written, shape.child("metadata")) if written else {}
+    owned: FieldSet = {"f:metadata": named} if named else {}
+    if spec is not None:
+        owned["f:spec"] = spec
+    else:
         # Whatever the status of a new object is, its author did not write it.
-        written.pop("status", None)
-    if spec is not None:
-        del written["spec"]
-    changed = _unmarked(fieldsets.compare(_NEW, written, shape_of(kind)).changed)
-    if spec is not None:
-        changed["f:spec"] = spec
-    set_entries(new, [make_entry(writer, "Update", kind.api_version, changed)] if changed else [])
+        others = ("status", *_HEAD) if "status" in kind.subresources else _HEAD
+        body = {key: value for key, value in new.items() if key not in others}
+        owned.update(_unmarked(fieldsets.added(body, shape)))
+    set_entries(new, [make_entry(writer, "Update", kind.api_version, owned)] if owned else [])
 
 
 def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:

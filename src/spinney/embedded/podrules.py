@@ -59,32 +59,32 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
 
 
-def start(server: ApiServer, call: Call, pod: Json) -> None:
-    """Give a pod that was admitted its account's token and its first status. Its spec may be shared: it is replaced."""
-    spec = pod["spec"]
+def check_account(server: ApiServer, call: Call, spec: Json) -> None:
+    """Refuse a pod whose account is not there."""
     name = spec["serviceAccountName"]
     if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
         why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
         raise forbidden(call.kind, call.name, why)
-    if spec.get("automountServiceAccountToken") is not False:
-        pod["spec"] = _with_token(server, spec)
-    put_status(server, pod)
 
 
-def put_status(server: ApiServer, pod: Json) -> None:
-    """The first status of a pod, as its spec is by now: webhooks may have added gates and requests."""
-    spec = pod["spec"]
-    status: Json = {"phase": "Pending", "qosClass": quality(spec)}
+def first_status(server: ApiServer, spec: Json, quality_class: str = "") -> Json:
+    """The status of a new pod, as its spec is by now; its quality of service may be known."""
+    status: Json = {"phase": "Pending", "qosClass": quality_class or quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
-    pod["status"] = status
+    return status
 
 
-def _with_token(server: ApiServer, spec: Json) -> Json:
-    """Mount the account's token, the cluster's certificate and the namespace, where nothing is mounted there yet."""
-    if all(_has_token(container) for container in _containers(spec)):
+def token_name(server: ApiServer) -> str:
+    """What the volume of a pod's token is called."""
+    return f"kube-api-access-{server.chance.suffix()}"
+
+
+def with_token(server: ApiServer, spec: Json) -> Json:
+    """The spec with the account's token, the cluster's certificate and the namespace mounted where nothing is yet."""
+    if spec.get("automountServiceAccountToken") is False or all(map(_has_token, _containers(spec))):
         return spec
-    name = f"kube-api-access-{server.chance.suffix()}"
+    name = token_name(server)
     mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
     made = {**spec, "volumes": [*(spec.get("volumes") or ()), {"name": name, "projected": _TOKEN_VOLUME}]}
     for key in ("containers", "initContainers"):

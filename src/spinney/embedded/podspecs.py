@@ -1,17 +1,21 @@
 """Pod specs that were worked out before: pods of one template differ in nothing but their metadata.
 
 What a spec becomes on its way into the store (its form, defaults, priority, tolerations, checks, owned fields) follows
-from the spec and from the classes that it may name. So it is worked out for the first pod of a template and shared by
-those after it: nothing here is ever changed in place. When a class changes, everything is forgotten.
+from the spec and from the classes that it may name. So it is worked out for the first pods of a template and shared by
+those after them: nothing here is ever changed in place. When a class changes, everything is forgotten.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from spinney.api.meta import Json, encode
+from spinney.embedded import podrules
 from spinney.embedded.fieldsets import FieldSet
+from spinney.embedded.quotas import TABLE as QUOTAS
 from spinney.embedded.store import Fields, Item
 
 if TYPE_CHECKING:
@@ -30,20 +34,33 @@ class PodSpec:
     """What was worked out: the spec but for its account's token, what its author owns of it, and what selectors ask."""
 
     spec: Json
-    owned: FieldSet
+    owned: FieldSet | Raw
     fields: Fields
+    quality: str
+    # The spec as it is kept, in pieces between which the name of the token's volume stands.
+    encoded: tuple[bytes, ...] = ()
 
     def put_into(self, document: Json) -> tuple[Json, Json]:
         """An object as sent with this spec in place of its own, and the part of it that needs no look any more."""
         return {**document, "spec": self.spec}, {"spec": self.spec}
 
+    def start(self, server: ApiServer, pod: Json) -> None:
+        """Give a pod what it starts with: its account's token and its first status."""
+        pod["status"] = podrules.first_status(server, self.spec, self.quality)
+        if self.encoded:
+            name = podrules.token_name(server) if len(self.encoded) > 1 else ""
+            pod["spec"] = Raw(name.encode().join(self.encoded))
+        else:
+            pod["spec"] = podrules.with_token(server, self.spec)
+
 
 class PodSpecs:
-    """Worked-out specs by what was sent."""
+    """Worked-out specs by what was sent, from the third pod of a template on: others are hardly worth it."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
-        self._known: dict[bytes, PodSpec] = {}
+        # As plain data and encoded; None where it was sent only once so far.
+        self._known: dict[bytes, tuple[PodSpec, PodSpec] | None] = {}
 
     def sent(self, call: Call, document: Json) -> bytes:
         """What a spec is known by; nothing where it has to be worked out in any case."""
@@ -55,20 +72,32 @@ class PodSpecs:
         # Who ignores unknown fields leaves specs with some behind, which others may want to hear of.
         return (b"ignoring " if call.field_validation == "Ignore" else b"") + encode(spec)
 
-    def find(self, sent: bytes) -> PodSpec | None:
-        """What such a spec became before."""
-        return self._known.get(sent)
+    def find(self, call: Call, sent: bytes) -> PodSpec | None:
+        """What such a spec became before: encoded, unless somebody reads it on its way to the store."""
+        found = self._known.get(sent)
+        if found is None:
+            return None
+        plain, encoded = found
+        is_read = self._server.admission.looks_at(call.kind) or self._server.store.table(QUOTAS).items
+        return plain if is_read else encoded
 
     def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:
-        """Remember what a spec became, from the pod that was made by it."""
-        owned = next(
-            (entry["fieldsV1"].get("f:spec") for entry in document["metadata"].get("managedFields") or ()), None
-        )
-        if owned is None:
+        """Remember what a spec became, from the pod that was made by it, once it has been sent before."""
+        if sent not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[sent] = None
             return
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[sent] = PodSpec(spec, owned, item.fields)
+        entries = document["metadata"].get("managedFields") or ()
+        owned = next((entry["fieldsV1"].get("f:spec") for entry in entries), None)
+        started = document["spec"]
+        name = started["volumes"][-1]["name"].encode() if started is not spec else b""
+        if owned is None or (name and name in sent):
+            return
+        pieces = encode(started).split(name) if name else [encode(started)]
+        plain = PodSpec(spec, owned, item.fields, document["status"]["qosClass"])
+        encoded = replace(plain, owned=Raw(encode(owned)), encoded=tuple(pieces))
+        self._known[sent] = plain, encoded
 
     def forget(self) -> None:
         """Work everything out anew."""

@@ -50,7 +50,6 @@ from spinney.kube.transport import Request, Response, User
 
 _log = structlog.get_logger("spinney.embedded")
 MAX_BODY = 3 * 1024 * 1024
-_SECOND = timedelta(seconds=1)
 SYSTEM = User("system:apiserver", ("system:masters",))
 _DEPRECATED = {
     "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -95,7 +94,8 @@ class ApiServer:
         self._tables: dict[str, Kind] = {}
         self._tables_revision = -1
         self.tokens = Tokens(token_key or chance.uid().encode())
-        self._second, self._second_text = datetime.min.replace(tzinfo=UTC), ""
+        self._second = self._next_second = datetime.min.replace(tzinfo=UTC)
+        self._second_text = ""
         self._addresses = 1
         self._node_ports = 0
         self.store.listeners.append(self._follow)
@@ -249,8 +249,9 @@ class ApiServer:
         """Now, as `metav1.Time` writes it."""
         now = self.clock.now()
         # Written once for all writes of a second.
-        if not timedelta() <= now - self._second < _SECOND:
+        if not self._second <= now < self._next_second:
             self._second = seconds(now)
+            self._next_second = self._second + timedelta(seconds=1)
             self._second_text = self._second.strftime(FORMAT)
         return self._second_text
 

@@ -6,6 +6,10 @@ import random
 
 # The letters Kubernetes uses for generated names: no vowels and no look-alikes, so no words come out.
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+# Letters for every byte that can be drawn; that some come up once in 26 and others once in 28 times harms nobody.
+_LETTER_OF_BYTE = bytes(ord(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)]) for byte in range(256))
+# The first digit of a UUID's fourth group says that it is random: two of its bits are fixed.
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
 class Chance:
@@ -17,13 +21,12 @@ class Chance:
     def uid(self) -> str:
         """A UUID, version 4."""
         # What uuid.UUID writes, without making one: every object that is created asks.
-        bits = self._random.getrandbits(128) & ~(0xF000 << 64) & ~(0xC000 << 48) | (4 << 76) | (0x8000 << 48)
-        digits = f"{bits:032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        drawn = f"{self._random.getrandbits(124):031x}"
+        return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[12:15]}-{_VARIANT[drawn[30]]}{drawn[15:18]}-{drawn[18:30]}"
 
     def suffix(self, length: int = 5) -> str:
         """What the API server appends to `generateName`."""
-        return "".join(self._random.choices(_SUFFIX_LETTERS, k=length))
+        return self._random.randbytes(length).translate(_LETTER_OF_BYTE).decode()
 
     def jitter(self, value: float, share: float = 0.1) -> float:
         """The value, made up to `share` longer."""

@@ -90,7 +90,12 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
         found += names.check_annotations(metadata["annotations"], "metadata.annotations")
     if metadata.get("ownerReferences") and metadata["ownerReferences"] is not known.get("ownerReferences"):
         found += _owners(metadata["ownerReferences"])
-    for at, finalizer in enumerate(metadata.get("finalizers") or ()):
+    return found + _finalizers(kind, metadata["finalizers"]) if metadata.get("finalizers") else found
+
+
+def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
+    found: list[FieldError] = []
+    for at, finalizer in enumerate(finalizers):
         found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
             found.append(
@@ -100,9 +105,9 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
             )
-    if {"orphan", "foregroundDeletion"} <= set(metadata.get("finalizers") or ()):
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(invalid("metadata.finalizers", metadata["finalizers"], detail))
+        found.append(invalid("metadata.finalizers", finalizers, detail))
     return found
 
 

@@ -51,8 +51,11 @@ ANNOTATIONS_LIMIT = 256 * 1024
 @lru_cache(maxsize=8192)
 def subdomain_problems(name: str) -> tuple[str, ...]:
     """Why a name is no DNS subdomain."""
-    found = ["must be no more than 253 characters"] if len(name) > 253 else []
-    return tuple(found if DNS_SUBDOMAIN.match(name) else [*found, SUBDOMAIN_RULE])
+    matches = DNS_SUBDOMAIN.match(name)
+    if matches and len(name) <= 253:
+        return ()
+    found = ("must be no more than 253 characters",) if len(name) > 253 else ()
+    return found if matches else (*found, SUBDOMAIN_RULE)
 
 
 @lru_cache(maxsize=8192)
@@ -115,8 +118,10 @@ def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldErro
     """Label keys and values."""
     found: list[FieldError] = []
     for key, value in (labels or {}).items():
-        found += [invalid(field, key, problem) for problem in qualified_problems(key)]
-        found += [invalid(field, value, problem) for problem in value_problems(value)]
+        for problem in qualified_problems(key):
+            found.append(invalid(field, key, problem))
+        for problem in value_problems(value):
+            found.append(invalid(field, value, problem))
     return found
 
 
