@@ -80,6 +80,7 @@ async def test_a_leader_that_stays_costs_no_writes() -> None:
 async def test_one_replica_needs_no_leader() -> None:
     """Back at one replica the Service selects it by label, and the endpoints that we kept go."""
     async with platform({"scheduler": {"replicas": 2}}) as held:
+        assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {}
         await held.client.patch(Config, "kai-config", "", {"spec": {"scheduler": {"replicas": 1}}})
         await asyncio.sleep(6)
         assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {"app": NAME}

@@ -22,6 +22,7 @@ from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cli.components import load
 from spinney.cli.run import run as run_command
+from spinney.kube.transport import Request
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.plugins import policy_has_interface
 from spinney.services.platform.processes import plan_processes, plan_scheduler
@@ -197,6 +198,21 @@ async def test_without_config_nothing_runs(while_away: bool) -> None:
         await held.client.create(Config, {"metadata": {"name": "kai-config"}, "spec": {}})
         await asyncio.sleep(5)
         assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default"}
+
+
+@virtual
+async def test_a_scheduler_waited_ten_seconds_for_a_namespace_in_the_making() -> None:
+    """Whoever comes first makes the namespace, Config or shard: neither fails for the other's slow write."""
+
+    async def slow(request: Request) -> None:
+        if request.path == "/api/v1/namespaces":
+            await asyncio.sleep(2)
+
+    async with platform() as held:
+        held.transport.before = slow
+        await held.client.patch(Config, "kai-config", "", {"spec": {"namespace": "elsewhere"}})
+        await asyncio.sleep(8)
+        assert await held.client.get(Deployment, "kai-scheduler-default", "elsewhere")
 
 
 @virtual

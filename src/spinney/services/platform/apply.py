@@ -14,7 +14,7 @@ from spinney.api.meta import Json, Object, Resource
 from spinney.api.owners import controller_reference
 from spinney.kube.client import Client, Patch
 from spinney.kube.discovery import Discovery
-from spinney.kube.errors import ApiError, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 from spinney.kube.retry import holds
 from spinney.services.platform.deployments import MANAGED
 
@@ -108,6 +108,9 @@ class Applier:
             except NotFound:
                 try:
                     await self._client.create(resource, document, namespace)
+                except AlreadyExists:
+                    # Config and its shards want the same namespaces, at the same time.
+                    continue
                 except ApiError as error:
                     errors.append(f"{kind} {name}: {error}")
         return errors

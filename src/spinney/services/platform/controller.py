@@ -134,10 +134,13 @@ class Platform:
         processes = [process] if process is not None else []
         present = await self._present(config.spec)
         wanted = [document for each in processes for document in self._runner.objects(each, config.spec, self._image)]
+        errors = await self._applier.keep(plan_namespaces(config.spec))
         outcome = await self._applier.apply(shard, wanted, present)
         await self._runner.keep(group, processes)
         findings = Findings(
-            errors=outcome.errors, missing=outcome.missing, waiting=self._waiting(processes, config.spec)
+            errors=[*errors, *outcome.errors],
+            missing=outcome.missing,
+            waiting=self._waiting(processes, config.spec),
         )
         return await self._report(shard, findings)
 

@@ -176,6 +176,8 @@ def _service(process: Process, config: ConfigSpec) -> Json:
         service["spec"]["type"] = said.type or "ClusterIP"
         if service["spec"]["type"] == "ClusterIP":
             service["spec"]["clusterIP"] = "None"
+            # Without a selector it would get two families, and with one again be refused where there is one only.
+            service["spec"]["ipFamilyPolicy"] = "SingleStack"
         if process.replicas > 1:
             # Only the one that holds the lease has anything to tell: `leaders` keeps the endpoints.
             del service["spec"]["selector"]

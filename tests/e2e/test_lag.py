@@ -1,0 +1,114 @@
+"""A busy hour of the whole control plane behind a slow API: nothing is stuck, doubled or left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from spinney.api import labels
+from spinney.api.core import Service
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.kai import BindRequest, PodGroup
+from spinney.api.meta import Json
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.embedded.nodes.profile import Profile
+from spinney.sim.loop import run_virtual
+from tests import make
+from tests.e2e.installation import Installed, installed
+from tests.e2e.test_updates import operated
+from tests.lagging import LaggingServer
+
+NODES = Profile(count=4, gpus=8, racks=2, blocks=1)
+# A set replica: two routers, and two instances of a leader with two workers.
+REPLICA = 8
+
+
+def ordered(image: str, replicas: int) -> Json:
+    """A set whose roles start one after the other, with a group of two roles that comes twice."""
+
+    def pods(gpus: int) -> Json:
+        amounts = {labels.GPU_RESOURCE: str(gpus)} if gpus else {"cpu": "100m"}
+        container = {"name": "main", "image": image, "resources": {"limits": amounts, "requests": amounts}}
+        return {"schedulerName": labels.KAI_SCHEDULER, "containers": [container]}
+
+    built = make.pcs("serve", replicas=replicas).label(labels.QUEUE, labels.DEFAULT_QUEUE)
+    built.clique("router", 2, 1, **pods(0)).clique("leader", 1, **pods(1)).clique("worker", 2, 1, **pods(2))
+    template = built.object["spec"]["template"]
+    template["cliqueStartupType"] = "CliqueStartupTypeInOrder"
+    template["podCliqueScalingGroups"] = [
+        {"name": "decode", "cliqueNames": ["leader", "worker"], "replicas": 2, "minAvailable": 1}
+    ]
+    return built.build()
+
+
+async def sharing(held: Installed, name: str, fraction: str) -> None:
+    """A pod with a part of a GPU."""
+    pod = make.pod(name).scheduler(labels.KAI_SCHEDULER).label(labels.QUEUE, labels.DEFAULT_QUEUE)
+    await held.client.create(Pod, pod.annotate("gpu-fraction", fraction).build(), "default")
+
+
+async def serving(held: Installed, image: str, pods: int) -> bool:
+    """Whether so many pods of the set are ready with an image, and no others are there."""
+    found = [pod for pod in (await held.client.list(Pod, "default")).items if pod.name.startswith("serve-")]
+    ready = [pod for pod in await held.running("serve-") if pod.spec.containers[0].image == image]
+    return len(found) == len(ready) == pods
+
+
+async def left(held: Installed) -> list[str]:
+    """What should be gone with the workloads."""
+    found = []
+    for kind in (Pod, PodClique, PodCliqueScalingGroup, PodGang, PodGroup, BindRequest, Service):
+        found += [f"{kind.resource.kind} {each.name}" for each in (await held.client.list(kind, "default")).items]
+    found += [f"reservation {pod.name}" for pod in (await held.client.list(Pod, "kai-resource-reservation")).items]
+    return [what for what in found if what != "Service kubernetes"]
+
+
+async def busy_hour(held: Installed) -> None:
+    """Create, share, update, scale, lose and delete."""
+    await held.client.create(PodCliqueSet, ordered("app:1", 1), "default")
+    for number in range(3):
+        await sharing(held, f"part-{number}", "0.3")
+    await held.job("batch", 4, queue=labels.DEFAULT_QUEUE)
+    await held.eventually(partial(serving, held, "app:1", REPLICA))
+    await held.runs("part", 3)
+    await held.runs("batch", 4)
+
+    await held.client.patch(PodCliqueSet, "serve", "default", {"spec": ordered("app:2", 2)["spec"]})
+    lost = (await held.running("batch"))[0]
+    await held.client.delete(Pod, lost.name, "default")
+    await held.client.delete(Pod, "part-0", "default")
+    await sharing(held, "part-3", "0.5")
+    await held.eventually(partial(serving, held, "app:2", 2 * REPLICA), seconds=300)
+    await held.runs("part", 3)
+    await held.runs("batch", 4)
+
+    await held.client.patch(PodCliqueScalingGroup, "serve-0-decode", "default", {"spec": {"replicas": 3}})
+    await held.client.patch(PodCliqueSet, "serve", "default", {"spec": {"replicas": 1}})
+    await held.eventually(partial(serving, held, "app:2", REPLICA + 3), seconds=120)
+
+    await held.client.delete(PodCliqueSet, "serve", "default")
+    await held.drop_job("batch")
+    for number in range(1, 4):
+        await held.client.delete(Pod, f"part-{number}", "default")
+
+    async def nothing() -> bool:
+        return not await left(held)
+
+    try:
+        await held.eventually(nothing, seconds=120)
+    except AssertionError as error:
+        raise AssertionError(await left(held)) from error
+
+
+@pytest.mark.parametrize(("seed", "most"), [(1, 0.005), (2, 0.05), (3, 0.5)])
+def test_a_busy_hour_behind_a_slow_api(seed: int, most: float) -> None:
+    """Whatever takes how long, what was asked for runs in the end, and goes without a trace."""
+
+    async def main() -> None:
+        async with installed(NODES, server=partial(LaggingServer, seed=seed, most=most)) as held, operated(held):
+            await asyncio.wait_for(busy_hour(held), 3600)
+
+    run_virtual(main(), limit=86400)
