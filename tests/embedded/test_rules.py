@@ -225,7 +225,9 @@ def test_cells_fit_the_columns(table: str) -> None:
     """Every printer has a cell for every column, even of an object that says nothing."""
     columns, printer = printers.PRINTERS[table]
     document = {"metadata": {"name": "a"}, "spec": {}, "status": {}}
-    assert len(printer(document, NOW)) == len(columns.split(","))
+    # Kubernetes writes the age of an address, too, but has no column for it.
+    beyond = 1 if table == "networking.k8s.io/ipaddresses" else 0
+    assert len(printer(document, NOW)) == len(columns.split(",")) + beyond
     assert cells.name(document) == "a"
 
 
