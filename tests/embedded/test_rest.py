@@ -144,6 +144,18 @@ async def test_deletion_waits_for_finalizers(ask: Asker) -> None:
     assert (await ask("GET", f"{MAPS}/m")).status == 404
 
 
+async def test_a_namespace_takes_along_what_only_speaks_of_deletion(ask: Asker) -> None:
+    """A map with a key like the field of an object that is being deleted is not taken for one, and so does not stay."""
+    await ask("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
+    maps = "/api/v1/namespaces/n/configmaps"
+    await ask("POST", maps, {"metadata": {"name": "m"}, "data": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    again = await ask("POST", maps, {"metadata": {"name": "m"}})
+    assert again.message == 'configmaps "m" already exists'
+    await ask("DELETE", "/api/v1/namespaces/n")
+    await ask.settle()
+    assert (await ask("GET", "/api/v1/namespaces/n")).status == 404
+
+
 async def test_a_bound_pod_gets_its_grace(ask: Asker) -> None:
     """A pod on a node is marked with its grace period, and goes at once with zero grace."""
     await ask("POST", PODS, make.pod("a").on("n").build())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -197,7 +197,7 @@ class Unreadable(Exception):
     """A body that does not parse."""
 
 
-def parse(body: bytes, kind: str) -> Any:
+def parse(body: bytes, kind: str, decode: Callable[[bytes], Any] = msgspec.json.decode) -> Any:
     """Plain data from JSON, YAML or Kubernetes' protobuf."""
     if kind == "application/vnd.kubernetes.protobuf":
         return protobuf.decode(body)
@@ -205,7 +205,7 @@ def parse(body: bytes, kind: str) -> Any:
         if "yaml" in kind:
             # Of several documents, the first counts.
             return whole_numbers(next(yaml.load_all(body, Loader=_Loader), None))
-        return msgspec.json.decode(body)
+        return decode(body)
     except msgspec.DecodeError:
         raise Unreadable(f"couldn't get version/kind; json parse error: {gojson.explain(body)}") from None
     except yaml.MarkedYAMLError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from spinney.api.meta import Json
@@ -66,6 +67,7 @@ _STATES: dict[str, Json] = {
     "running": {"startedAt": None},
     "terminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},
 }
+_NONE: Json = {}
 _TABLES = frozenset({*_STATUS, *_OBJECT, *_TIMES})
 
 
@@ -101,10 +103,9 @@ def _job(document: Json) -> Json:
 
 def _timed(status: Json, times: tuple[str, ...]) -> Json:
     """The status with every time of its conditions."""
-    conditions = status["conditions"]
-    if all(time in each for each in conditions for time in times):
-        return status
-    return {**status, "conditions": [_filled(each, dict.fromkeys(times)) for each in conditions]}
+    conditions, members = status["conditions"], dict.fromkeys(times)
+    filled = [each if each.keys() >= members.keys() else _filled(each, members) for each in conditions]
+    return status if all(map(operator.is_, filled, conditions)) else {**status, "conditions": filled}
 
 
 def _pod(document: Json) -> Json:
@@ -122,7 +123,7 @@ def _pod(document: Json) -> Json:
         found = status.get(key)
         if found:
             filled = [_container(each) for each in found]
-            if any(new is not old for new, old in zip(filled, found, strict=True)):
+            if not all(map(operator.is_, filled, found)):
                 changes[key] = filled
     return {**document, "status": {**status, **changes}} if changes else document
 
@@ -132,8 +133,8 @@ def _container(status: Json) -> Json:
     if not _CONTAINER_STATUS.keys() <= status.keys():
         status = _filled(status, _CONTAINER_STATUS)
     for key in ("state", "lastState"):
-        for name, members in _STATES.items():
-            found = (status.get(key) or {}).get(name)
+        for name, found in (status.get(key) or {}).items():
+            members = _STATES.get(name, _NONE)
             if found is not None and not members.keys() <= found.keys():
                 status = {**status, key: {name: _filled(found, members)}}
     return status
@@ -149,4 +150,5 @@ def _node(document: Json, status: Json) -> tuple[Json, Json]:
 
 
 def _filled(given: Json, members: Json) -> Json:
-    return {**given, **{key: value for key, value in members.items() if key not in given}}
+    """What is given, and after it the members that are missing."""
+    return {**given, **members, **given}

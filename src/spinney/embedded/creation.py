@@ -73,7 +73,7 @@ async def create_from(
     quotas.admit(server, call, document)
     taken = server.store.get(kind.table, call.key)
     if taken is not None:
-        raise already_exists(kind, call.name, going=b'"deletionTimestamp"' in taken.body)
+        raise already_exists(kind, call.name, going=taken.going)
     item = commit(server, call, complete(kind.table, document), known.fields if known else None)
     if sent and known is None and spec is not None and record is None and not call.warnings:
         server.pod_specs.keep(sent, spec, document, item)

@@ -111,9 +111,8 @@ class DefinitionKeeper:
             kind = self._server.kind_of_table(table)
             left = 0
             for item in list(self._server.store.table(table).range("")):
-                going = b'"deletionTimestamp"' in item.body
                 gone = (
-                    not going
+                    not item.going
                     and kind is not None
                     and delete_item(self._server, kind, item, {"propagationPolicy": "Background"})[0]
                 )

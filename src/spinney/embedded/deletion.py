@@ -107,7 +107,7 @@ async def delete(server: ApiServer, call: Call) -> Response:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
+    await _ask(server, call, item, options)
     dry = call.dry_run or bool(options.get("dryRun"))
     gone, last = delete_item(server, call.kind, item, options, dry_run=dry)
     if not gone or strategy(call.kind).answers_with_deleted:
@@ -121,6 +121,12 @@ async def delete(server: ApiServer, call: Call) -> Response:
         "details": {key: value for key, value in details.items() if value},
     }
     return Response(200, encode(body), JSON)
+
+
+async def _ask(server: ApiServer, call: Call, item: Item, options: Json) -> None:
+    """Ask whoever wants to be asked about a deletion."""
+    if server.admission.looks_at(call.kind):
+        await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
 
 
 def delete_item(
@@ -289,7 +295,7 @@ async def delete_collection(server: ApiServer, call: Call) -> Response:
     table = server.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
     for item in victims:
-        await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
+        await _ask(server, call, item, options)
         if table.items.get(item.key) is not None:
             delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
     return listed(server, call, victims, {"resourceVersion": str(server.store.version)})

@@ -6,9 +6,8 @@ it also holds `.`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -151,17 +150,16 @@ def added(value: Json, shape: Shape) -> FieldSet:
     return found
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What a write did: fields that were added or changed, and fields that were removed."""
 
-    changed: FieldSet = field(default_factory=dict)
-    removed: FieldSet = field(default_factory=dict)
+    changed: FieldSet
+    removed: FieldSet
 
 
 def compare(old: Json, new: Json, shape: Shape) -> Changes:
     """What happened to the fields of an object."""
-    changes = Changes()
+    changes = Changes({}, {})
     _compare_maps(old, new, shape, changes)
     return changes
 
@@ -190,7 +188,7 @@ def _compare(old: Any, new: Any, shape: Shape, name: str, into: Changes) -> None
         return
     if old == new and type(old) is type(new):
         return
-    below = Changes()
+    below = Changes({}, {})
     if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
         _compare_maps(old, new, shape, below)
     elif isinstance(old, list) and isinstance(new, list) and shape.type == "array" and not shape.atomic:

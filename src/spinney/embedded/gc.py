@@ -52,7 +52,7 @@ class Collector:
             self._dependents.setdefault(owner, {})[place] = None
         if item.owners and (event.old is None or event.old.owners != item.owners):
             self._later(place)
-        if b'"deletionTimestamp"' in item.body and b'"finalizers"' in item.body:
+        if item.going and b'"finalizers"' in item.body:
             self._later(item.uid)
 
     def restore(self, table: str, item: Item) -> None:
@@ -104,7 +104,7 @@ class Collector:
             item = self._server.store.get(*dependent)
             if item is None:
                 continue
-            if not load(item)["metadata"].get("deletionTimestamp"):
+            if not item.going:
                 if self._has_other_owner(item, uid):
                     self._let_go(dependent, {uid})
                     continue
@@ -142,7 +142,7 @@ class Collector:
         if len(missing) < len(set(item.owners)):
             self._let_go(place, missing)
             return
-        if not load(item)["metadata"].get("deletionTimestamp"):
+        if not item.going:
             self._delete(place, item, "Background")
 
     def _can_tell(self, item: Item, owners: set[str]) -> bool:

@@ -53,7 +53,7 @@ class NamespaceKeeper:
     def _namespace(self, event: Event) -> None:
         if event.deleted:
             self._terminating.discard(event.new.name)
-        elif b'"deletionTimestamp"' in event.new.body:
+        elif event.new.going:
             self._terminating.add(event.new.name)
             self._later()
         elif event.old is None and event.version == self._server.store.version:
@@ -82,7 +82,7 @@ class NamespaceKeeper:
                 continue
             for item in list(table.range(namespace)):
                 gone, last = False, item
-                if b'"deletionTimestamp"' not in item.body:
+                if not item.going:
                     gone, last = delete_item(self._server, kind, item, {"propagationPolicy": "Background"})
                 if not gone:
                     waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)

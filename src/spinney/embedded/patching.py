@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from spinney.api.meta import Json, encode
 from spinney.embedded import patches, strategic
-from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse, whole_numbers
+from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse
 from spinney.embedded.errors import Refusal, bad_request, invalid, unsupported_media_type
 from spinney.embedded.shapes import built_in_shape
 
@@ -17,7 +20,6 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 Change = Callable[[Json], Json]
-_FLOAT = re.compile(rb"\d(?:\.\d|[eE])")
 _MISFIT = re.compile(r"json: cannot unmarshal (\w+)[^\n]* into Go (?:struct field \S+|value) of type (\S+)$")
 _GO_KINDS = {"array": "slice", "object": "map", "number": "int64"}
 # Metadata in the order in which Kubernetes writes it.
@@ -26,6 +28,17 @@ _ORDER = (
     *("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers"),
     "managedFields",
 )
+
+
+def _number(text: str) -> int | float:
+    """A patch is read without a type in mind, and so a whole number is one however it is written."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return int(value) if value.is_integer() else value
+
+
+_decoder = msgspec.json.Decoder(float_hook=_number)
 
 
 def patcher(call: Call, kind: str) -> Change:
@@ -52,9 +65,7 @@ def patcher(call: Call, kind: str) -> Change:
 
 def _patch_body(body: bytes, prefix: str = "error decoding patch: ") -> Any:
     try:
-        patch = parse(body, "application/json")
-        # A patch is read without a type in mind, and so a whole number is one however it is written.
-        return whole_numbers(patch) if _FLOAT.search(body) else patch
+        return parse(body, "application/json", _decoder.decode)
     except Unreadable as error:
         raise bad_request(prefix + str(error).removeprefix("couldn't get version/kind; json parse error: ")) from None
 

@@ -27,6 +27,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     uid: str
     labels: dict[str, str] | None = None
     owner_references: list[_Owner] | None = None
+    deletion_timestamp: str | None = None
 
 
 class _Head(msgspec.Struct):
@@ -65,7 +66,8 @@ class DataFolder:
                 document: Any = msgspec.json.decode(body)
                 found = fields.values(kind, document) if kind is not None else {}
                 owners = tuple(owner.uid for owner in head.owner_references or ())
-                server.restore(table, Item(key, version, body, head.uid, head.labels or NO_LABELS, found, owners))
+                labels, going = head.labels or NO_LABELS, bool(head.deletion_timestamp)
+                server.restore(table, Item(key, version, body, head.uid, labels, found, owners, going))
             server.store.resume(table, known[table])
 
     async def close(self) -> None:

@@ -264,7 +264,7 @@ class ApiServer:
             namespaces = self.kind_of_table("/namespaces")
             assert namespaces is not None
             raise not_found(namespaces, call.namespace)
-        if b'"deletionTimestamp"' in item.body and load(item)["metadata"].get("deletionTimestamp"):
+        if item.going:
             why = f"unable to create new content in namespace {call.namespace} because it is being terminated"
             refusal = forbidden(call.kind, name, why)
             cause = {

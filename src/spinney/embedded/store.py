@@ -25,6 +25,8 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     fields: Fields
     owners: tuple[str, ...] = ()
+    # Whether it is being deleted.
+    going: bool = False
 
     @property
     def namespace(self) -> str:
@@ -189,7 +191,8 @@ class Store:
             metadata["uid"],
             metadata.get("labels") or NO_LABELS,
             fields,
-            tuple(owner.get("uid", "") for owner in owners) if owners else (),
+            tuple([owner.get("uid", "") for owner in owners]) if owners else (),
+            bool(metadata.get("deletionTimestamp")),
         )
 
     def _commit(self, table: str, event: Event) -> None:

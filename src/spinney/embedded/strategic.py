@@ -20,19 +20,19 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
     """The target with the patch applied. What the patch does not touch is shared with the target."""
     if not isinstance(patch, dict):
         return patch
-    directive = patch.get("$patch")
-    if directive == "replace":
-        return {key: value for key, value in patch.items() if key != "$patch"}
-    if directive == "delete":
-        return {}
-    if directive not in (None, "merge"):
-        raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
     target = dict(target) if isinstance(target, dict) else {}
-    directed = any(key[:1] == "$" for key in patch)
+    directed = "$" in "".join(patch)
     if directed:
+        directive = patch.get("$patch")
+        if directive == "replace":
+            return {key: value for key, value in patch.items() if key != "$patch"}
+        if directive == "delete":
+            return {}
+        if directive not in (None, "merge"):
+            raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
         target = _kept(target, patch)
     for key, value in patch.items():
-        if key[:1] == "$":
+        if directed and key[:1] == "$":
             continue
         if value is None:
             target.pop(key, None)
@@ -138,9 +138,11 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
 
     An item that is new has no place yet, and so comes before everything that the patch does not name.
     """
-
-    names = _names(items, key)
-    rank = {name: position for position, name in reversed(list(enumerate(_names(order, key))))}
+    names, wanted = _names(items, key), _names(order, key)
+    by_name = dict(zip(names, items, strict=True))
+    if len(by_name) == len(items) and by_name.keys() == set(wanted):
+        return [by_name[name] for name in dict.fromkeys(wanted)]
+    rank = {name: position for position, name in reversed(list(enumerate(wanted)))}
     place = {name: position for position, name in enumerate(_names(original, key))}
     ranked = [(rank.get(name), place.get(name, -1), item) for name, item in zip(names, items, strict=True)]
     named = sorted((entry for entry in ranked if entry[0] is not None), key=itemgetter(0))
