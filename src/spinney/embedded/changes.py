@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 _RETRIES = 5
+# Statuses that have defaults, too.
+_DEFAULTED = frozenset((("/services", "status"),))
 # Metadata that counts as a part of the spec.
 _COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 Change = Callable[[Json], Json]
@@ -159,7 +161,7 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     if not metadata.get("generateName") and before.get("generateName"):
         metadata["generateName"] = before["generateName"]
     rules = strategy(call.kind)
-    if not call.subresource and not same_body(new, old):
+    if not same_body(new, old) and (not call.subresource or (call.kind.table, call.subresource) in _DEFAULTED):
         rules.default(new)
     new = prepare_update(server, call, new, old)
     if rules.counts_generations and call.subresource != "status" and _spec_changed(call.kind, new, old):

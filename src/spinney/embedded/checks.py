@@ -11,7 +11,7 @@ from spinney.embedded.strategy import strategy
 
 _HEAD = ("metadata", "kind", "apiVersion")
 # Kinds whose own rules are told before what an update may not do.
-_SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/daemonsets", "batch/jobs", "/pods"))
+_SPEC_FIRST = frozenset(("apps/deployments", "apps/replicasets", "apps/statefulsets", "batch/jobs", "/pods"))
 
 
 def check(call: Call, document: Json, old: Json | None) -> list[FieldError]:

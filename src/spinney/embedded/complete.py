@@ -44,9 +44,12 @@ _OBJECT: dict[str, Json] = {
         "reportingInstance": "",
         **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime")),
     },
+    "discovery.k8s.io/endpointslices": {"endpoints": None, "ports": None},
     "rbac.authorization.k8s.io/roles": {"rules": None},
     "rbac.authorization.k8s.io/clusterroles": {"rules": None},
 }
+# Members of the spec that are always there.
+_SPEC: dict[str, Json] = {"/limitranges": {"limits": None}}
 # Times of a condition, which Go writes as null where they were never set.
 _TIMES: dict[str, tuple[str, ...]] = {
     "/pods": ("lastProbeTime", "lastTransitionTime"),
@@ -68,7 +71,7 @@ _STATES: dict[str, Json] = {
     "terminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},
 }
 _NONE: Json = {}
-_TABLES = frozenset({*_STATUS, *_OBJECT, *_TIMES})
+_TABLES = frozenset({*_STATUS, *_OBJECT, *_SPEC, *_TIMES})
 
 
 def complete(table: str, document: Json) -> Json:
@@ -79,8 +82,12 @@ def complete(table: str, document: Json) -> Json:
         return _pod(document)
     if table == _JOBS:
         document = _job(document)
+    if table in _SPEC:
+        spec = document.get("spec") or {}
+        missing = {key: value for key, value in _SPEC[table].items() if spec.get(key, []) == []}
+        return {**document, "spec": {**spec, **missing}}
     if table in _OBJECT:
-        return {**document, **{key: value for key, value in _OBJECT[table].items() if key not in document}}
+        return {**document, **{key: value for key, value in _OBJECT[table].items() if document.get(key, []) == []}}
     status = document.get("status") or {}
     if table == "/nodes":
         document, status = _node(document, status)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.validation.services import is_reachable
 
+# A host (which has a dot, a port or capitals, or is localhost) may come before the path.
+_IMAGE = re.compile(
+    r"^((localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\])(:[0-9]+)?/)?"
+    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?$"
+)
 Default = Callable[[Json], None]
 # Kept for clients of the time when a DaemonSet counted its templates itself.
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -42,24 +50,46 @@ def pod_spec(spec: Json) -> None:
 
 def default_container(container: Json) -> None:
     """A container, of any sort."""
+    if "stopSignal" in (container.get("lifecycle") or {}):
+        # The feature that knows it is not switched on.
+        rest = {key: value for key, value in container.pop("lifecycle").items() if key != "stopSignal"}
+        container.update({"lifecycle": rest} if rest else {})
     if "imagePullPolicy" not in container:
-        image = container.get("image", "")
-        tag = image.rpartition("/")[2].partition(":")[2]
-        latest = "@" not in image and tag in ("", "latest")
-        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+        container["imagePullPolicy"] = "Always" if _is_latest(container.get("image", "")) else "IfNotPresent"
     _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
+    for amounts in container["resources"].values():
+        if isinstance(amounts, dict):
+            _round_up(amounts)
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
     for variable in container.get("env") or ():
         reference = (variable.get("valueFrom") or {}).get("fieldRef")
         if reference is not None:
             reference.setdefault("apiVersion", "v1")
+        amount = (variable.get("valueFrom") or {}).get("resourceFieldRef")
+        if amount is not None:
+            amount.setdefault("divisor", "0")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe):
             _probe(container[probe])
     for hook in (container.get("lifecycle") or {}).values():
         if hook.get("httpGet"):
             _fill(hook["httpGet"], path="/", scheme="HTTP")
+
+
+def _round_up(amounts: Json) -> None:
+    """Nothing is counted more finely than by the thousandth."""
+    for name, text in amounts.items():
+        if text[-1:] in ("n", "u"):
+            amounts[name] = quantity.from_milli(quantity.milli(text))
+
+
+@lru_cache(maxsize=1024)
+def _is_latest(image: str) -> bool:
+    """Whether a name of an image means its newest version; one that cannot be read means none."""
+    if "@" in image or not _IMAGE.match(image):
+        return False
+    return image.rpartition("/")[2].partition(":")[2] in ("", "latest")
 
 
 def _probe(probe: Json) -> None:
@@ -79,11 +109,25 @@ def _volume(volume: Json) -> None:
     for source in (volume.get("projected") or {}).get("sources") or ():
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
-    for item in (volume.get("downwardAPI") or {}).get("items") or ():
-        if item.get("fieldRef"):
-            item["fieldRef"].setdefault("apiVersion", "v1")
+        _downward(source.get("downwardAPI") or {})
+    _downward(volume.get("downwardAPI") or {})
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
+    if "image" in volume:
+        latest = _is_latest(volume["image"].get("reference", ""))
+        volume["image"].setdefault("pullPolicy", "Always" if latest else "IfNotPresent")
+    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+    if template is not None:
+        template.setdefault("metadata", {})
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def _downward(source: Json) -> None:
+    for item in source.get("items") or ():
+        if item.get("fieldRef"):
+            item["fieldRef"].setdefault("apiVersion", "v1")
+        if item.get("resourceFieldRef"):
+            item["resourceFieldRef"].setdefault("divisor", "0")
 
 
 def _pod(document: Json) -> None:
@@ -133,11 +177,14 @@ def _replica_set(document: Json) -> None:
 def _stateful_set(document: Json) -> None:
     spec = document.setdefault("spec", {})
     _template(spec)
-    _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+    _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", serviceName="")
     _fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
     strategy = spec.setdefault("updateStrategy", {})
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("partition", 0)
+        # The feature that knows it is not switched on.
+        rolling.pop("maxUnavailable", None)
     for claim in spec.get("volumeClaimTemplates") or ():
         _fill(claim, kind="PersistentVolumeClaim", apiVersion="v1")
         claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
@@ -169,7 +216,10 @@ def job_spec(spec: Json) -> None:
         suspend=False,
         manualSelector=False,
     )
-    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+    policy = spec.get("podFailurePolicy")
+    if policy is not None and not policy.get("rules"):
+        policy["rules"] = None
+    for rule in (policy or {}).get("rules") or ():
         for condition in rule.get("onPodConditions") or ():
             condition.setdefault("status", "True")
     spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
@@ -258,6 +308,8 @@ def _priority_class(document: Json) -> None:
 def _autoscaler(document: Json) -> None:
     spec = document.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
+    if document.get("apiVersion") == "autoscaling/v1":
+        spec.setdefault("targetCPUUtilizationPercentage", 80)
     if document.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -310,6 +362,11 @@ def _definition(document: Json) -> None:
 
 def _network_policy(document: Json) -> None:
     spec = document.setdefault("spec", {})
+    spec.setdefault("podSelector", {})
+    for side in ("ingress", "egress"):
+        for rule in spec.get(side) or ():
+            for port in rule.get("ports") or ():
+                port.setdefault("protocol", "TCP")
     if "policyTypes" not in spec:
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
@@ -336,6 +393,7 @@ def _resource_claim_template(document: Json) -> None:
 def _endpoint_slice(document: Json) -> None:
     for endpoint in document.get("endpoints") or ():
         endpoint.setdefault("conditions", {})
+        endpoint.pop("deprecatedTopology", None)
     for port in document.get("ports") or ():
         _fill(port, name="", protocol="TCP")
 
@@ -353,6 +411,16 @@ def _replication_controller(document: Json) -> None:
     if labels:
         _fill(spec, selector=dict(labels))
         _fill(document["metadata"], labels=dict(labels))
+
+
+def _ingress_class(document: Json) -> None:
+    parameters = document.setdefault("spec", {}).get("parameters")
+    if parameters is not None:
+        parameters.setdefault("scope", "Cluster")
+
+
+def _only_spec(document: Json) -> None:
+    document.setdefault("spec", {})
 
 
 def _endpoints(document: Json) -> None:
@@ -435,6 +503,10 @@ DEFAULTS: dict[str, Default] = {
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _webhooks,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
     "networking.k8s.io/networkpolicies": _network_policy,
+    "networking.k8s.io/ingressclasses": _ingress_class,
+    "networking.k8s.io/ingresses": _only_spec,
+    "policy/poddisruptionbudgets": _only_spec,
+    "/resourcequotas": _only_spec,
     "discovery.k8s.io/endpointslices": _endpoint_slice,
     "resource.k8s.io/resourceclaims": _resource_claim,
     "resource.k8s.io/resourceclaimtemplates": _resource_claim_template,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded.validation import names
 from spinney.embedded.validation.schemas import strange_formats
 
 _TEMPLATES = {
@@ -20,19 +21,73 @@ _TEMPLATES = {
 }
 
 
+_OLD_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+_OLD_VOLUMES = {
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+
+
 def warnings_of(table: str, document: Json) -> list[str]:
-    """The warnings of a pod, of the template of a workload, or of a definition."""
-    if table == "apiextensions.k8s.io/customresourcedefinitions":
-        return list(_definition(document))
+    """The warnings of a pod, of the template of a workload, or of another object."""
     if table == "/pods":
         return list(_spec(document.get("spec") or {}, "spec"))
+    found = list(_OTHERS[table](document)) if table in _OTHERS else []
     path = _TEMPLATES.get(table)
     if path is None:
-        return []
+        return found
     node = document
     for part in path:
         node = node.get(part) or {}
-    return list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+    return found + list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+
+
+def _pod_names(document: Json) -> Iterator[str]:
+    problems = names.label_problems(document["metadata"].get("name", ""))
+    if problems:
+        told = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+
+
+def _service(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if (spec.get("clusterIPs") or [""])[0] == "None":
+        for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs")):
+            if spec.get(key):
+                yield f"spec.{shown} is ignored for headless services"
+        if spec.get("sessionAffinity", "None") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    external = spec.get("type") == "ExternalName"
+    if external and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if not external and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _ingress(document: Json) -> Iterator[str]:
+    named = (document.get("spec") or {}).get("ingressClassName") is not None
+    if not named and "kubernetes.io/ingress.class" in (document["metadata"].get("annotations") or {}):
+        yield "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
+
+
+def _slice(document: Json) -> Iterator[str]:
+    if document.get("addressType") == "FQDN":
+        yield "spec.addressType: FQDN endpoints are deprecated"
 
 
 def _definition(document: Json) -> Iterator[str]:
@@ -42,10 +97,16 @@ def _definition(document: Json) -> Iterator[str]:
 
 
 def _spec(spec: Json, path: str) -> Iterator[str]:
+    for label in spec.get("nodeSelector") or ():
+        if label in _OLD_LABELS:
+            yield f"{path}.nodeSelector[{label}]: {_OLD_LABELS[label]}"
     for at, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
         if constraint.get("labelSelector") is None:
             where = f"{path}.topologySpreadConstraints[{at}].labelSelector"
             yield f"{where}: a null labelSelector results in matching no pod"
+    for at, volume in enumerate(spec.get("volumes") or ()):
+        for kind in volume.keys() & _OLD_VOLUMES.keys():
+            yield f"{path}.volumes[{at}].{kind}: {_OLD_VOLUMES[kind]}"
     for at, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if not secret.get("name"):
             yield f'{path}.imagePullSecrets[{at}].name: invalid empty name ""'
@@ -65,6 +126,10 @@ def _container(container: Json, path: str) -> Iterator[str]:
     yield from _hidden(container.get("env") or (), path)
     seen: dict[tuple[object, ...], int] = {}
     for at, port in enumerate(container.get("ports") or ()):
+        if port.get("hostIP") and not port.get("hostPort"):
+            numbers = f"HostPort:0 ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')}"
+            told = f"{{Name:{port.get('name', '')} {numbers} HostIP:{port['hostIP']}}}"
+            yield f"{path}.ports[{at}]: hostIP set without hostPort: {told}"
         key = (port.get("containerPort"), port.get("protocol", "TCP"), port.get("hostPort"), port.get("hostIP"))
         if key in seen:
             yield f"{path}.ports[{at}]: duplicate port definition with {path}.ports[{seen[key]}]"
@@ -85,3 +150,13 @@ def _hidden(variables: list[Json] | tuple[()], path: str) -> Iterator[str]:
         if name in names:
             yield f'{path}.env[{at}]: hides previous definition of "{name}", which may be dropped when using apply'
         names.add(name)
+
+
+_OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
+    "apiextensions.k8s.io/customresourcedefinitions": _definition,
+    "/services": _service,
+    "batch/jobs": _pod_names,
+    "batch/cronjobs": _pod_names,
+    "networking.k8s.io/ingresses": _ingress,
+    "discovery.k8s.io/endpointslices": _slice,
+}

@@ -19,21 +19,11 @@ from spinney.embedded.errors import (
 )
 from spinney.embedded.validation import names
 
-_KEY_RULE = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 _SIZE = 1024 * 1024
 
 
 def _keys(data: Json | None, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    for key in data or {}:
-        if len(key) > 253:
-            found.append(invalid(f"{path}[{key}]", key, "must be no more than 253 bytes"))
-        if not names.CONFIG_KEY.match(key):
-            found.append(invalid(f"{path}[{key}]", key, _KEY_RULE))
-    return found
+    return [error for key in data or {} for error in names.check_config_key(key, f"{path}[{key}]")]
 
 
 def check_config_map(document: Json) -> list[FieldError]:

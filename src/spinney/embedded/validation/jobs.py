@@ -85,7 +85,9 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     """The spec of a Job, of its own or in the template of a CronJob."""
     found = _counts(spec, path)
     if spec.get("managedBy") is not None:
-        found += _manager(spec["managedBy"], f"{path}.managedBy")
+        found += names.check_domain_path(spec["managedBy"], f"{path}.managedBy")
+        if len(spec["managedBy"]) > 63:
+            found.append(too_long(f"{path}.managedBy", 63))
     found += _mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
         found += jobpolicies.check_failures(spec, f"{path}.podFailurePolicy")
@@ -113,20 +115,6 @@ def _counts(spec: Json, path: str) -> list[FieldError]:
     ]
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         found.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    return found
-
-
-def _manager(name: str, path: str) -> list[FieldError]:
-    prefix, slash, rest = name.partition("/")
-    found: list[FieldError] = []
-    if not name:
-        found.append(required(path))
-    elif not slash or not prefix or not rest:
-        found.append(invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")'))
-    else:
-        found += [invalid(path, prefix, problem) for problem in names.subdomain_problems(prefix)]
-    if len(name) > 63:
-        found.append(too_long(path, 63))
     return found
 
 

@@ -45,6 +45,10 @@ VALUE_RULE = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -183,6 +187,44 @@ def check_port(port: int | str, field: str) -> list[FieldError]:
     if isinstance(port, int):
         return [] if 0 < port < 65536 else [invalid(field, port, "must be between 1 and 65535, inclusive")]
     return [invalid(field, port, problem) for problem in port_name_problems(port)]
+
+
+def check_descending(path: str, field: str) -> list[FieldError]:
+    """A path that leads nowhere but down."""
+    found = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
+    if ".." in path.split("/"):
+        found.append(invalid(field, path, "must not contain '..'"))
+    return found
+
+
+def check_file_path(path: str, field: str) -> list[FieldError]:
+    """A path below a volume that leads nowhere but down, and is none of the volume's own."""
+    found = check_descending(path, field)
+    if path.startswith("..") and not path.startswith("../") and path != "..":
+        found.append(invalid(field, path, "must not start with '..'"))
+    return found
+
+
+def check_config_key(key: str, field: str) -> list[FieldError]:
+    """A key of a ConfigMap or a Secret."""
+    found = [invalid(field, key, "must be no more than 253 characters")] if len(key) > 253 else []
+    if not CONFIG_KEY.match(key):
+        found.append(invalid(field, key, KEY_RULE))
+    if key in (".", ".."):
+        found.append(invalid(field, key, f"must not be '{key}'"))
+    elif key.startswith(".."):
+        found.append(invalid(field, key, "must not start with '..'"))
+    return found
+
+
+def check_domain_path(name: str, field: str) -> list[FieldError]:
+    """Something below a domain, like `acme.io/foo`."""
+    prefix, slash, rest = name.partition("/")
+    if not name:
+        return [required(field)]
+    if not slash or not prefix or not rest:
+        return [invalid(field, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return [invalid(field, prefix, problem) for problem in subdomain_problems(prefix)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

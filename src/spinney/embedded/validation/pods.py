@@ -12,10 +12,11 @@ from spinney.embedded.errors import (
     required,
     unsupported,
 )
-from spinney.embedded.validation import containers, names, placement, security
+from spinney.embedded.validation import containers, hosts, names, placement, security
 from spinney.embedded.validation.volumes import check_volumes
 
 _RESTARTS = ("Always", "Never", "OnFailure")
+_LIFE = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
 def check_create(pod: Json) -> list[FieldError]:
@@ -27,15 +28,28 @@ def check_create(pod: Json) -> list[FieldError]:
 
 def check(pod: Json) -> list[FieldError]:
     """A pod as it is about to be kept."""
-    return check_spec(pod.get("spec") or {}, "spec")
+    spec = pod.get("spec") or {}
+    found = check_spec(spec, "spec")
+    # Templates may have spaces here, since some always had.
+    for key in ("containers", "initContainers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            image = container.get("image", "")
+            if image != image.strip():
+                detail = "must not have leading or trailing whitespace"
+                found.append(invalid(f"spec.{key}[{at}].image", image, detail))
+    return found
 
 
 def check_template(template: Json, path: str) -> list[FieldError]:
     """A pod template inside a workload."""
-    metadata = template.get("metadata") or {}
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     found = names.check_labels(metadata.get("labels"), f"{path}.labels")
     found += names.check_annotations(metadata.get("annotations"), f"{path}.annotations")
-    return found + check_spec(template.get("spec") or {}, f"{path}.spec")
+    found += check_spec(spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        found.append(forbidden_field(f"{path}.spec.ephemeralContainers", detail))
+    return found
 
 
 def check_spec(spec: Json, path: str) -> list[FieldError]:
@@ -44,49 +58,98 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     volumes: dict[str, Json] = {}
     if spec.get("volumes"):
         found += check_volumes(spec["volumes"], f"{path}.volumes", volumes)
-    mains = spec.get("containers") or ()
+    found += _claims(spec, path)
+    mains = spec.get("containers") or []
     seen: set[str] = set()
     if not mains:
         found.append(required(f"{path}.containers"))
     for at, container in enumerate(mains):
-        found += containers.check_container(container, f"{path}.containers[{at}]", volumes, seen)
+        found += containers.check_container(container, f"{path}.containers[{at}]", volumes, seen, spec)
+        found += _restart(container, f"{path}.containers[{at}]")
+    found += containers.check_host_ports(mains, f"{path}.containers")
     for at, container in enumerate(spec.get("initContainers") or ()):
-        found += containers.check_container(container, f"{path}.initContainers[{at}]", volumes, seen)
-        if container.get("restartPolicy") is None:
-            detail = "may not be set for init containers without restartPolicy=Always"
-            for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if container.get(key) is not None:
-                    found.append(forbidden_field(f"{path}.initContainers[{at}].{key}", detail))
-    for key in ("containers", "initContainers"):
-        for at, container in enumerate(spec.get(key) or ()):
-            policy = container.get("restartPolicy")
-            if policy is not None and policy not in _RESTARTS:
-                found.append(unsupported(f"{path}.{key}[{at}].restartPolicy", policy, _RESTARTS))
-    found += _claims(spec, path)
-    found += _enumerated(spec, path)
-    if spec.get("schedulingGates"):
-        found += _gates(spec, path)
+        found += _init(container, f"{path}.initContainers[{at}]", volumes, seen, spec)
+    if spec.get("resources"):
+        found += containers.check_pod_resources(spec["resources"], f"{path}.resources")
     if spec.get("hostNetwork"):
         found += _host_ports(spec, path)
-    if spec.get("workloadRef") is not None:
-        found += _workload(spec["workloadRef"], f"{path}.workloadRef")
-    for key, rule in (("nodeName", names.subdomain_problems), ("serviceAccountName", names.subdomain_problems)):
-        if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in rule(spec[key])]
+    found += _policies(spec, path)
     if spec.get("nodeSelector"):
         found += names.check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
-    if spec.get("tolerations"):
-        found += placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
+    found += security.check_pod(spec, path)
     if spec.get("affinity"):
         found += placement.check_affinity(spec["affinity"], f"{path}.affinity")
+    found += hosts.check_name_servers(spec, f"{path}.dnsConfig")
+    for at, gate in enumerate(spec.get("readinessGates") or ()):
+        name = gate.get("conditionType", "")
+        where = f"{path}.readinessGates[{at}].conditionType"
+        found += [invalid(where, name, problem) for problem in names.qualified_problems(name)]
+    if spec.get("schedulingGates"):
+        found += _gates(spec, path)
     if spec.get("topologySpreadConstraints"):
         found += placement.check_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
+    return found + _rest(spec, path)
+
+
+def _init(container: Json, path: str, volumes: dict[str, Json], seen: set[str], spec: Json) -> list[FieldError]:
+    """A container that runs before the others, or beside them when it is restarted always."""
+    if container.get("restartPolicy") == "Always":
+        return containers.check_container(container, path, volumes, seen, spec)
+    life = [key for key in _LIFE if container.get(key) is not None]
+    plain = {key: value for key, value in container.items() if key not in life} if life else container
+    found = containers.check_container(plain, path, volumes, seen, spec) + _restart(container, path)
+    found += containers.check_host_ports([container], path.rpartition("[")[0])
+    detail = "may not be set for init containers without restartPolicy=Always"
+    return found + [forbidden_field(f"{path}.{key}", detail) for key in life]
+
+
+def _restart(container: Json, path: str) -> list[FieldError]:
+    policy = container.get("restartPolicy")
+    return [] if policy is None or policy in _RESTARTS else [unsupported(f"{path}.restartPolicy", policy, _RESTARTS)]
+
+
+def _policies(spec: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    policy = spec.get("restartPolicy", "Always")
+    if policy not in _RESTARTS:
+        found.append(unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never")))
+    dns = spec.get("dnsPolicy", "ClusterFirst")
+    if dns not in ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"):
+        allowed = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+        found.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
+    return found
+
+
+def _rest(spec: Json, path: str) -> list[FieldError]:
+    """Names of the pod itself and of classes, and what is told last."""
+    found: list[FieldError] = []
+    if spec.get("hostUsers") is False:
+        for key in ("hostNetwork", "hostPID", "hostIPC"):
+            if spec.get(key):
+                where = key if key == "hostNetwork" else key[0].upper() + key[1:]
+                found.append(forbidden_field(f"{path}.{where}", "when `hostUsers` is false"))
+    found += hosts.check_override(spec, path)
+    for key in ("serviceAccountName", "nodeName"):
+        if spec.get(key):
+            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.subdomain_problems(spec[key])]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         found.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.label_problems(spec[key])]
+    if spec.get("tolerations"):
+        found += placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
+    found += hosts.check_aliases(spec, f"{path}.hostAliases")
+    for key in ("priorityClassName", "runtimeClassName"):
+        if spec.get(key):
+            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.subdomain_problems(spec[key])]
+    preemption = spec.get("preemptionPolicy", "Never")
+    if preemption not in ("PreemptLowerPriority", "Never"):
+        found.append(unsupported(f"{path}.preemptionPolicy", preemption, ("PreemptLowerPriority", "Never")))
+    found += security.check_system(spec, path)
+    if spec.get("workloadRef") is not None:
+        found += _workload(spec["workloadRef"], f"{path}.workloadRef")
     return found
 
 
@@ -97,17 +160,22 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
     for at, claim in enumerate(spec.get("resourceClaims") or ()):
         where = f"{path}.resourceClaims[{at}]"
         name = claim.get("name", "")
-        found += names.check_label_name(name, f"{where}.name")
-        if name in known:
+        if name and name in known:
             found.append(duplicate(f"{where}.name", name))
+        else:
+            found += names.check_label_name(name, f"{where}.name")
         known.add(name)
         sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")]
         shown = {"Name": name, "ResourceClaimName": sources[0], "ResourceClaimTemplateName": sources[1]}
-        which = "`resourceClaimName`, `resourceClaimTemplateName`"
+        which = "`resourceClaimName`{} `resourceClaimTemplateName`"
         if not any(sources):
-            found.append(invalid(where, shown, f"must specify one of: {which}"))
+            found.append(invalid(where, shown, "must specify one of: " + which.format(",")))
         elif all(sources):
-            found.append(invalid(where, shown, f"at most one of {which} may be specified"))
+            found.append(invalid(where, shown, f"at most one of {which.format(' or')} may be specified"))
+        for key in ("resourceClaimName", "resourceClaimTemplateName"):
+            if claim.get(key) is not None:
+                problems = names.subdomain_problems(claim[key])
+                found += [invalid(f"{where}.{key}", claim[key], problem) for problem in problems]
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
             for number, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
@@ -121,46 +189,12 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
     return found
 
 
-def _enumerated(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    policy = spec.get("restartPolicy", "Always")
-    if policy not in ("Always", "Never", "OnFailure"):
-        found.append(unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never")))
-    dns = spec.get("dnsPolicy", "ClusterFirst")
-    if dns not in ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"):
-        allowed = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-        found.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
-    system = (spec.get("os") or {}).get("name")
-    if system is not None and system not in ("linux", "windows"):
-        found.append(unsupported(f"{path}.os", system, ("linux", "windows")))
-    return found + security.check_pod(spec, path) + _names(spec, path)
-
-
-def _names(spec: Json, path: str) -> list[FieldError]:
-    """Name servers, host aliases and the conditions that a pod waits for."""
-    found: list[FieldError] = []
-    config = spec.get("dnsConfig")
-    if spec.get("dnsPolicy") == "None" and not config:
-        detail = "must provide `dnsConfig` when `dnsPolicy` is None"
-        found.append(required(f"{path}.dnsConfig", detail))
-    for at, address in enumerate((config or {}).get("nameservers") or ()):
-        found += names.check_address(address, f"{path}.dnsConfig.nameservers[{at}]")
-    for at, alias in enumerate(spec.get("hostAliases") or ()):
-        found += names.check_address(alias.get("ip", ""), f"{path}.hostAliases[{at}].ip")
-    for at, gate in enumerate(spec.get("readinessGates") or ()):
-        name = gate.get("conditionType", "")
-        where = f"{path}.readinessGates[{at}].conditionType"
-        found += [invalid(where, name, problem) for problem in names.qualified_problems(name)]
-    if spec.get("hostNetwork") and spec.get("hostUsers") is False:
-        found.append(forbidden_field(f"{path}.hostNetwork", "when `hostUsers` is false"))
-    return found
-
-
 def _host_ports(spec: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for at, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
-            if port.get("hostPort") != port.get("containerPort"):
+            # A template need not say it: pods get it later.
+            if port.get("hostPort", port.get("containerPort")) != port.get("containerPort"):
                 where = f"{path}.containers[{at}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"
                 found.append(invalid(where, port.get("hostPort"), detail))

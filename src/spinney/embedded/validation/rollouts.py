@@ -10,6 +10,11 @@ _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
 )
+_DAEMON_COUNTS = (
+    *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration"),
+    *("updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
+)
+_STATEFUL = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 _COUNTS = (
     "replicas",
     "fullyLabeledReplicas",
@@ -35,11 +40,7 @@ def check_deployment(strategy: Json, path: str) -> list[FieldError]:
     if _zero(rolling.get("maxUnavailable")) and _zero(rolling.get("maxSurge")):
         detail = "may not be 0 when `maxSurge` is 0"
         found.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
-    share = str(rolling.get("maxUnavailable", "")).removesuffix("%")
-    if isinstance(rolling.get("maxUnavailable"), str) and share.isdigit() and int(share) > 100:
-        detail = "must not be greater than 100%"
-        found.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
-    return found
+    return found + _whole(rolling, "maxUnavailable", f"{path}.rollingUpdate")
 
 
 def _zero(value: object) -> bool:
@@ -76,8 +77,39 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate") or {}
     if kind not in ("RollingUpdate", "OnDelete"):
         return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("RollingUpdate", "OnDelete"))]
-    if kind == "RollingUpdate" and _zero(rolling.get("maxUnavailable")) and _zero(rolling.get("maxSurge", 0)):
-        return [required(f"{path}.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0")]
+    if kind == "OnDelete":
+        return []
+    where = f"{path}.rollingUpdate"
+    found: list[FieldError] = []
+    for key in ("maxUnavailable", "maxSurge"):
+        found += _share(rolling, key, where) + _whole(rolling, key, where)
+    fewer, more = (_amount(rolling.get(key, 0)) for key in ("maxUnavailable", "maxSurge"))
+    if not fewer and not more:
+        found.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    if fewer and more:
+        detail = "may not be set when maxUnavailable is non-zero"
+        found.append(invalid(f"{where}.maxSurge", rolling.get("maxSurge"), detail))
+    return found
+
+
+def check_daemons_status(new: Json, old: Json) -> list[FieldError]:
+    """The status of a DaemonSet."""
+    status = new.get("status") or {}
+    return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _DAEMON_COUNTS if (status.get(key) or 0) < 0]
+
+
+def _amount(value: object) -> int:
+    """A number or a share as a number; nothing of what cannot be read."""
+    if isinstance(value, int):
+        return value
+    text = str(value).removesuffix("%")
+    return int(text) if text.isdigit() and str(value).endswith("%") else 0
+
+
+def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
+    value = rolling.get(key)
+    if isinstance(value, str) and _amount(value) > 100:
+        return [invalid(f"{path}.{key}", value, "must not be greater than 100%")]
     return []
 
 
@@ -89,14 +121,15 @@ def check_status(new: Json, old: Json) -> list[FieldError]:
         for key in (*_COUNTS, "observedGeneration", "collisionCount")
         if (status.get(key) or 0) < 0
     ]
-    if found:
+    stateful = "StatefulSet" in str(new.get("kind"))
+    if found and not stateful:
         return found
     whole, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
-    for key in _COUNTS[1:]:
+    for key in _STATEFUL if stateful else _COUNTS[1:]:
         if status.get(key, 0) > whole:
-            found.append(invalid(f"status.{key}", status[key], "cannot be greater than status.replicas"))
+            found.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
     if status.get("availableReplicas", 0) > ready:
-        place = "status.readyReplicas" if "StatefulSet" in str(new.get("kind")) else "readyReplicas"
+        place = "status.readyReplicas" if stateful else "readyReplicas"
         found.append(
             invalid("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {place}")
         )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.validation import names
+from spinney.embedded.validation.selectors import check_selector
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ALONE = "may not use ReadWriteOncePod with other access modes"
 _POLICIES = ("Delete", "Recycle", "Retain")
 # Members of a volume's spec that are no source.
 _PLAIN = frozenset(
@@ -51,18 +54,30 @@ def check_volume(document: Json) -> list[FieldError]:
 
 def check_claim(document: Json) -> list[FieldError]:
     """A PersistentVolumeClaim."""
-    spec = document.get("spec") or {}
+    return check_claim_spec(document.get("spec") or {}, "spec")
+
+
+def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
+    """The spec of a claim, of its own or in a template."""
     found: list[FieldError] = []
     if not spec.get("accessModes"):
-        found.append(required("spec.accessModes", "at least 1 access mode is required"))
-    found += [
-        unsupported("spec.accessModes", mode, _MODES) for mode in spec.get("accessModes") or () if mode not in _MODES
-    ]
+        found.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    found += check_selector(spec.get("selector"), f"{path}.selector")
+    modes = spec.get("accessModes") or ()
+    found += [unsupported(f"{path}.accessModes", mode, _MODES) for mode in modes if mode not in _MODES]
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        found.append(forbidden_field(f"{path}.accessModes", _ALONE))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
-        found.append(required("spec.resources[storage]"))
+        found.append(required(f"{path}.resources[storage]"))
     elif quantity.exact(storage) <= 0:
-        found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
+        found.append(invalid(f"{path}.resources[storage]", storage, "must be greater than zero"))
+    name = spec.get("storageClassName")
+    if name:
+        found += [invalid(f"{path}.storageClassName", name, problem) for problem in names.subdomain_problems(name)]
+    mode = spec.get("volumeMode", "Filesystem")
+    if mode not in ("Block", "Filesystem"):
+        found.append(unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, budgets and autoscalers."""
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, budgets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded import selectors
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
-from spinney.embedded.validation import names, pods, rollouts
+from spinney.embedded.validation import names, pods, rollouts, storage
 from spinney.embedded.validation.rollouts import NOT_NEGATIVE
 from spinney.embedded.validation.selectors import check_selector
 
@@ -28,7 +28,8 @@ def _selector_and_template(
     found: list[FieldError] = []
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
-        found.append(required("spec.selector"))
+        # A DaemonSet without one is told so by its template alone.
+        found += [] if kind == "daemonset" else [required("spec.selector")]
     else:
         found += check_selector(selector, "spec.selector")
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
@@ -44,7 +45,7 @@ def _selector_and_template(
         found.append(invalid("spec.template.metadata.labels", labels or None, detail))
     found += pods.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
-    if policy in ("OnFailure", "Never"):
+    if policy != "Always":
         found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
         detail = f"activeDeadlineSeconds in {maker} is not Supported"
@@ -58,6 +59,7 @@ def check_deployment(document: Json) -> list[FieldError]:
     found = _count(spec, "replicas") + _selector_and_template(spec, "deployment", "ReplicaSet")
     found += rollouts.check_deployment(spec.get("strategy") or {}, "spec.strategy")
     found += _count(spec, "minReadySeconds") + _count(spec, "revisionHistoryLimit")
+    found += _count(spec, "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         detail = "must be greater than minReadySeconds"
@@ -85,7 +87,11 @@ def check_replication_controller(document: Json) -> list[FieldError]:
     if selector and not selector.items() <= labels.items():
         detail = "`selector` does not match template `labels`"
         found.append(invalid("spec.template.metadata.labels", labels or None, detail))
-    return found + pods.check_template(template, "spec.template")
+    found += pods.check_template(template, "spec.template")
+    policy = (template.get("spec") or {}).get("restartPolicy", "Always")
+    if policy in ("OnFailure", "Never"):
+        found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    return found
 
 
 def check_pod_template(document: Json) -> list[FieldError]:
@@ -97,7 +103,8 @@ def check_revision(document: Json) -> list[FieldError]:
     """A ControllerRevision."""
     if not document.get("data"):
         return [required("data", "data is mandatory")]
-    return _count(document, "revision", "")
+    number = document.get("revision", 0)
+    return [invalid("revision", number, NOT_NEGATIVE)] if number < 0 else []
 
 
 def check_revision_update(new: Json, old: Json) -> list[FieldError]:
@@ -116,18 +123,36 @@ def check_daemon_set(document: Json) -> list[FieldError]:
 def check_stateful_set(document: Json) -> list[FieldError]:
     """A StatefulSet."""
     spec = document.get("spec") or {}
-    found = _count(spec, "replicas") + _selector_and_template(spec, "statefulset", "StatefulSet")
-    found += _count(spec, "minReadySeconds") + _count(spec.get("ordinals") or {}, "start", "spec.ordinals")
+    found: list[FieldError] = []
+    policy = spec.get("podManagementPolicy", "OrderedReady")
+    if policy not in ("OrderedReady", "Parallel"):
+        found.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
     found += rollouts.check_stateful(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     for key, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
         if value not in ("Retain", "Delete"):
             where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
             found.append(unsupported(where, value, ("Retain", "Delete")))
-    policy = spec.get("podManagementPolicy", "OrderedReady")
-    if policy not in ("OrderedReady", "Parallel"):
-        detail = "must be '{}' or '{}'".format("OrderedReady", "Parallel")
-        found.append(invalid("spec.podManagementPolicy", policy, detail))
-    return found
+    claims = spec.get("volumeClaimTemplates") or ()
+    for at, claim in enumerate(claims):
+        found += storage.check_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{at}].spec")
+    found += _count(spec, "replicas") + _count(spec, "minReadySeconds")
+    found += _count(spec.get("ordinals") or {}, "start", "spec.ordinals")
+    name = spec.get("serviceName", "")
+    if name:
+        found += [invalid("spec.serviceName", name, problem) for problem in names.label_problems(name)]
+    return found + _selector_and_template({**spec, "template": _own_pod(spec)}, "statefulset", "StatefulSet")
+
+
+def _own_pod(spec: Json) -> Json:
+    """The template as pods of a StatefulSet get it: with the volumes of their claims, and names of their own."""
+    template: Json = spec.get("template") or {}
+    pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")}
+    names_of = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    if names_of:
+        claimed = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names_of]
+        rest = [volume for volume in pod.get("volumes") or () if volume.get("name") not in names_of]
+        pod["volumes"] = [*claimed, *rest]
+    return {**template, "spec": pod}
 
 
 def check_stateful_set_update(new: Json, old: Json) -> list[FieldError]:
@@ -177,7 +202,7 @@ def check_budget(document: Json) -> list[FieldError]:
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
             found.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
-        if isinstance(value, str) and not value.removesuffix("%").isdigit():
+        if isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit()):
             detail = "a valid percent string must be a numeric string followed by an ending '%'"
             found.append(
                 invalid(
@@ -200,28 +225,3 @@ def check_budget_status(new: Json, old: Json) -> list[FieldError]:
         for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
         if status.get(key, 0) < 0
     ]
-
-
-def check_autoscaler(document: Json) -> list[FieldError]:
-    """A HorizontalPodAutoscaler."""
-    spec = document.get("spec") or {}
-    found: list[FieldError] = []
-    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-    if least < 1:
-        found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
-    if most < 1:
-        found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
-    if most < least:
-        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-    target = spec.get("scaleTargetRef") or {}
-    for key in ("kind", "name"):
-        if not target.get(key):
-            found.append(required(f"spec.scaleTargetRef.{key}"))
-        else:
-            found += [
-                invalid(f"spec.scaleTargetRef.{key}", target[key], why) for why in names.path_problems(target[key])
-            ]
-    if not (target.get("apiVersion") or ""):
-        detail = "apiVersion must specify API group"
-        found.append(invalid("spec.scaleTargetRef.apiVersion", "", detail))
-    return found
