@@ -81,3 +81,16 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
         for task in (ready, running):
             task.cancel()
         await asyncio.gather(ready, running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_who_creates_may_look_whether_it_did(name: str) -> None:
+    """After a lost answer a creator reads what it may have made; the binder was not allowed to."""
+    component = load(name)
+    verbs: dict[str, set[str]] = {}
+    for rule in (*component.rules, *component.namespace_rules):
+        for resource in rule.resources:
+            verbs.setdefault(resource, set()).update(rule.verbs)
+    # Events may be lost, subresources and reviews store nothing under a name of their own.
+    stored = {name for name in verbs if "/" not in name and name not in ("events", "subjectaccessreviews")}
+    assert [name for name in stored if "create" in verbs[name] and "get" not in verbs[name]] == []

@@ -41,6 +41,8 @@ class Faulty:
         # Done just before every write, and just after it, before anybody hears of it.
         self.before: Callable[[Request], Awaitable[None]] = _nothing
         self.after: Callable[[Request], Awaitable[None]] = _nothing
+        # Done before the events of a watch are heard.
+        self.events: Callable[[Request], Awaitable[None]] = _nothing
 
     async def send(self, request: Request) -> Response:
         if request.method != "GET":
@@ -51,7 +53,14 @@ class Faulty:
         response = await self._inner.send(request)
         if request.method != "GET":
             await self.after(request)
-        return response
+        if response.stream is None:
+            return response
+        return Response(response.status, response.body, response.headers, self._heard(request, response.stream))
+
+    async def _heard(self, request: Request, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for event in events:
+            await self.events(request)
+            yield event
 
     async def close(self) -> None: ...
 

@@ -68,6 +68,22 @@ async def test_a_request_is_carried_out() -> None:
 
 
 @virtual
+async def test_a_request_that_was_heard_of_before_its_pod_was_never_carried_out() -> None:
+    """Pods and requests come by different watches: whichever is behind, the pod is bound once both are known."""
+
+    async def pods_come_late(request: Request) -> None:
+        if request.path == "/api/v1/pods":
+            await asyncio.sleep(5)
+
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        world.transport.events = pods_come_late
+        await request(world, await pod(world))
+        await asyncio.sleep(10)
+        assert (await outcome(world))[0] == "Succeeded"
+
+
+@virtual
 async def test_nothing_of_a_decision_is_bound_before_all_of_it_is_there() -> None:
     """The first of two requests waits for the second."""
     async with stage(*PARTS) as world:

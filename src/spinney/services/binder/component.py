@@ -56,7 +56,7 @@ COMPONENT = Component(
         # Labels of pods that share a GPU, and reservation pods.
         Rule(("",), ("pods",), ("create", "patch", "delete")),
         Rule(("",), ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),
-        Rule(("",), ("configmaps",), ("create", "patch", "delete")),
+        Rule(("",), ("configmaps",), ("get", "create", "patch", "delete")),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
         # Claims for extended resources are made here, for one bind each.
         Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "create", "delete")),

@@ -26,6 +26,7 @@ from spinney.services.binder.lanes import Lanes
 _log = structlog.get_logger("spinney.binder")
 
 _BY_DECISION = "binder/decision"
+_BY_POD = "binder/pod"
 # Requests that wait, for a volume or for their turn, cost nothing: only bindings under way are counted.
 _ALL_AT_ONCE = 1_000_000
 
@@ -81,9 +82,12 @@ class Binder:
         self._nodes = runtime.caches.of(Node)
         self._events = Recorder(runtime.client, runtime.clock, "binder")
         self._requests.index(_BY_DECISION, lambda request: (decision_of(request)[0],))
+        self._requests.index(_BY_POD, lambda request: (f"{request.namespace}/{request.spec.pod_name}",))
         self.controller = Controller("binder", runtime, self.reconcile, concurrency=_ALL_AT_ONCE)
         self.controller.watch(self._requests, keys=self._complete)
-        self.controller.wait_for(self._pods, self._nodes)
+        # A request may be known before its pod is: the two come by different watches.
+        self.controller.watch(self._pods, self._of_pod, when=_is_new)
+        self.controller.wait_for(self._nodes)
 
     def _complete(self, change: Change[BindRequest]) -> Iterable[Key]:
         """The request alone, or with the last request of a decision all of its requests."""
@@ -101,6 +105,10 @@ class Binder:
             return ()
         return [(sibling.namespace, sibling.name) for sibling in siblings]
 
+    def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
+        requests = self._requests.by(_BY_POD, f"{change.object.namespace}/{change.object.name}")
+        return [(request.namespace, request.name) for request in requests]
+
     async def reconcile(self, key: Key) -> After | None:
         """Carry out one request, or say why it cannot be."""
         namespace, name = key
@@ -112,7 +120,7 @@ class Binder:
             return None
         pod = self._pods.get(request.spec.pod_name, namespace)
         if pod is None or not is_for(request, pod):
-            # The pod went, or came back as another one: its owner reference takes the request away.
+            # It is not here yet, or went, or came back as another one: then its owner reference takes the request away.
             return None
         if pod.spec.node_name:
             await self._already_bound(request, pod)
@@ -180,3 +188,7 @@ class Binder:
             )
         except NotFound:
             _log.debug("pod.gone", name=pod.name, namespace=pod.namespace)
+
+
+def _is_new(change: Change[Pod]) -> bool:
+    return change.new is not None and (change.old is None or change.old.uid != change.new.uid)
