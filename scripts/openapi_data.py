@@ -1,18 +1,58 @@
-"""Makes `src/spinney/embedded/data/openapi.json.gz` from the OpenAPI v3 documents of a Kubernetes release.
+"""Makes `src/spinney/embedded/data/{openapi,paths}.json.gz`: the schemas and paths that an API server describes.
 
-Usage: scripts/openapi_data.py FOLDER, where the folder holds one JSON document per group and version, as an API server
-serves them below `/openapi/v3` and as the Kubernetes repository keeps them in `api/openapi-spec/v3`.
+The paths of custom resources are those of a made-up kind of each scope, whose names are replaced when they are needed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
-import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src/spinney/embedded/data/openapi.json.gz"
+from spinney.kube.transport import Request, Transport
+from spinney.testing.controlplane import ControlPlane
+
+DATA = Path(__file__).parents[1] / "src/spinney/embedded/data"
+# What the embedded server does not serve.
+LEFT_OUT = (".well-known/openid-configuration", "openid/v1/jwks")
+SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+def definition(scope: str, plural: str, kind: str) -> dict[str, Any]:
+    """A kind whose names occur nowhere else."""
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v77", "served": True, "storage": True, "schema": schema}
+    names = {"plural": plural, "kind": kind}
+    version["subresources"] = {"status": {}, "scale": SCALE}
+    spec = {"group": "zg.zz", "scope": scope, "names": names, "versions": [version]}
+    kind_of = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return {**kind_of, "metadata": {"name": f"{plural}.zg.zz"}, "spec": spec}
+
+
+async def documents(transport: Transport) -> dict[str, Any]:
+    """All documents, by name, with those of the made-up kinds."""
+
+    async def get(path: str) -> Any:
+        return json.loads((await transport.send(Request("GET", path))).body)
+
+    headers = {"content-type": "application/json"}
+    for made in (definition("Namespaced", "zplurals", "Zkind"), definition("Cluster", "zwides", "Zwide")):
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        answer = await transport.send(Request("POST", path, headers=headers, body=json.dumps(made).encode()))
+        assert answer.status == 201, answer.body
+    while True:
+        await asyncio.sleep(1)
+        names = (await get("/openapi/v3"))["paths"]
+        if "apis/zg.zz/v77" in names and {"Zkind", "Zwide"} <= {
+            name.rpartition(".")[2] for name in (await get("/openapi/v3/apis/zg.zz/v77"))["components"]["schemas"]
+        }:
+            break
+    found = {name: await get(f"/openapi/v3/{name}") for name in names if name not in LEFT_OUT}
+    await transport.close()
+    return found
 
 
 def compact(node: Any) -> Any:
@@ -30,15 +70,55 @@ def compact(node: Any) -> Any:
     return result
 
 
+class Parameters:
+    """Parameters, told once each; paths refer to them by number."""
+
+    def __init__(self) -> None:
+        self.table: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, parameter: Any) -> int:
+        """The number of a parameter."""
+        text = json.dumps(parameter)
+        if text not in self._numbers:
+            self._numbers[text] = len(self.table)
+            self.table.append(parameter)
+        return self._numbers[text]
+
+    def numbered(self, path: dict[str, Any]) -> dict[str, Any]:
+        """A path's operations, with numbers for parameters."""
+        result: dict[str, Any] = {}
+        for method, operation in path.items():
+            if method == "parameters":
+                result[method] = [self.number(each) for each in operation]
+                continue
+            own = [self.number(each) for each in operation.get("parameters", ())]
+            result[method] = {**operation, "parameters": own} if own else operation
+        return result
+
+
+def write(name: str, content: Any) -> None:
+    """One file of data."""
+    packed = gzip.compress(json.dumps(content, separators=(",", ":")).encode(), 9, mtime=0)
+    (DATA / name).write_bytes(packed)
+    print(f"{name}: {len(packed)} bytes")
+
+
 def main() -> None:
-    """Merge the schemas of all documents into one table, by name."""
+    """Ask a control plane of our own."""
+    with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
+        found = asyncio.run(documents(plane.transport()))
     schemas: dict[str, Any] = {}
-    for document in sorted(Path(sys.argv[1]).glob("*.json")):
-        found = json.loads(document.read_text()).get("components", {}).get("schemas", {})
-        schemas.update({name: compact(schema) for name, schema in found.items()})
-    encoded = json.dumps(dict(sorted(schemas.items())), separators=(",", ":")).encode()
-    TARGET.write_bytes(gzip.compress(encoded, 9, mtime=0))
-    print(f"{len(schemas)} schemas, {TARGET.stat().st_size} bytes")
+    parameters = Parameters()
+    paths: dict[str, Any] = {}
+    for name, document in found.items():
+        own = document.get("components", {}).get("schemas", {})
+        schemas.update(
+            {each: compact(schema) for each, schema in own.items() if not each.startswith("zz.zg.v77.Zwide")}
+        )
+        paths[name] = {path: parameters.numbered(operations) for path, operations in document["paths"].items()}
+    write("openapi.json.gz", dict(sorted(schemas.items())))
+    write("paths.json.gz", {"parameters": parameters.table, "documents": paths})
 
 
 if __name__ == "__main__":

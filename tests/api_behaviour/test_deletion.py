@@ -372,3 +372,20 @@ async def test_an_orphan_forgets_who_gave_it_its_owner(api: Api, namespace: str)
     (await api.delete(f"{maps}/owner", {"propagationPolicy": "Orphan"})).ok()
     answer = await api.until(f"{maps}/orphan", lambda answer: "ownerReferences" not in answer.body["metadata"])
     assert "managedFields" not in answer.body["metadata"]
+
+
+async def test_options_of_the_body_replace_those_of_the_query(api: Api, namespace: str) -> None:
+    """Where a deletion has a body, its query does not count."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    (await api.post(path, {"metadata": {"name": "a"}})).ok()
+    (await api.delete(f"{path}/a", dryRun="All")).ok()
+    (await api.get(f"{path}/a")).ok()
+    (await api.delete(f"{path}/a", {"propagationPolicy": "Background"}, dryRun="All")).ok()
+    (await api.get(f"{path}/a")).refused(404, "NotFound")
+
+
+async def test_language_of_options(api: Api, namespace: str) -> None:
+    """Options in a language that is not spoken are refused."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    answer = await api.call("DELETE", path, {"dryRun": ["All"]}, "text/plain")
+    answer.refused(415, "UnsupportedMediaType")

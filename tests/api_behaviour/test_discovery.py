@@ -143,3 +143,84 @@ async def test_aggregated_core(api: Api) -> None:
     pods = {each["resource"]: each for each in group["versions"][0]["resources"]}["pods"]
     assert pods["shortNames"] == ["po"]
     assert pods["categories"] == ["all"]
+
+
+@pytest.mark.parametrize("path", ["/healthz/etcd", "/livez/ping", "/readyz/poststarthook/rbac/bootstrap-roles"])
+async def test_one_check(api: Api, path: str) -> None:
+    """Each check can be asked for by itself."""
+    answer = await api.get(path)
+    assert (answer.code, answer.raw) == (200, b"ok")
+
+
+async def test_excluded_check(api: Api) -> None:
+    """A check can be left out; one that is not known is told."""
+    lines = (await api.get("/readyz", verbose="", exclude="etcd")).raw.decode().splitlines()
+    assert "[+]etcd excluded: ok" in lines
+    lines = (await api.get("/readyz", verbose="", exclude="nothing")).raw.decode().splitlines()
+    assert lines[-2:] == [
+        'warn: some health checks cannot be excluded: no matches for "nothing"',
+        "readyz check passed",
+    ]
+
+
+async def test_root(api: Api) -> None:
+    """The root lists what is served, in order."""
+    for path in ("/", "/index.html"):
+        paths = (await api.get(path)).ok()["paths"]
+        assert paths == sorted(paths)
+        assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/healthz/ping", "/metrics", "/openapi/v3"} <= set(paths)
+
+
+async def test_metrics(api: Api) -> None:
+    """Prometheus finds its page."""
+    answer = await api.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b'apiserver_resource_objects{group="",resource="namespaces"}' in answer.raw
+
+
+LANGUAGES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+SPOKEN = f"only the following media types are accepted: {LANGUAGES}"
+AVAILABLE = "406: Not Acceptable\n\nAvailable representations: "
+
+
+@pytest.mark.parametrize("path", ["/version", "/api", "/apis/apps/v1"])
+async def test_discovery_is_only_read(api: Api, path: str) -> None:
+    """What is served can only be asked for."""
+    (await api.call("DELETE", path)).refused(405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/version", f"{AVAILABLE}application/json"),
+        ("/api", AVAILABLE + LANGUAGES),
+        ("/apis/apps/v1", AVAILABLE + LANGUAGES),
+        ("/apis", SPOKEN),
+        ("/apis/apps", SPOKEN),
+    ],
+)
+async def test_language_of_discovery(api: Api, path: str, message: str) -> None:
+    """What is served is told only in languages that are spoken."""
+    (await api.with_headers(accept="text/html").get(path)).refused(406, "NotAcceptable", message)
+
+
+async def test_head(api: Api) -> None:
+    """HEAD is answered where probes use it, and without a body."""
+    codes = {}
+    for path in ("/healthz", "/version", "/nothing", "/api/v1/pods"):
+        answer = await api.call("HEAD", path)
+        assert answer.raw == b""
+        codes[path] = answer.code
+    assert codes == {"/healthz": 200, "/version": 405, "/nothing": 404, "/api/v1/pods": 405}
+
+
+async def test_answers_are_not_to_be_kept(api: Api) -> None:
+    """No answer may be kept by a proxy."""
+    for path in ("/healthz", "/version", "/nothing", "/api/v1/namespaces/default", "/api/v1/namespaces/nothing"):
+        assert (await api.get(path)).headers["cache-control"] == "no-cache, private"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pods/a", "/api/v1/watch/pods/a", "/apis/apps/v1/deployments/a"])
+async def test_name_without_namespace(api: Api, path: str) -> None:
+    """What is in a namespace cannot be asked for without it."""
+    (await api.get(path)).refused(404, "NotFound", "the server could not find the requested resource")

@@ -54,7 +54,7 @@ class Call:
     @property
     def dry_run(self) -> bool:
         """Whether nothing may be kept."""
-        return bool(self.query.get("dryRun"))
+        return bool((self.options if self.verb in ("delete", "deletecollection") else self.query).get("dryRun"))
 
     @property
     def manager(self) -> str:
@@ -93,7 +93,8 @@ class Call:
 
 def _quoted(text: str) -> str:
     """Text as Go's %q writes it."""
-    letters = (letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+    named = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+    letters = (letter if letter.isprintable() else named.get(letter, f"\\x{ord(letter):02x}") for letter in text)
     return '"' + "".join(letters) + '"'
 
 
@@ -200,6 +201,8 @@ class Unreadable(Exception):
 def parse(body: bytes, kind: str, decode: Callable[[bytes], Any] = msgspec.json.decode) -> Any:
     """Plain data from JSON, YAML or Kubernetes' protobuf."""
     if kind == "application/vnd.kubernetes.protobuf":
+        if not body.startswith(protobuf.MAGIC):
+            raise Unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
         return protobuf.decode(body)
     try:
         if "yaml" in kind:

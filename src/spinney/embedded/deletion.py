@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
 from spinney.embedded import fields
-from spinney.embedded.calls import Call, Unreadable, flag, json_name, media_type, number, parse
+from spinney.embedded.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import (
     FieldError,
@@ -21,10 +21,12 @@ from spinney.embedded.errors import (
     invalid_options,
     not_found,
     unsupported,
+    unsupported_media_type,
 )
+from spinney.embedded.forms import JSON
 from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
-from spinney.embedded.reads import JSON, answer, listed, matcher
+from spinney.embedded.reads import answer, listed, matcher
 from spinney.embedded.store import Item
 from spinney.embedded.strategy import strategy
 from spinney.kube.transport import Response
@@ -48,10 +50,14 @@ def options_of(call: Call) -> Json:
     """The DeleteOptions of a request, from its body or its query."""
     options: Json = {}
     if call.request.body:
+        if media_type(call.request) not in JSON_TYPES:
+            raise unsupported_media_type(JSON_TYPES)
         try:
             found = parse(call.request.body, media_type(call.request))
         except Unreadable as error:
             raise bad_request(str(error)) from None
+        if found is None:
+            found = {}
         if not isinstance(found, dict):
             raise bad_request(
                 f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(found)} into Go value "
@@ -59,20 +65,22 @@ def options_of(call: Call) -> Json:
                 '"json:\\"kind,omitempty\\"" }'
             )
         _check_form(found)
-        options = found
+        _check_options(found)
+        return found
+    # The query counts only where there is no body.
     for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
-        if key in call.query and key not in options:
+        if key in call.query:
             options[key] = call.query[key]
-    if "gracePeriodSeconds" in call.query:
+    if "gracePeriodSeconds" in options:
         options["gracePeriodSeconds"] = number(str(options["gracePeriodSeconds"]))
-    if "orphanDependents" in call.query:
+    if "orphanDependents" in options:
         options["orphanDependents"] = flag(call.query, "orphanDependents")
     _check_options(options)
     return options
 
 
 def _check_form(options: Json) -> None:
-    kind, version = options.get("kind", "DeleteOptions"), options.get("apiVersion", "v1")
+    kind, version = options.get("kind", "DeleteOptions"), options.get("apiVersion", "meta.k8s.io/v1")
     if kind != "DeleteOptions":
         raise bad_request(
             f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
@@ -101,15 +109,14 @@ def _check_options(options: Json) -> None:
 
 async def delete(server: ApiServer, call: Call) -> Response:
     """Delete one object by name."""
-    options = options_of(call)
+    options = call.options = options_of(call)
     if call.kind.table == "batch/jobs" and not options.get("propagationPolicy") and "orphanDependents" not in options:
         call.warnings.append(_JOB_WARNING)
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     await _ask(server, call, item, options)
-    dry = call.dry_run or bool(options.get("dryRun"))
-    gone, last = delete_item(server, call.kind, item, options, dry_run=dry)
+    gone, last = delete_item(server, call.kind, item, options, dry_run=call.dry_run)
     if not gone or strategy(call.kind).answers_with_deleted:
         return answer(call, [last], server)
     details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
@@ -290,7 +297,7 @@ def remove(server: ApiServer, kind: Kind, item: Item, document: Json) -> Item:
 
 async def delete_collection(server: ApiServer, call: Call) -> Response:
     """Delete every object that matches, and answer with them."""
-    options = options_of(call)
+    options = call.options = options_of(call)
     passes = matcher(call)
     table = server.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]

@@ -7,8 +7,10 @@ import hashlib
 from typing import Any
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.errors import not_served
-from spinney.embedded.kinds import Kind, Kinds, Subresource
+from spinney.embedded import forms, health
+from spinney.embedded.errors import method_not_allowed, not_served
+from spinney.embedded.forms import JSON
+from spinney.embedded.kinds import Kind, Kinds
 from spinney.kube.transport import Request, Response
 
 VERSION: Json = {
@@ -27,24 +29,27 @@ VERSION: Json = {
     "platform": "linux/amd64",
 }
 _ADDRESSES = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
-_JSON = {"content-type": "application/json"}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_CHECKS = ("ping", "log", "store", "admission")
-HEALTH = ("/healthz", "/livez", "/readyz")
-
-
-def _health(path: str, request: Request) -> bytes:
-    if not any(name == "verbose" for name, _ in request.query):
-        return b"ok"
-    name = path.strip("/").partition("/")[0]
-    checks = "".join(f"[+]{check} ok\n" for check in _CHECKS)
-    return f"{checks}{name} check passed\n".encode()
+# Kubernetes keeps these at versions that it no longer serves.
+_KEPT_AT = dict.fromkeys(
+    ("storage.k8s.io/volumeattributesclasses", "apiextensions.k8s.io/customresourcedefinitions"), "v1beta1"
+)
 
 
 def _wants_aggregated(accept: str) -> bool:
     """Whether one of the accepted forms is the list of everything, at the version that is served."""
     forms = ({part.strip() for part in form.split(";")} for form in accept.split(","))
     return any({"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= form for form in forms)
+
+
+def _check_method(request: Request) -> None:
+    if request.method != "GET":
+        raise method_not_allowed()
+
+
+def _is_of_groups(path: str) -> bool:
+    """Whether a path is that of all groups, or of one."""
+    return path.startswith("/apis") and path.count("/") < 3
 
 
 class Discovery:
@@ -58,24 +63,39 @@ class Discovery:
     def answer(self, request: Request) -> Response | None:
         """The answer to a discovery request, or None where the path is no such thing."""
         path = request.path.rstrip("/") or "/"
-        if path == "/version":
-            return Response(200, encode(VERSION), _JSON)
-        if path in HEALTH or path.rpartition("/") in ((health, "/", check) for health in HEALTH for check in _CHECKS):
-            return Response(200, _health(path, request), {"content-type": "text/plain; charset=utf-8"})
+        if path in ("/", "/index.html"):
+            return Response(200, self._cached("/", self._root), JSON)
+        probed = health.answer(path, request)
+        if probed is not None:
+            return probed
         accept = request.headers.get("accept", "")
+        if path == "/version":
+            _check_method(request)
+            forms.acceptable(accept, "application/json")
+            return Response(200, encode(VERSION), JSON)
         if path in ("/api", "/apis") and _wants_aggregated(accept):
             body = self._cached(f"{path}#aggregated", self._aggregated, path)
-            return Response(200, body, {"content-type": _AGGREGATED})
+            return Response(200, body, {**JSON, "content-type": _AGGREGATED})
+        found = self._plain(path)
+        if found is not None:
+            # Groups are told by the aggregator, which looks less closely.
+            if _is_of_groups(path):
+                forms.spoken(accept)
+            else:
+                _check_method(request)
+            forms.undressed(accept)
+        return found
+
+    def _plain(self, path: str) -> Response | None:
+        """The older form of discovery."""
         if path == "/api":
             return Response(
                 200,
                 encode({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": _ADDRESSES}),
-                _JSON,
+                JSON,
             )
         if path == "/apis":
-            return Response(200, self._cached(path, self._groups), _JSON)
-        if path == "/":
-            return Response(200, self._cached(path, self._root), _JSON)
+            return Response(200, self._cached(path, self._groups), JSON)
         return self._below(path)
 
     def _cached(self, name: str, make: Any, *arguments: str) -> bytes:
@@ -94,7 +114,7 @@ class Discovery:
             if parts[1] not in groups or not parts[1]:
                 return None
             return Response(
-                200, encode({**_group(parts[1], list(groups[parts[1]])), "kind": "APIGroup", "apiVersion": "v1"}), _JSON
+                200, encode({**_group(parts[1], list(groups[parts[1]])), "kind": "APIGroup", "apiVersion": "v1"}), JSON
             )
         elif parts[0] == "apis" and len(parts) == 3:
             group, version = parts[1], parts[2]
@@ -104,14 +124,15 @@ class Discovery:
             return None
         if version not in groups[group]:
             raise not_served()
-        return Response(200, self._cached(path, self._resources, group, version), _JSON)
+        return Response(200, self._cached(path, self._resources, group, version), JSON)
 
     def _root(self) -> Json:
-        paths = ["/api", "/api/v1", "/apis"]
+        paths = ["/api", "/api/v1", "/apis", "/apis/", "/metrics", "/version"]
+        paths += ["/openapi/v2", "/openapi/v3", "/openapi/v3/"]
         for group, versions in self._kinds.groups().items():
             if group:
                 paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
-        return {"paths": [*paths, *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]}
+        return {"paths": sorted([*paths, *health.paths()])}
 
     def _groups(self) -> Json:
         groups = [_group(name, list(versions)) for name, versions in self._kinds.groups().items() if name]
@@ -181,20 +202,22 @@ def _resource(kind: Kind) -> Json:
 
 def _storage_hash(kind: Kind) -> str:
     """What tells clients that objects are kept in another form."""
-    kept = f"{kind.table.rpartition('/')[0]}/{kind.stored.rpartition('/')[2]}/{kind.kind}"
+    version = _KEPT_AT.get(kind.table, kind.stored.rpartition("/")[2])
+    kept = f"{kind.table.rpartition('/')[0]}/{version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(kept.encode()).digest()[:8]).decode()
 
 
-def _response_kind(kind: Kind, sub: Subresource) -> Json:
-    same = (sub.group, sub.version) == (kind.group, kind.version)
-    return {"group": "" if same else sub.group, "version": "" if same else sub.version, "kind": sub.kind}
+def _response_kind(kind: Kind, group: str, version: str, name: str) -> Json:
+    """Of built-in kinds, group and version are left out where they are those of the list."""
+    if kind.custom is None and (group, version) == (kind.group, kind.version):
+        group, version = "", ""
+    return {"group": group, "version": version, "kind": name}
 
 
 def _discovered(kind: Kind) -> Json:
     entry: Json = {
         "resource": kind.plural,
-        # Group and version are left out where they are those of the list.
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": _response_kind(kind, kind.group, kind.version, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
@@ -207,7 +230,7 @@ def _discovered(kind: Kind) -> Json:
         entry["subresources"] = [
             {
                 "subresource": sub.name,
-                "responseKind": _response_kind(kind, sub),
+                "responseKind": _response_kind(kind, sub.group, sub.version, sub.kind),
                 "verbs": list(sub.verbs),
             }
             for sub in kind.subresources.values()

@@ -10,20 +10,19 @@ import yaml
 from spinney.embedded.errors import Refusal
 from spinney.kube.transport import Request, Response
 
-OBJECT, TABLE, PARTIAL = "", "Table", "PartialObjectMetadata"
+JSON = {"content-type": "application/json", "cache-control": "no-cache, private"}
+OBJECT, TABLE, PARTIAL, PARTIALS = "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-_NOTHING = (
-    f"406: Not Acceptable\n\nAvailable representations: {_ACCEPTED}, application/json;stream=watch, "
-    "application/vnd.kubernetes.protobuf;stream=watch"
-)
+# Lists can be watched as well.
+LISTS = f"{_ACCEPTED}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 _VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
 
 
 @lru_cache(maxsize=256)
-def representation(accept: str) -> str:
-    """The form that an Accept header asks for first: Table, PartialObjectMetadata or the object itself."""
+def representation(accept: str, available: str = _ACCEPTED) -> str:
+    """The form that an Accept header asks for first: Table, PartialObjectMetadata(List) or the object itself."""
     unknown = False
     for wanted in accept.split(",") if accept else ("*/*",):
         media, *parameters = (part.strip() for part in wanted.split(";"))
@@ -36,16 +35,46 @@ def representation(accept: str) -> str:
             continue
         if form == "Table":
             return TABLE
-        if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return PARTIAL
+        if form in (PARTIAL, PARTIALS):
+            return form
         if not form:
             return OBJECT
         unknown = True
     if unknown:
-        raise Refusal(406, "NotAcceptable", f"only the following media types are accepted: {_ACCEPTED}")
+        raise _other_form()
     if "application/vnd.kubernetes.protobuf" in accept:
         return OBJECT
-    raise Refusal(406, "NotAcceptable", _NOTHING, {})
+    raise _unacceptable(available)
+
+
+def acceptable(accept: str, available: str) -> None:
+    """Refuse to answer in a language that is not spoken; what form it shall have in it counts for nothing."""
+    if not _given(accept) & {*available.split(", "), "*/*"}:
+        raise _unacceptable(available)
+
+
+def spoken(accept: str) -> None:
+    """The same, in the words of those who speak all languages."""
+    if not _given(accept) & {*_ACCEPTED.split(", "), "*/*"}:
+        raise _other_form()
+
+
+def undressed(accept: str) -> None:
+    """Refuse other forms of what has only one."""
+    if representation(accept) != OBJECT:
+        raise _other_form()
+
+
+def _given(accept: str) -> set[str]:
+    return {each.partition(";")[0].strip() for each in accept.split(",")} if accept else {"*/*"}
+
+
+def _other_form() -> Refusal:
+    return Refusal(406, "NotAcceptable", f"only the following media types are accepted: {_ACCEPTED}")
+
+
+def _unacceptable(available: str) -> Refusal:
+    return Refusal(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 class _Dumper(yaml.SafeDumper):

@@ -154,14 +154,14 @@ node.k8s.io/v1
   RuntimeClass runtimeclasses c - - -
 discovery.k8s.io/v1
   EndpointSlice endpointslices n - - -
-flowcontrol.apiserver.k8s.io/v1
-  FlowSchema flowschemas c - - status
-  PriorityLevelConfiguration prioritylevelconfigurations c - - status
 resource.k8s.io/v1
   DeviceClass deviceclasses c - - -
   ResourceClaim resourceclaims n - - status
   ResourceClaimTemplate resourceclaimtemplates n - - -
   ResourceSlice resourceslices c - - -
+flowcontrol.apiserver.k8s.io/v1
+  FlowSchema flowschemas c - - status
+  PriorityLevelConfiguration prioritylevelconfigurations c - - status
 metrics.k8s.io/v1beta1
   NodeMetrics nodes c - - -
   PodMetrics pods n - - -

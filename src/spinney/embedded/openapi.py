@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
+import msgspec
+
 from spinney.api.meta import Json, encode
+from spinney.embedded import openapipaths
+from spinney.embedded.forms import JSON
 from spinney.embedded.kinds import Kind, Kinds
 from spinney.embedded.shapes import definitions, kind_names, meta_schema
 from spinney.kube.transport import Request, Response
 
-_JSON = {"content-type": "application/json"}
 _SCHEMAS = "#/components/schemas/"
+_REFERENCE = re.compile(rf'"{_SCHEMAS}([^"]+)"')
+_BEARER = {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
+_SECURITY = {"BearerToken": _BEARER}
 
 
 # kubectl asks for version 2 only about kinds that version 3 does not have, to find that nobody knows them. So the
@@ -32,16 +39,16 @@ class OpenApi:
         """The answer to a request for a document, or None where the path is no such thing."""
         if self._revision != self._kinds.revision:
             self._documents, self._revision = {}, self._kinds.revision
-        path = request.path.rstrip("/")
+        path = request.path
         if path == "/openapi/v2":
             return self._old(request)
         if path == "/openapi/v3":
-            return Response(200, self._index(), _JSON)
+            return Response(200, self._index(), {**JSON, "content-type": "text/plain; charset=utf-8"})
         if not path.startswith("/openapi/v3/"):
             return None
         name = path.removeprefix("/openapi/v3/")
-        document = self._document(name)
-        return Response(200, document, _JSON) if document is not None else None
+        document = self._document(name) if name else None
+        return Response(200, document, JSON) if document is not None else Response(404)
 
     def _old(self, request: Request) -> Response:
         """The one document of version 2: whole in JSON, and in protobuf as empty as kubectl can do with."""
@@ -49,15 +56,17 @@ class OpenApi:
             return Response(200, _EMPTY_V2, {"content-type": _V2})
         if "v2" not in self._documents:
             schemas: Json = {}
+            for name in definitions():
+                if not name.startswith(openapipaths.TEMPLATE_NAME):
+                    _collect(name, schemas)
             for kind in self._kinds:
                 if kind.custom is not None:
-                    schemas[_schema_name(kind)] = _custom_schema(kind)
-                else:
-                    _collect(_schema_name(kind), schemas)
+                    _describe(kind, schemas)
+            older = {name: _older(schema) for name, schema in sorted(schemas.items())}
             info = {"title": "Kubernetes", "version": "v1.35.4"}
-            document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": schemas}
+            document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": older}
             self._documents["v2"] = encode(document).replace(_SCHEMAS.encode(), b"#/definitions/")
-        return Response(200, self._documents["v2"], _JSON)
+        return Response(200, self._documents["v2"], JSON)
 
     def _names(self) -> dict[str, list[Kind]]:
         found: dict[str, list[Kind]] = {}
@@ -72,7 +81,9 @@ class OpenApi:
             for name, kinds in self._names().items():
                 mark = hashlib.sha256(encode([name, self._revision if kinds[0].custom else 0])).hexdigest()[:32]
                 paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={mark.upper()}"}
-            for name in ("api", "apis", "version", *{f"apis/{kind.group}" for kind in self._kinds if kind.group}):
+            # Groups of custom resources have no document of their own.
+            groups = {f"apis/{kind.group}" for kind in self._kinds if kind.group}
+            for name in ("api", "apis", "version", *filter(openapipaths.of_document, groups)):
                 paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}?hash={'0' * 32}"}
             self._documents[""] = encode({"paths": dict(sorted(paths.items()))})
         return self._documents[""]
@@ -80,35 +91,53 @@ class OpenApi:
     def _document(self, name: str) -> bytes | None:
         if name not in self._documents:
             kinds = self._names().get(name, [])
-            groups = {f"apis/{kind.group}" for kind in self._kinds if kind.group}
-            if not kinds and name not in ("api", "apis", "version") and name not in groups:
+            if not kinds and openapipaths.of_document(name) is None:
                 return None
-            self._documents[name] = encode(_document(kinds))
+            self._documents[name] = encode(_document(name, kinds))
         return self._documents[name]
 
 
-def _document(kinds: list[Kind]) -> Json:
+def _document(name: str, kinds: list[Kind]) -> Json:
     schemas: Json = {}
-    paths: Json = {}
-    for kind in kinds:
-        schema_name = _schema_name(kind)
-        if kind.custom is not None:
-            schemas[schema_name] = _custom_schema(kind)
-            _collect(meta_schema()["$ref"], schemas)
-        else:
-            _collect(schema_name, schemas)
-        paths.update(_paths(kind, schema_name))
+    paths = openapipaths.of_document(name)
+    if paths is None:
+        paths = {}
+        for kind in kinds:
+            _describe(kind, schemas)
+            paths |= openapipaths.of_kind(kind, _schema_name(kind))
+    for found in sorted(set(_REFERENCE.findall(encode(paths).decode()))):
+        _collect(found, schemas)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.35.4"},
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": dict(sorted(schemas.items())), "securitySchemes": _SECURITY},
     }
 
 
-def _schema_name(kind: Kind) -> str:
+def _describe(kind: Kind, into: Json) -> None:
+    """The schemas of a kind that no document describes, and of lists of it."""
+    name = _schema_name(kind)
     if kind.custom is None:
-        return kind_names().get((kind.group, kind.version, kind.kind), kind.kind)
+        into[name] = {"type": "object", "x-kubernetes-group-version-kind": [_named(kind)]}
+    else:
+        into[name] = _custom_schema(kind)
+        _collect(meta_schema()["$ref"], into)
+    items = msgspec.json.encode(_list_template()).decode()
+    for old, new in {openapipaths.TEMPLATE_NAME: name, "zg.zz": kind.group, "v77": kind.version}.items():
+        items = items.replace(old, new)
+    items = items.replace("ZkindList", kind.list_kind).replace("zplurals", kind.plural).replace("Zkind", kind.kind)
+    into[f"{name.rpartition('.')[0]}.{kind.list_kind}"] = _linked(msgspec.json.decode(items), into)
+
+
+def _list_template() -> Json:
+    return definitions()[f"{openapipaths.TEMPLATE_NAME}List"]
+
+
+def _schema_name(kind: Kind) -> str:
+    known = kind_names().get((kind.group, kind.version, kind.kind)) if kind.custom is None else None
+    if known is not None:
+        return known
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 
 
@@ -136,54 +165,42 @@ def _linked(node: Any, into: Json) -> Any:
 
 def _custom_schema(kind: Kind) -> Json:
     assert kind.custom is not None
-    schema = kind.custom.versions[kind.version].full
-    members = {
-        "apiVersion": {"type": "string", "description": "The version of the schema of this object."},
-        "kind": {"type": "string", "description": "The kind of this object."},
-        **(schema.get("properties") or {}),
-        "metadata": {"allOf": [{"$ref": _SCHEMAS + meta_schema()["$ref"]}], "description": "Standard metadata."},
-    }
-    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    return {**schema, "properties": members, "x-kubernetes-group-version-kind": [gvk]}
+    schema = _either(kind.custom.versions[kind.version].full)
+    usual = _linked(definitions()[openapipaths.TEMPLATE_NAME]["properties"], {})
+    members = {**(schema.get("properties") or {}), **usual}
+    return {**schema, "properties": members, "x-kubernetes-group-version-kind": [_named(kind)]}
 
 
-def _parameter(name: str, kind: str = "string") -> Json:
-    return {"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": True}}
+def _named(kind: Kind) -> Json:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-_WRITE = [_parameter("dryRun"), _parameter("fieldManager"), _parameter("fieldValidation")]
+def _either(schema: Any) -> Any:
+    """A schema that says in plain OpenAPI, too, where a value is a number or a text."""
+    if isinstance(schema, list):
+        return [_either(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: _either(value) for key, value in schema.items()}
+    if schema.get("x-kubernetes-int-or-string") is True and "anyOf" not in schema and "allOf" not in schema:
+        result = {"anyOf": [{"type": "integer"}, {"type": "string"}], **result}
+    return result
 
 
-def _paths(kind: Kind, schema_name: str) -> Json:
-    """The operations that kubectl looks at: it leaves checking to a server whose patches take `fieldValidation`."""
-    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    content = {"application/json": {"schema": {"$ref": _SCHEMAS + schema_name}}}
-
-    def operation(action: str, parameters: list[Json]) -> Json:
-        return {
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": gvk,
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK", "content": content}},
-        }
-
-    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
-    base = f"{root}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
-    collection: Json = {}
-    single: Json = {}
-    if "list" in kind.verbs:
-        collection["get"] = operation("list", [_parameter("labelSelector"), _parameter("fieldSelector")])
-    if "create" in kind.verbs:
-        collection["post"] = operation("post", _WRITE)
-    if "get" in kind.verbs:
-        single["get"] = operation("get", [])
-    if "update" in kind.verbs:
-        single["put"] = operation("put", _WRITE)
-    if "patch" in kind.verbs:
-        single["patch"] = operation("patch", [*_WRITE, _parameter("force", "boolean")])
-    if "delete" in kind.verbs:
-        single["delete"] = operation("delete", [_parameter("dryRun")])
-    paths: Json = {base: collection}
-    if single:
-        paths[f"{base}/{{name}}"] = single
-    return paths
+def _older(node: Json) -> Json:
+    """A schema in the words of version 2: no defaults, no type where there are several, references beside the rest."""
+    left_out = {"default", "allOf"}
+    if node.get("x-kubernetes-int-or-string") or node.get("nullable"):
+        left_out |= {"anyOf", "type", "nullable"}
+    if node.get("x-kubernetes-preserve-unknown-fields"):
+        left_out |= {"type", "properties"}
+    result = {key: value for key, value in node.items() if key not in left_out}
+    references: list[Json] = node.get("allOf") or []
+    if len(references) == 1 and "$ref" in references[0]:
+        result |= references[0]
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            result[key] = _older(node[key])
+    if isinstance(result.get("properties"), dict):
+        result["properties"] = {name: _older(member) for name, member in node["properties"].items()}
+    return result

@@ -20,7 +20,7 @@ from spinney.api.meta import Json
 from spinney.embedded.errors import bad_request, unsupported_media_type
 from spinney.embedded.shapes import definitions
 
-_MAGIC = b"k8s\x00"
+MAGIC = b"k8s\x00"
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
 # Go writes every plain field, also when it is empty; of these names the empty value was meant.
 _MEANT = frozenset(
@@ -41,10 +41,8 @@ def _messages() -> dict[str, dict[str, list[str]]]:
 
 def decode(body: bytes) -> Json:
     """The object in a protobuf envelope."""
-    if not body.startswith(_MAGIC):
-        raise bad_request("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     try:
-        envelope = {number: value for number, _, value in _fields(body[len(_MAGIC) :])}
+        envelope = {number: value for number, _, value in _fields(body[len(MAGIC) :])}
         head = {number: value.decode() for number, _, value in _fields(envelope.get(1, b""))}
         api_version, kind = head.get(1, ""), head.get(2, "")
         name = _message_name(api_version, kind)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, encode
 from spinney.embedded import fields, gojson, selectors, table
 from spinney.embedded.calls import Call, number
 from spinney.embedded.conversion import present
@@ -23,7 +23,7 @@ from spinney.embedded.errors import (
     plain,
     unsupported,
 )
-from spinney.embedded.forms import representation
+from spinney.embedded.forms import JSON, LISTS, PARTIAL, PARTIALS, representation
 from spinney.embedded.kinds import Kind
 from spinney.embedded.store import Item, TooOld
 from spinney.kube.transport import Response
@@ -31,7 +31,6 @@ from spinney.kube.transport import Response
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
-JSON = {"content-type": "application/json"}
 TOO_OLD_PAGE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -42,7 +41,7 @@ TOO_OLD_PAGE = (
 
 def get(server: ApiServer, call: Call) -> Response:
     """One object by name."""
-    representation(call.request.headers.get("accept", ""))
+    wanted = representation(call.request.headers.get("accept", ""))
     text = call.query.get("resourceVersion", "")
     if text and not text.isdigit():
         raise plain(f"resourceVersion: {_not_a_version(text)}")
@@ -50,7 +49,21 @@ def get(server: ApiServer, call: Call) -> Response:
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
+    if wanted == PARTIALS:
+        raise not_of_form(call.kind, wanted)
     return answer(call, [item], server)
+
+
+def not_of_form(kind: Kind, wanted: str) -> Refusal:
+    """What is one object is no list, and the other way round; types are told by Go's names for them."""
+    package = "core" if not kind.group else kind.group.partition(".")[0]
+    if wanted == PARTIALS:
+        name = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.kind}"
+        why = f"you requested {wanted}, but the requested object is not a list (*{name})"
+    else:
+        name = "unstructured.UnstructuredList" if kind.custom is not None else f"{package}.{kind.list_kind}"
+        why = f"you requested {wanted}, but the requested object is a list (*{name})"
+    return Refusal(406, "NotAcceptable", why)
 
 
 def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) -> Response:
@@ -58,7 +71,7 @@ def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) 
     wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
         body = table.of_items(server, call, items, "", include_columns=True)
-    elif wanted == "PartialObjectMetadata":
+    elif wanted in (PARTIAL, PARTIALS):
         body = table.partial(items[0])
     else:
         body = present(call.kind, items[0])
@@ -121,10 +134,15 @@ def list_(server: ApiServer, call: Call) -> Response:
 
 def listed(server: ApiServer, call: Call, shown: list[Item], metadata: Json) -> Response:
     """A list of objects in the form that the caller accepts."""
-    wanted = representation(call.request.headers.get("accept", ""))
+    wanted = representation(call.request.headers.get("accept", ""), LISTS)
     if wanted == "Table":
         return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)
-    if wanted == "PartialObjectMetadata":
+    if wanted == PARTIAL:
+        raise not_of_form(call.kind, wanted)
+    if wanted == PARTIALS and not shown:
+        empty = {"kind": PARTIALS, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": None}
+        return Response(200, encode(empty), JSON)
+    if wanted == PARTIALS:
         head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
     if call.kind.custom is not None:

@@ -12,11 +12,11 @@ from spinney.embedded import ownership
 from spinney.embedded.calls import Call, read_body
 from spinney.embedded.credentials import ISSUER
 from spinney.embedded.errors import FieldError, bad_request, conflict, invalid, invalid_object, not_found, required
+from spinney.embedded.forms import JSON
 from spinney.embedded.identity import user_of_token
 from spinney.embedded.kinds import Kind
 from spinney.embedded.ownership import Writer
 from spinney.embedded.rbac import Attributes
-from spinney.embedded.reads import JSON
 from spinney.kube.transport import Response, User
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from spinney.embedded.calls import Call, flag, media_type, read_body
 from spinney.embedded.conversion import load, shown
 from spinney.embedded.documents import checked
 from spinney.embedded.errors import Refusal, bad_request, conflict, invalid, invalid_object, not_found, wrong_uid
+from spinney.embedded.forms import JSON
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
 from spinney.embedded.ownership import Writer
-from spinney.embedded.reads import JSON
 from spinney.embedded.shapes import built_in_shape
 from spinney.embedded.store import Item
 from spinney.kube.transport import Response

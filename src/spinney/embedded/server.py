@@ -19,6 +19,7 @@ from spinney.embedded import (
     reads,
     reviews,
     scale,
+    servermetrics,
     subresources,
     writes,
 )
@@ -32,6 +33,7 @@ from spinney.embedded.credentials import Tokens
 from spinney.embedded.customs import DefinitionKeeper
 from spinney.embedded.deletion import FORMAT
 from spinney.embedded.errors import Refusal, forbidden, internal, method_not_allowed, not_found, not_served, too_large
+from spinney.embedded.forms import JSON
 from spinney.embedded.gc import Collector
 from spinney.embedded.identity import identify, user_of_token
 from spinney.embedded.kinds import Kind, Kinds
@@ -40,7 +42,6 @@ from spinney.embedded.openapi import OpenApi
 from spinney.embedded.podspecs import PODS, PodSpecs
 from spinney.embedded.quotas import QuotaKeeper
 from spinney.embedded.rbac import MASTERS, Attributes, Authorizer
-from spinney.embedded.reads import JSON
 from spinney.embedded.remote import over_https
 from spinney.embedded.store import Event, Item, Store
 from spinney.embedded.watch import Watch, watch
@@ -55,7 +56,7 @@ _DEPRECATED = {
     "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
-NOT_FOUND = Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
+NOT_FOUND = Response(404, b"404 page not found\n", {**JSON, "content-type": "text/plain; charset=utf-8"})
 
 
 class ApiServer:
@@ -144,6 +145,8 @@ class ApiServer:
             # A defect of ours must not cost others their connection.
             _log.exception("request.failed", method=request.method, path=request.path)
             response = Response(500, encode(internal(f"{type(error).__name__}: {error}").body()), JSON)
+        if request.method == "HEAD":
+            response = Response(response.status, b"", response.headers)
         if self.store.journal is not None:
             # Nobody is told of anything that a crash could undo, by a write's answer or by a read's.
             await self.store.durable()
@@ -198,6 +201,8 @@ class ApiServer:
         verb, kind = call.verb, call.kind
         if call.subresource:
             return await self._subresource(call)
+        if kind.namespaced and not call.namespace and call.name:
+            raise not_served()
         if verb not in kind.verbs or (kind.namespaced and not call.namespace and verb not in ("list", "watch")):
             raise method_not_allowed()
         if (verb == "create") is bool(call.name) and verb in ("create", "update", "patch"):
@@ -230,6 +235,8 @@ class ApiServer:
         return await _WRITES[call.verb](self, call)
 
     def _other(self, request: Request) -> Response:
+        if request.path == "/metrics":
+            return servermetrics.page(self.store, self.kinds, discovery.VERSION)
         found = self.discovery.answer(request) or self.openapi.answer(request)
         return found if found is not None else NOT_FOUND
 

@@ -25,9 +25,9 @@ from spinney.embedded.errors import (
     wrong_uid,
 )
 from spinney.embedded.eviction import allow
+from spinney.embedded.forms import JSON
 from spinney.embedded.hooks import Operation
 from spinney.embedded.kinds import Kind
-from spinney.embedded.reads import JSON
 from spinney.embedded.store import Item
 from spinney.embedded.typemeta import check_type
 from spinney.kube.transport import Response

@@ -11,7 +11,7 @@ from spinney.embedded import table
 from spinney.embedded.calls import Call, flag, number
 from spinney.embedded.conversion import load, present
 from spinney.embedded.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
-from spinney.embedded.forms import representation
+from spinney.embedded.forms import JSON, LISTS, PARTIAL, PARTIALS, representation
 from spinney.embedded.reads import matcher
 from spinney.embedded.store import Event, Item, TooOld
 from spinney.kube.transport import Response
@@ -32,7 +32,7 @@ class Watch:
         self._passes = matcher(call)
         self._prefix = f"{call.namespace}/" if call.namespace else ""
         self._table = server.store.table(call.kind.table)
-        self._form = representation(call.request.headers.get("accept", ""))
+        self._form = representation(call.request.headers.get("accept", ""), LISTS)
         self._lines: list[bytes] = []
         self._most = BACKLOG
         self._waiting: asyncio.Future[None] | None = None
@@ -77,7 +77,7 @@ class Watch:
         if self._form == "Table":
             first, self._columns_sent = not self._columns_sent, True
             return table.of_items(self._server, self._call, [item], "", include_columns=first)
-        if self._form == "PartialObjectMetadata":
+        if self._form in (PARTIAL, PARTIALS):
             return table.partial(item)
         return present(self._call.kind, item)
 
@@ -90,7 +90,7 @@ class Watch:
         note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         if self._form == "Table":
             note = table.bookmark(metadata)
-        elif self._form == "PartialObjectMetadata":
+        elif self._form in (PARTIAL, PARTIALS):
             note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
         self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")
 
@@ -192,7 +192,7 @@ def watch(server: ApiServer, call: Call) -> Response:
         stream.every(server.bookmark_seconds, stream.bookmark)
     if seconds:
         stream.end_after(float(seconds))
-    return Response(200, b"", {"content-type": "application/json"}, stream)
+    return Response(200, b"", JSON, stream)
 
 
 def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:

@@ -11,6 +11,11 @@ from spinney.kube.errors import AlreadyExists, Forbidden, NotFound
 from spinney.kube.runtime import Runtime
 
 ROOT_CA = "kube-root-ca.crt"
+_ABOUT_CA = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
 
 
 class ServiceAccounts:
@@ -47,7 +52,8 @@ class ServiceAccounts:
         found = self._maps.get(ROOT_CA, namespace)
         data = {"ca.crt": self._ca}
         if found is None:
-            await self._client.create(ConfigMap, {"metadata": {"name": ROOT_CA}, "data": data}, namespace)
+            metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": _ABOUT_CA}}
+            await self._client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace)
         elif found.data != data:
             await self._client.patch(ConfigMap, ROOT_CA, namespace, {"data": data})
 
