@@ -10,9 +10,13 @@ from hypothesis import strategies as some
 from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.gangs import next_chunk, trial_part
+from spinney.scheduler.placement import devices_with_room
 from spinney.scheduler.plugins import registry
+from spinney.scheduler.queues import added_up
 from spinney.scheduler.ranking import Ranking
 from spinney.scheduler.spare import Spare
+from spinney.scheduler.specs import GpuRequest, JobSpec, NodeSpec, TaskSpec, gang
 from spinney.scheduler.tasks import Task
 from tests.scheduler.clusters import NOW, Cluster
 
@@ -59,6 +63,40 @@ def test_spare_gpus_and_rankings_follow_every_move(steps: list[tuple[str, int]])
         assert cycle.spare.count(1.0) == fresh.count(1.0)
         for task, ranking in zip(tasks, rankings, strict=True):
             assert ranking.best() == Ranking(cycle, task).best()
+        for key in ("half-0", "more-0"):
+            cls = cycle.state.tasks[key].cls
+            assert np.array_equal(devices_with_room(cycle, cls), cycle.state.gpus.with_room(cls))
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_next_tasks_follow_every_move(steps: list[tuple[str, int]]) -> None:
+    """Those of a job, and of a part of it, are what they would be if they were worked out anew."""
+    cycle = _cycle()
+    more = cycle.state.jobs["more"]
+    part = trial_part(more, cycle.chunk(more)[:2])
+    points = []
+    for kind, number in steps:
+        if kind == "undo":
+            cycle.moves.rollback(points.pop() if points else (0, 0))
+        else:
+            points.append(cycle.moves.checkpoint())
+            _move(cycle, kind, number)
+        for whole_or_part in (more, part):
+            wanted = added_up(task.cls.triple for task in next_chunk(whole_or_part, trial=True))
+            assert cycle.chunk(whole_or_part) == next_chunk(whole_or_part, trial=True)
+            assert cycle.wanted(whole_or_part) == wanted
+
+
+def test_what_gpu_memory_is_worth_follows_the_nodes() -> None:
+    """A job that asks for memory wants more of a GPU once there is a smaller one, though the job is the same."""
+    state = Cluster(1).queue("q", 100).state
+    state.set_job(JobSpec("job", "q", tree=gang(1)))
+    state.set_task(TaskSpec("task", "job", gpu=GpuRequest(memory=500)))
+    assert Cycle(state, Config(), NOW).wanted(state.jobs["job"])[2] == 0.5
+    amounts = {"cpu": 1000.0, "memory": 1e9, "gpu": 1.0, "pods": 10.0}
+    state.set_node(NodeSpec("small", amounts, gpu_memory=600, gpu_memory_known=True))
+    assert Cycle(state, Config(), NOW).wanted(state.jobs["job"])[2] == 500 / 600
 
 
 def _books(cycle: Cycle) -> list[object]:

@@ -35,21 +35,22 @@ def place_gang(cycle: Cycle, gang: Gang, rows: Rows, trial: bool) -> bool:
 
 def place_chunk(cycle: Cycle, gang: Gang, tasks: list[Task], rows: Rows, trial: bool) -> bool:
     """Place some tasks of a gang, whatever its queue says."""
-    placing = _Placing(cycle, gang, trial)
-    if gang.tree.simple and not gang.tree.constrained and not cycle.hooks.subsets:
-        if len(tasks) == 1:
-            # What nearly every job is: nothing to undo where its one task finds no place.
-            return placing.place_tasks(tasks, rows)
-        point = cycle.moves.checkpoint()
-        if placing.place_tasks(tasks, rows):
-            return True
-        cycle.moves.rollback(point)
-        return False
-    return placing.place_set(0, tasks, rows)
+    if not gang.tree.simple or gang.tree.constrained or cycle.hooks.subsets:
+        return _Placing(cycle, gang, trial).place_set(0, tasks, rows)
+    if len(tasks) == 1:
+        # What nearly every job is: nothing to undo where its one task finds no place.
+        return _place_tasks(cycle, gang, tasks, rows, trial)
+    point = cycle.moves.checkpoint()
+    if _place_tasks(cycle, gang, tasks, rows, trial):
+        return True
+    cycle.moves.rollback(point)
+    return False
 
 
 @dataclass(slots=True)
 class _Placing:
+    """Places a tree of subgroups, each on the node sets that its constraint allows."""
+
     cycle: Cycle
     gang: Gang
     trial: bool
@@ -82,48 +83,10 @@ class _Placing:
         podset = self.gang.tree.podsets[leaf]
         for subset in self._subsets(Group(self.gang, podset.name, podset.constraint, [leaf], tasks), rows):
             point = self.cycle.moves.checkpoint()
-            if self.place_tasks(tasks, subset):
+            if _place_tasks(self.cycle, self.gang, tasks, subset, self.trial):
                 return True
             self.cycle.moves.rollback(point)
         return False
-
-    def place_tasks(self, tasks: list[Task], rows: Rows) -> bool:
-        """Place tasks of one subgroup; on failure say why, unless it is a trial."""
-        number = 0
-        for run in [tasks] if len(tasks) == 1 else _runs(tasks, self.cycle.state.social):
-            number += self._place_run(run, rows)
-            if number < len(tasks) and tasks[number] in run:
-                if not self.trial:
-                    problem = no_room(self.cycle, self.gang, tasks[number], number, rows)
-                    self.cycle.problems.setdefault(self.gang.job.key, []).append(problem)
-                return False
-        return True
-
-    def _place_run(self, tasks: list[Task], rows: Rows) -> int:
-        """Place tasks of one class; how many found a place."""
-        cycle, plain = self.cycle, can_fill(self.cycle, tasks[0])
-        if plain and len(tasks) > 1:
-            return fill(cycle, tasks, rows, self.trial)
-        if plain and not cycle.state.social and covers(cycle, tasks[0], rows, self.trial):
-            return int(place_best(cycle, tasks[0], self.trial))
-        if plain and self.trial:
-            return self._try_one(tasks[0], rows)
-        for number, task in enumerate(tasks):
-            if not place(cycle, task, rows, self.trial):
-                return number
-        return len(tasks)
-
-    def _try_one(self, task: Task, rows: Rows) -> int:
-        """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
-        cycle, known = self.cycle, self.cycle.refused
-        key = (task.cls.id, cycle.apart(task))
-        version, where = known.get(key, (-1, None))
-        if version == cycle.moves.version and where is rows and not cycle.state.social:
-            return 0
-        if place(cycle, task, rows, self.trial):
-            return 1
-        known[key] = (cycle.moves.version, rows)
-        return 0
 
     def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
         """The node sets to try for a group, in order."""
@@ -132,6 +95,49 @@ class _Placing:
         for hook in [*hooks.constrained_subsets, *hooks.subsets] if group.constraint else hooks.subsets:
             sets = chain.from_iterable(map(partial(hook, group), sets))
         return sets
+
+
+def _place_tasks(cycle: Cycle, gang: Gang, tasks: list[Task], rows: Rows, trial: bool) -> bool:
+    """Place tasks of one subgroup; on failure say why, unless it is a trial."""
+    number = 0
+    for run in [tasks] if len(tasks) == 1 else _runs(tasks, cycle.state.social):
+        placed = _place_run(cycle, run, rows, trial)
+        number += placed
+        if placed < len(run):
+            if not trial:
+                problem = no_room(cycle, gang, tasks[number], number, rows)
+                cycle.problems.setdefault(gang.job.key, []).append(problem)
+            return False
+    return True
+
+
+def _place_run(cycle: Cycle, tasks: list[Task], rows: Rows, trial: bool) -> int:
+    """Place tasks of one class; how many found a place."""
+    first = tasks[0]
+    plain = can_fill(cycle, first)
+    if plain and len(tasks) > 1:
+        return fill(cycle, tasks, rows, trial)
+    if plain and not cycle.state.social and covers(cycle, first, rows, trial):
+        return int(place_best(cycle, first, trial))
+    if plain and trial:
+        return int(_try_one(cycle, first, rows))
+    for number, task in enumerate(tasks):
+        if not place(cycle, task, rows, trial):
+            return number
+    return len(tasks)
+
+
+def _try_one(cycle: Cycle, task: Task, rows: Rows) -> bool:
+    """Place one task in a trial; what just failed for its class fails again while nothing has changed."""
+    known = cycle.refused
+    key = (task.cls.id, cycle.apart(task))
+    version, where = known.get(key, (-1, None))
+    if version == cycle.moves.version and where is rows and not cycle.state.social:
+        return False
+    if place(cycle, task, rows, trial=True):
+        return True
+    known[key] = (cycle.moves.version, rows)
+    return False
 
 
 def _runs(tasks: list[Task], social: bool) -> list[list[Task]]:

@@ -30,21 +30,25 @@ class Freeable:
                 self._add(job)
 
     def _add(self, job: Job) -> None:
-        parts = [
-            (task.node, freed_gpus(self.cycle, task))
-            for task in job.all_tasks()
-            if task.status & st.ACTIVE and task.node >= 0
-        ]
+        rows = self.on.get(job.queue)
+        if rows is None:
+            rows = np.zeros(len(self.cycle.nodes.live))
+        parts: list[tuple[int, float]] = []
+        total = 0.0
+        for task in job.all_tasks():
+            row = task.node
+            if row >= 0 and task.status & st.ACTIVE:
+                gpus = freed_gpus(self.cycle, task)
+                parts.append((row, gpus))
+                rows[row] += gpus
+                total += gpus
+                self.local = self.local and row == parts[0][0]
         if not parts:
             return
         self._parts[job.key] = parts
-        self.local = self.local and len({row for row, _ in parts}) == 1
-        rows = self.on.get(job.queue)
-        if rows is None:
-            rows = self.on[job.queue] = np.zeros(len(self.cycle.nodes.live))
-        for row, gpus in parts:
-            rows[row] += gpus
-        self.largest[job.queue] = max(self.largest.get(job.queue, 0.0), sum(gpus for _, gpus in parts))
+        self.on[job.queue] = rows
+        if total > self.largest.get(job.queue, -1.0):
+            self.largest[job.queue] = total
 
     def of(self, queues: Iterable[int]) -> Vector:
         """What jobs of some queues hold together, on each row."""
@@ -69,14 +73,21 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
 
     A cap says how much may be taken from a queue at most: strictly less than the amount; None is any amount.
     """
-    sizes = {task.cls.quota for task in tasks}
-    size = sizes.pop() if sizes else 0.0
-    if sizes or size < 1 or any(task.cls.shared or task.cls.gpu.mig or task.cls.claims for task in tasks):
+    sizes = {0.0 if task.cls.claims else task.cls.unit for task in tasks}
+    size = sizes.pop() if len(sizes) == 1 else 0.0
+    if not size:
         return False
     spare, count = cycle.spare.gpus(), len(tasks)
-    if cycle.spare.count(size) < count and int(((spare + freeable.of(caps)) // size).sum()) < count:
+    if cycle.spare.count(size) < count and not _holds(spare + freeable.of(caps), size, count):
         return True
     if cycle.state.gpus.on or None in caps.values():
         return False
     most, needed = sum(cap for cap in caps.values() if cap is not None), size * count
     return most <= needed and (missing := needed - float(spare.sum())) > 0 and missing >= most
+
+
+def _holds(room: Vector, size: float, count: int) -> bool:
+    """Whether rows hold so many tasks of a size; for one task no row needs dividing."""
+    if count == 1:
+        return bool(room.max(initial=0.0) >= size)
+    return int((room // size).sum()) >= count

@@ -18,7 +18,7 @@ from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
 from spinney.scheduler.spare import Spare
 from spinney.scheduler.specs import Constraint, SpreadTerm
 from spinney.scheduler.state import State
-from spinney.scheduler.tasks import Task, TaskClass, Triple
+from spinney.scheduler.tasks import NOTHING, Task, TaskClass, Triple
 from spinney.scheduler.topology import Domains
 
 if TYPE_CHECKING:
@@ -188,6 +188,8 @@ class Cycle:
         self.fillable: bool | None = None
         # Classes that found no room, with the version of the state and the node set.
         self.refused: dict[tuple[int, Apart], tuple[int, Rows]] = {}
+        # Shared GPUs with room on each row, by class, with the number of changes to such GPUs that it holds for.
+        self.shared_room: dict[int, tuple[int, NDArray[np.intp]]] = {}
         # The most of each resource that any node has.
         rows = self.all_rows
         self.largest_node = self.nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(state.columns))
@@ -206,24 +208,29 @@ class Cycle:
         self.largest_gpu = max(memories, default=100)
 
     def chunk(self, gang: Gang, trial: bool = True) -> list[Task]:
-        """The tasks of a gang to place next; kept for whole jobs until one of their tasks changes."""
-        if not isinstance(gang, Job):
-            return next_chunk(gang, trial)
-        if gang.chunk is None:
-            gang.chunk, gang.want = next_chunk(gang, trial), None
+        """The tasks of a gang to place next; kept until a task of its job changes."""
+        job = gang.job
+        if job.chunk is None:
+            job.chunk, job.want = next_chunk(job, trial), None
+        if gang is job:
+            return job.chunk
+        if gang.chunk is None or gang.chunk_of is not job.chunk:
+            gang.chunk, gang.chunk_of, gang.want = next_chunk(gang, trial), job.chunk, None
         return gang.chunk
 
     def wanted(self, gang: Gang, trial: bool = True) -> Triple:
         """What the next tasks of a gang ask for, in the units of queues."""
-        if isinstance(gang, Job) and gang.chunk is not None and gang.want is not None:
+        tasks = self.chunk(gang, trial)
+        if gang.want is not None:
             return gang.want
-        cpu = memory = gpus = 0.0
-        for task in self.chunk(gang, trial):
+        want, by_memory = NOTHING, False
+        for task in tasks:
             one = task.cls.wanted(self.smallest_gpu)
-            cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
-        if isinstance(gang, Job):
-            gang.want = (cpu, memory, gpus)
-        return (cpu, memory, gpus)
+            want = (want[0] + one[0], want[1] + one[1], want[2] + one[2])
+            by_memory = by_memory or task.cls.memory > 0
+        # What GPU memory is worth changes with the nodes, so it is not kept for the next cycle.
+        gang.want = None if by_memory else want
+        return want
 
     def apart(self, task: Task) -> Apart:
         """What sets a task apart from others of its class: nodes that are kept from it, or that it goes back to."""

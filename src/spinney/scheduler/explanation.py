@@ -85,7 +85,7 @@ class Explanation:
             else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
             "left": self.left,
             "spared": None if self.spared is None else asdict(self.spared),
-            "decisions": [asdict(decision) for decision in self.decisions],
+            "decisions": [decision._asdict() for decision in self.decisions],
             "problems": [
                 {
                     "type": type(problem).__name__,

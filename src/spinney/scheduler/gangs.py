@@ -80,7 +80,7 @@ Member = tuple[bool, int]
 class Gang:
     """A job's tasks by leaf with running counts; also a part of a job, as scenarios try parts out."""
 
-    __slots__ = ("active", "job", "minimums", "set_minimums", "tasks", "tree")
+    __slots__ = ("active", "chunk", "chunk_of", "job", "minimums", "set_minimums", "tasks", "tree", "want")
 
     def __init__(self, job: Job, tree: Tree, minimums: list[int], set_minimums: list[int | None]) -> None:
         self.job = job
@@ -89,6 +89,10 @@ class Gang:
         self.set_minimums = set_minimums
         self.tasks: list[dict[str, Task]] = [{} for _ in minimums]
         self.active = [0] * len(minimums)
+        # The next tasks and what they ask for, kept while the job's next tasks are those they were worked out beside.
+        self.chunk: list[Task] | None = None
+        self.chunk_of: list[Task] | None = None
+        self.want: Triple | None = None
 
     def all_tasks(self) -> list[Task]:
         """Every task of the gang."""
@@ -169,7 +173,6 @@ class Job(Gang):
 
     __slots__ = (
         "alive",
-        "chunk",
         "created",
         "gated",
         "key",
@@ -183,7 +186,6 @@ class Job(Gang):
         "stale_since",
         "succeeded",
         "used",
-        "want",
     )
 
     def __init__(self, spec: JobSpec, tree: Tree) -> None:
@@ -202,9 +204,6 @@ class Job(Gang):
         self.gated = [0] * len(tree.podsets)
         self.pending = 0
         self.succeeded = 0
-        # The next chunk, kept until a task of the job changes.
-        self.chunk: list[Task] | None = None
-        self.want: Triple | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.key})"

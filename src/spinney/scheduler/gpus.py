@@ -140,14 +140,15 @@ class SharedGpus:
                 releasing[GPU] += 1
                 cell[3] = 1
 
-    def fitting(self, cls: TaskClass) -> NDArray[np.bool_]:
-        """For each row, whether a task of the class finds room on the device, now or when releasing tasks are gone."""
+    def with_room(self, cls: TaskClass) -> NDArray[np.intp]:
+        """How many devices of each node have room for a task of a class, now or when releasing tasks are gone."""
         size = len(self.names)
-        cells, memory = self.cells[:size], self.nodes.gpu_memory[self.node[:size]]
+        cells, homes = self.cells[:size], self.node[:size]
+        memory = self.nodes.gpu_memory[homes]
         need = cls.memory if cls.memory else (cls.portion * memory).astype(np.int64)
         room = memory - cells[:, 2] + cells[:, 1] - need >= 0
-        fits: NDArray[np.bool_] = (cells[:, 0] != 0) & room & (cells[:, 2] != cells[:, 1])
-        return fits
+        fits = (cells[:, 0] != 0) & room & (cells[:, 2] != cells[:, 1])
+        return np.bincount(homes[fits], minlength=len(self.nodes.live))
 
     def fits(self, row: int, cls: TaskClass) -> bool:
         """Whether a task finds room on one device."""

@@ -3,76 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
 
+from spinney.scheduler import heap
 from spinney.scheduler.cycle import Cycle, Head
 from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.pools import Line, Pool, job_key
-from spinney.scheduler.tasks import Triple
-
-T = TypeVar("T")
-Before = Callable[[T, T], bool]
-
-
-class Heap(Generic[T]):
-    """A binary heap whose order may change while things are in it; `fix` puts the first item where it belongs.
-
-    It is told the order with every call and keeps none: an order that knows its heaps would never be freed at once.
-    """
-
-    __slots__ = ("items",)
-
-    def __init__(self) -> None:
-        self.items: list[T] = []
-
-    def push(self, item: T, before: Before[T]) -> None:
-        """Put an item in."""
-        items = self.items
-        child = len(items)
-        items.append(item)
-        while child > 0:
-            parent = (child - 1) // 2
-            if not before(items[child], items[parent]):
-                break
-            items[parent], items[child] = items[child], items[parent]
-            child = parent
-
-    def pop(self, before: Before[T]) -> T:
-        """Take the first item out."""
-        items = self.items
-        last = len(items) - 1
-        items[0], items[last] = items[last], items[0]
-        self._sink(last, before)
-        return items.pop()
-
-    def fix(self, before: Before[T]) -> None:
-        """Sink the first item to its place."""
-        self._sink(len(self.items), before)
-
-    def _sink(self, size: int, before: Before[T]) -> None:
-        items, parent = self.items, 0
-        while (child := 2 * parent + 1) < size:
-            if child + 1 < size and before(items[child + 1], items[child]):
-                child += 1
-            if not before(items[child], items[parent]):
-                break
-            items[parent], items[child] = items[child], items[parent]
-            parent = child
+from spinney.scheduler.tasks import NOTHING, Triple
 
 
 class _Queue:
     """A queue in the order: with a line of jobs if it is a leaf, else with queues."""
 
-    __slots__ = ("line", "number", "queues", "stale")
+    __slots__ = ("head", "line", "number", "queues", "stale")
 
-    def __init__(self, number: int, queues: Heap[_Queue] | None, line: Line | None) -> None:
+    def __init__(self, number: int, line: Line | None) -> None:
         self.number = number
-        self.queues = queues
         self.line = line
+        self.queues: list[_Queue] = []
+        # Whether its place among its neighbours is to be looked at anew.
         self.stale = False
-
-    def empty(self) -> bool:
-        return not self.queues.items if self.queues is not None else self.line is None or self.line.empty()
+        # What it is judged by, kept until something in it changes.
+        self.head: Head | None = None
 
 
 class JobOrder:
@@ -81,7 +32,7 @@ class JobOrder:
     def __init__(self, cycle: Cycle, gangs: Iterable[Gang] = (), victims: bool = False) -> None:
         self.cycle = cycle
         self.victims = victims
-        self._roots: Heap[_Queue] = Heap()
+        self._roots: list[_Queue] = []
         self._nodes: dict[int, _Queue] = {}
         # What jobs already handed out as victims hold, by queue.
         self._taken: dict[int, Triple] = {}
@@ -114,10 +65,9 @@ class JobOrder:
             for gang in extra.get(number, ()):
                 order._pushed += 1
                 line.push(gang, order._pushed)
-            if not line.empty():
-                node = order._nodes[number] = _Queue(number, None, line)
-                order._link(node)
-                order._mark(node)
+            if line.head() is not None:
+                order._add(_Queue(number, line))
+                order._mark(number)
         return order
 
     def drop(self, number: int) -> None:
@@ -125,14 +75,17 @@ class JobOrder:
         node = self._nodes.pop(number, None)
         if node is None:
             return
-        parent = self._parent(node)
-        heap = self._heap(parent)
-        rest = [one for one in heap.items if one is not node]
-        heap.items = []
+        queues, parent = self._beside(number), self.cycle.queues.parent[number]
+        rest = [one for one in queues if one is not node]
+        queues.clear()
         for one in rest:
-            heap.push(one, self._before)
-        if parent is not None and not rest:
-            self.drop(parent.number)
+            heap.push(queues, one, self._before)
+        if parent < 0:
+            return
+        for above in self.cycle.queues.path[parent]:
+            self._nodes[above].head = None
+        if not rest:
+            self.drop(parent)
 
     def line(self, number: int) -> Line | None:
         """The line of jobs of one queue."""
@@ -140,108 +93,121 @@ class JobOrder:
         return node.line if node is not None else None
 
     def __bool__(self) -> bool:
-        return bool(self._roots.items)
+        return bool(self._roots)
 
     def push(self, gang: Gang) -> None:
         """Put a job in."""
         number = gang.job.queue
         leaf = self._nodes.get(number)
-        fresh = leaf is None
-        if leaf is None:
-            leaf = self._nodes[number] = _Queue(number, None, Line(self.cycle, self.victims, [], {}, _always))
-        assert leaf.line is not None
+        line = leaf.line if leaf is not None else Line(self.cycle, self.victims, [], {}, anyone)
+        assert line is not None
         self._pushed += 1
-        leaf.line.push(gang, self._pushed)
-        if fresh:
-            self._link(leaf)
-        self._mark(leaf)
+        line.push(gang, self._pushed)
+        if leaf is None:
+            self._add(_Queue(number, line))
+        self._mark(number)
 
-    def _parent(self, node: _Queue) -> _Queue | None:
-        number = self.cycle.queues.parent[node.number]
-        return self._nodes[number] if number >= 0 else None
+    def _beside(self, number: int) -> list[_Queue]:
+        """The heap that a queue is in, with its siblings."""
+        parent = self.cycle.queues.parent[number]
+        return self._nodes[parent].queues if parent >= 0 else self._roots
 
-    def _heap(self, parent: _Queue | None) -> Heap[_Queue]:
-        return self._roots if parent is None or parent.queues is None else parent.queues
+    def _add(self, node: _Queue) -> None:
+        """Put a queue in, then those above it that are not there yet: each is judged by what is below it."""
+        self._nodes[node.number] = node
+        parent = self.cycle.queues.parent[node.number]
+        if parent < 0:
+            heap.push(self._roots, node, self._before)
+        elif parent in self._nodes:
+            heap.push(self._nodes[parent].queues, node, self._before)
+        else:
+            above = _Queue(parent, None)
+            above.queues.append(node)
+            self._add(above)
 
-    def _link(self, node: _Queue) -> None:
-        parent_number = self.cycle.queues.parent[node.number]
-        if parent_number < 0:
-            self._roots.push(node, self._before)
-            return
-        parent = self._nodes.get(parent_number)
-        fresh = parent is None
-        if parent is None:
-            parent = self._nodes[parent_number] = _Queue(parent_number, Heap(), None)
-        self._heap(parent).push(node, self._before)
-        if fresh:
-            self._link(parent)
-
-    def _mark(self, node: _Queue) -> None:
-        for number in self.cycle.queues.path[node.number]:
-            self._nodes[number].stale = True
+    def _mark(self, number: int) -> None:
+        """Note that a queue has changed, and with it all above it."""
+        for above in self.cycle.queues.path[number]:
+            node = self._nodes[above]
+            node.stale = True
+            node.head = None
 
     def pop(self) -> Gang:
         """Take the next job out."""
-        leaf = self._leaf(self._roots)
-        assert leaf.line is not None
-        gang, held = leaf.line.pop()
+        number, line = self._leaf()
+        gang, held = line.pop()
         if self.victims:
-            taken = self._taken.get(leaf.number, (0.0, 0.0, 0.0))
-            self._taken[leaf.number] = (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2])
-        self._shrink(leaf)
+            taken = self._taken.get(number, NOTHING)
+            self._taken[number] = (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2])
+        if line.head() is None:
+            self._shrink(number)
+        else:
+            self._mark(number)
         return gang
 
-    def _leaf(self, heap: Heap[_Queue]) -> _Queue:
+    def _leaf(self) -> tuple[int, Line]:
+        """The leaf whose turn it is, and its line."""
+        queues = self._roots
         while True:
-            node = heap.items[0]
+            node = queues[0]
             if node.stale:
-                if len(heap.items) > 1:
-                    heap.fix(self._before)
+                if len(queues) > 1:
+                    heap.sink(queues, len(queues), self._before)
                 node.stale = False
-                continue
-            if node.queues is None:
-                return node
-            heap = node.queues
+            elif node.line is not None:
+                return node.number, node.line
+            else:
+                queues = node.queues
 
-    def _shrink(self, node: _Queue) -> None:
-        if not node.empty():
-            self._mark(node)
+    def _shrink(self, number: int) -> None:
+        """Take a queue out that has run empty, and those above it that have."""
+        heap.pop(self._beside(number), self._before)
+        del self._nodes[number]
+        parent = self.cycle.queues.parent[number]
+        if parent < 0:
             return
-        parent = self._parent(node)
-        self._heap(parent).pop(self._before)
-        del self._nodes[node.number]
-        if parent is not None:
+        if self._nodes[parent].queues:
+            self._mark(parent)
+        else:
             self._shrink(parent)
 
     def _before(self, left: _Queue, right: _Queue) -> bool:
-        if left.empty():
+        one = left.head or self._head(left)
+        if one is None:
             return not self.victims
-        if right.empty():
+        other = right.head or self._head(right)
+        if other is None:
             return self.victims
-        first = self._compare(left, right)
+        first = self._compare(one, other)
         return not first if self.victims else first
 
-    def _compare(self, left: _Queue, right: _Queue) -> bool:
-        one, other = self._head(left), self._head(right)
+    def _compare(self, one: Head, other: Head) -> bool:
         for order in self.cycle.hooks.queue_orders:
             answer = order(one, other)
             if answer:
                 return answer < 0
-        queues = self.cycle.queues
-        first = (queues.created[left.number], queues.names[left.number])
-        return first < (queues.created[right.number], queues.names[right.number])
+        queues, left, right = self.cycle.queues, one.queue, other.queue
+        return (queues.created[left], queues.names[left]) < (queues.created[right], queues.names[right])
 
-    def _head(self, node: _Queue) -> Head:
-        queue = node.number
-        while node.queues is not None:
-            node = node.queues.items[0]
-        assert node.line is not None
-        gang, held = node.line.head()
-        if not self.victims:
-            return Head(queue, gang, held)
-        taken = self._taken.get(node.number, (0.0, 0.0, 0.0))
-        return Head(queue, None, (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2]))
+    def _head(self, node: _Queue) -> Head | None:
+        """What a queue is judged by; None if it is empty."""
+        leaf = node
+        while leaf.line is None:
+            if not leaf.queues:
+                return None
+            leaf = leaf.queues[0]
+        first = leaf.line.head()
+        if first is None:
+            return None
+        gang, held = first
+        if self.victims:
+            taken = self._taken.get(leaf.number, NOTHING)
+            node.head = Head(node.number, None, (taken[0] + held[0], taken[1] + held[1], taken[2] + held[2]))
+        else:
+            node.head = Head(node.number, gang, held)
+        return node.head
 
 
-def _always(_: Job) -> bool:
+def anyone(_: Job) -> bool:
+    """Accept every job."""
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney.scheduler import status as st
 from spinney.scheduler.cycle import Cycle, Scores
@@ -41,13 +42,20 @@ def _claimed(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
 
 
 def _fitting_groups(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
-    gpus = cycle.state.gpus
-    if not len(gpus):
+    if not len(cycle.state.gpus):
         return np.zeros(len(rows))
-    fits = gpus.fitting(cls)
-    counts = np.bincount(gpus.node[: len(gpus)][fits], minlength=len(cycle.nodes.live))
-    result: Vector = np.minimum(counts[rows], cls.devices)
+    result: Vector = np.minimum(devices_with_room(cycle, cls)[rows], cls.devices)
     return result
+
+
+def devices_with_room(cycle: Cycle, cls: TaskClass) -> NDArray[np.intp]:
+    """How many shared GPUs of each node have room for a class; kept while none changes."""
+    gpus = cycle.state.gpus
+    changes, counts = cycle.shared_room.get(cls.id, (-1, None))
+    if counts is None or changes != gpus.changes:
+        counts = gpus.with_room(cls)
+        cycle.shared_room[cls.id] = (gpus.changes, counts)
+    return counts
 
 
 def free(cycle: Cycle, rows: Rows) -> Vector:

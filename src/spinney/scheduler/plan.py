@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import allocate, evicting, reserving, stale
@@ -29,8 +30,7 @@ RUN: dict[str, Callable[[Cycle], None]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """One thing to do: `bind` a task to a node, let it `wait` for a node, or `evict` it."""
 
     kind: str

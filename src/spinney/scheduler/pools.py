@@ -9,7 +9,7 @@ from typing import Any
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.tasks import Triple
+from spinney.scheduler.tasks import NOTHING, Triple
 
 
 def job_key(cycle: Cycle, gang: Gang) -> Any:
@@ -40,16 +40,18 @@ class Pool:
     def changed(self, jobs: Iterable[Job]) -> None:
         """Put jobs that decisions changed where they belong now, or take them out."""
         for job in jobs:
-            jobs_here, keys = self.sorted.setdefault(job.queue, []), self._lines.setdefault(job.queue, [])
             known = self.keys.pop(job.key, None)
+            key = job_key(self.cycle, job) if self._wanted(job) else None
             if known is not None:
-                place = bisect_left(keys, known)
-                del jobs_here[place], keys[place]
-            if self._wanted(job):
-                self.keys[job.key] = key = job_key(self.cycle, job)
-                place = bisect_left(keys, key)
-                jobs_here.insert(place, job)
-                keys.insert(place, key)
+                line = self._lines[job.queue]
+                place = bisect_left(line, known)
+                del self.sorted[job.queue][place], line[place]
+            if key is not None:
+                self.keys[job.key] = key
+                line = self._lines.setdefault(job.queue, [])
+                place = bisect_left(line, key)
+                self.sorted.setdefault(job.queue, []).insert(place, job)
+                line.insert(place, key)
 
 
 class Line:
@@ -87,29 +89,26 @@ class Line:
             self._at += 1
         return None
 
-    def _extra_first(self, job: Job | None) -> bool:
-        if not self.extra:
-            return False
-        if job is None:
-            return True
+    def _extra_first(self, job: Job) -> bool:
         key = self._keys[job.key]
         return bool(self.extra[0][0] < (Reversed(key) if self.victims else key))
 
-    def empty(self) -> bool:
-        """Whether nobody is left."""
-        return not self.extra and self._first() is None
-
-    def head(self) -> tuple[Gang, Triple]:
-        """The next job, and what it holds if it would be a victim."""
+    def head(self) -> tuple[Gang, Triple] | None:
+        """The next job, and what it holds if it would be a victim; None if nobody is left."""
         if self._head is None:
             job = self._first()
-            gang: Gang = self.extra[0][2] if self._extra_first(job) or job is None else job
-            self._head = (gang, gang.charged() if self.victims else (0.0, 0.0, 0.0))
+            gang: Gang | None = job
+            if self.extra and (job is None or self._extra_first(job)):
+                gang = self.extra[0][2]
+            if gang is not None:
+                self._head = (gang, gang.charged() if self.victims else NOTHING)
         return self._head
 
     def pop(self) -> tuple[Gang, Triple]:
         """Take the next job out."""
         found = self.head()
+        if found is None:
+            raise LookupError("nobody is left in the line")
         self._head = None
         if self.extra and self.extra[0][2] is found[0]:
             heappop(self.extra)
@@ -120,7 +119,7 @@ class Line:
     def pop_extra(self) -> tuple[Gang, Triple]:
         """Take the next job out of those that were put in besides the sorted ones."""
         self._head = None
-        return heappop(self.extra)[2], (0.0, 0.0, 0.0)
+        return heappop(self.extra)[2], NOTHING
 
 
 class Reversed:

@@ -188,9 +188,7 @@ def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
         more.difference_update(rows.tolist())
     if not more:
         return rows
-    every = np.fromiter(more, dtype=np.intp)
-    if len(rows):
-        every = np.concatenate([rows, every])
+    every = np.array([*rows.tolist(), *more], dtype=np.intp)
     return every[np.argsort(cycle.nodes.rank[every])] if len(every) > 1 else every
 
 

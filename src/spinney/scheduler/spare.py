@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from spinney.scheduler.gpus import SharedGpus
 from spinney.scheduler.nodes import Mask, Nodes
+from spinney.scheduler.tasks import GPU
 
 
 class Spare:
@@ -48,8 +49,10 @@ class Spare:
         changed = set(touched[self._seen :])
         self._seen = len(touched)
         self._gpus, self._any = self._gpus.copy(), self._any.copy()
+        plain = not nodes.columns.slices
         for row in changed:
-            idle, releasing = float(nodes.whole_gpus(nodes.idle[row])), float(nodes.whole_gpus(nodes.releasing[row]))
+            idle = float(nodes.idle[row, GPU] if plain else nodes.whole_gpus(nodes.idle[row]))
+            releasing = float(nodes.releasing[row, GPU] if plain else nodes.whole_gpus(nodes.releasing[row]))
             spare = idle + releasing + (self._shared.leftover(row) if row in self._shared.on else 0.0)
             for size in self._counts:
                 self._counts[size] += int(spare // size) - int(self._gpus[row] // size)

@@ -397,10 +397,8 @@ class State:
         nodes.save(row, log)
         amounts = self._amounts(task, row, 1, log)
         (idle, releasing), (new_idle, new_releasing) = _taken(before), _taken(after)
-        if idle != new_idle:
-            nodes.idle[row] += count * (new_idle - idle) * amounts
-        if releasing != new_releasing:
-            nodes.releasing[row] += count * (new_releasing - releasing) * amounts
+        _add_times(nodes.idle[row], amounts, count * (new_idle - idle))
+        _add_times(nodes.releasing[row], amounts, count * (new_releasing - releasing))
 
     def _amounts(self, task: Task, row: int, sign: int, log: Log | None) -> Vector:
         """What a task takes of a node, but for shared GPUs and for what the node does not have."""
@@ -420,3 +418,13 @@ def _taken(status: int) -> tuple[int, int]:
     if status == st.PIPELINED:
         return (0, -1)
     return (-1, 1) if status == st.RELEASING else (-1, 0)
+
+
+def _add_times(books: Vector, amounts: Vector, times: int) -> None:
+    """Add amounts so many times; mostly once or -1 times, where a product would cost more than the sum."""
+    if times == 1:
+        books += amounts
+    elif times == -1:
+        books -= amounts
+    elif times:
+        books += times * amounts

@@ -18,6 +18,7 @@ CPU, MEMORY, GPU, PODS = 0, 1, 2, 3
 Vector = NDArray[np.float64]
 # cpu (milli), memory (bytes), GPUs: what queues are charged.
 Triple = tuple[float, float, float]
+NOTHING: Triple = (0.0, 0.0, 0.0)
 
 _MIG = re.compile(r"mig-(\d+)g\.(\d+)gb")
 
@@ -75,6 +76,7 @@ class TaskClass:
         "request",
         "shared",
         "triple",
+        "unit",
     )
 
     def __init__(self, number: int, spec: TaskSpec, columns: Columns) -> None:
@@ -92,6 +94,8 @@ class TaskClass:
         self.gpus = round(self.portion * 100) * self.devices / 100
         slices = sum(mig_slices(name) * count for name, count in spec.gpu.mig)
         self.quota = slices + self.dra + self.gpus
+        # The whole GPUs of one task where it asks for nothing but such; else 0.
+        self.unit = self.quota if self.quota >= 1 and not self.shared and not spec.gpu.mig else 0.0
         self.cpu_only = not (self.gpus or self.dra or self.memory or spec.gpu.mig)
         amounts = dict(spec.request)
         amounts.update({name: float(count) for name, count in spec.gpu.mig})

@@ -70,7 +70,7 @@ class Search:
         self.feasible = feasible
         self.spare = cycle.spare.gpus()
         # GPUs that every row has once the recorded victims are gone.
-        self.room: Vector = self.spare.copy()
+        self.room: Vector = self.spare.copy() if recorded else self.spare
         for batch in recorded:
             for task in batch:
                 if task.node >= 0:
@@ -128,10 +128,8 @@ def _unknown() -> None:
 
 def _common_size(pending: list[Task]) -> float:
     """The GPUs of one task if all ask for the same number of whole ones; else 0."""
-    sizes = {task.cls.quota for task in pending}
-    size = sizes.pop() if sizes else 0.0
-    whole = not sizes and size >= 1 and not any(task.cls.shared or task.cls.gpu.mig for task in pending)
-    return size if whole else 0.0
+    sizes = {task.cls.unit for task in pending}
+    return sizes.pop() if len(sizes) == 1 else 0.0
 
 
 class Accumulator:

@@ -14,7 +14,7 @@ from spinney.scheduler.bounds import Freeable, hopeless, local_room
 from spinney.scheduler.cycle import Cycle, Scenario, Searched
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.nodes import Rows
-from spinney.scheduler.order import JobOrder
+from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import Check, Solver
@@ -72,8 +72,11 @@ def reclaim(cycle: Cycle) -> None:
         return known[queue]
 
     def victims(job: Job, pool: Pool) -> JobOrder:
+        def accept(one: Job) -> bool:
+            return all(accepts(job, one) for accepts in hooks.reclaim_filters)
+
         queues = [queue for queue in pool.sorted if gives(job, queue)]
-        return JobOrder.of_pool(pool, queues, lambda one: all(accepts(job, one) for accepts in hooks.reclaim_filters))
+        return JobOrder.of_pool(pool, queues, accept if hooks.reclaim_filters else anyone)
 
     def may(job: Job) -> bool:
         if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
@@ -171,7 +174,10 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
 
 def _too_large(cycle: Cycle, job: Job) -> bool:
     """Whether a task asks for more than any node has: then nobody's leaving helps."""
-    return any(cycle.too_large(cls) for cls in {task.cls for task in cycle.chunk(job)})
+    tasks = cycle.chunk(job)
+    if len(tasks) == 1:
+        return cycle.too_large(tasks[0].cls)
+    return any(cycle.too_large(cls) for cls in {task.cls for task in tasks})
 
 
 def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:

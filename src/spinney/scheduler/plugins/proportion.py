@@ -10,11 +10,10 @@ from spinney.scheduler.plugins.reclaiming import Reclaiming
 from spinney.scheduler.queues import added_up, plus, within
 from spinney.scheduler.reasons import OverLimit, OverQuota
 from spinney.scheduler.specs import UNLIMITED
-from spinney.scheduler.tasks import Task, Triple
+from spinney.scheduler.tasks import NOTHING, Task, Triple
 
 # How heavily use of something the queue has no share of weighs.
 NO_SHARE = 1000
-NOTHING: Triple = (0.0, 0.0, 0.0)
 
 
 def install(cycle: Cycle, plugin: PluginConfig) -> None:

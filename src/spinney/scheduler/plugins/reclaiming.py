@@ -68,7 +68,7 @@ class Reclaiming:
         """Less than this many GPUs can be taken from a queue fairly; None where GPUs alone do not decide."""
         mine, theirs = self.queues.levelled(gang.job.queue, victim)
         shares, quota = self.allocatable[theirs], self.queues.quota[theirs]
-        if any(bound != UNLIMITED for bound in (*shares[:2], *quota[:2])):
+        if not shares[0] == shares[1] == quota[0] == quota[1] == UNLIMITED:
             return None
         held = self.state.charged[theirs][2]
         bounds = [shares[2]] if shares[2] != UNLIMITED else []
@@ -97,10 +97,12 @@ class Reclaiming:
             for piece in pieces:
                 if not self._may_take(wanted, mine, theirs, left[theirs]):
                     return False
+                cpu, memory, gpus = piece
                 for amounts in above:
-                    for resource in range(3):
-                        amounts[resource] -= piece[resource]
-            touched = {resource for resource in range(3) if any(piece[resource] > 0 for piece in pieces)}
+                    amounts[0] -= cpu
+                    amounts[1] -= memory
+                    amounts[2] -= gpus
+            touched = _involved(*pieces)
             for number in path:
                 involved.setdefault(number, set()).update(touched)
         return self._stays_fair(job, wanted, left, involved)
@@ -141,7 +143,7 @@ class Reclaiming:
     def _stays_fair(
         self, job: Job, wanted: Triple, left: dict[int, list[float]], involved: dict[int, set[int]]
     ) -> bool:
-        asked = {resource for resource in range(3) if wanted[resource] > 0}
+        asked = _involved(wanted)
         for queue in self.queues.path[job.queue]:
             remaining = plus(left.get(queue, self._charged[queue]), wanted)
             for sibling, theirs in left.items():
@@ -160,6 +162,11 @@ class Reclaiming:
             return False
         ratio = _saturation(mine, fair)
         return ratio > 1 and rival > 0 and ratio * self.multiplier >= _saturation(theirs, rival)
+
+
+def _involved(*amounts: Triple) -> set[int]:
+    """Resources that some amounts are about."""
+    return {resource for triple in amounts for resource, amount in enumerate(triple) if amount > 0}
 
 
 def _saturation(amount: float, fair: float) -> float:

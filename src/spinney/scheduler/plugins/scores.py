@@ -7,7 +7,7 @@ import numpy as np
 from spinney.scheduler.config import ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.nodes import Rows
-from spinney.scheduler.placement import has_room
+from spinney.scheduler.placement import devices_with_room, has_room
 from spinney.scheduler.tasks import CPU, GPU, Task
 
 NOMINATED = 10_000_000.0
@@ -32,12 +32,9 @@ def gpu_sharing(cycle: Cycle, _: PluginConfig) -> None:
     """Prefer nodes where a GPU that is shared already has room."""
 
     def score(task: Task, rows: Rows) -> Scores | None:
-        gpus = cycle.state.gpus
-        if task.cls.gpu.whole or not gpus.names:
+        if task.cls.gpu.whole or not cycle.state.gpus.names:
             return None
-        fits = gpus.fitting(task.cls)
-        counts = np.bincount(gpus.node[: len(gpus)][fits], minlength=len(cycle.nodes.live))
-        return np.where(counts[rows] > 0, SHARING, 0.0)
+        return np.where(devices_with_room(cycle, task.cls)[rows] > 0, SHARING, 0.0)
 
     cycle.hooks.scores.append(Score(score, "steady"))
 

@@ -1,0 +1,45 @@
+"""A binary heap whose order may change while things are in it: after such a change, `sink` the first item.
+
+The order is told with every call and kept nowhere: an order that knows its heaps would never be freed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+# Whether one thing comes before another.
+Before = Callable[[T, T], bool]
+
+
+def push(items: list[T], item: T, before: Before[T]) -> None:
+    """Put an item in."""
+    child = len(items)
+    items.append(item)
+    while child > 0:
+        parent = (child - 1) // 2
+        if not before(items[child], items[parent]):
+            break
+        items[parent], items[child] = items[child], items[parent]
+        child = parent
+
+
+def pop(items: list[T], before: Before[T]) -> T:
+    """Take the first item out."""
+    last = len(items) - 1
+    items[0], items[last] = items[last], items[0]
+    sink(items, last, before)
+    return items.pop()
+
+
+def sink(items: list[T], size: int, before: Before[T]) -> None:
+    """Let the first of so many items sink to its place."""
+    parent = 0
+    while (child := 2 * parent + 1) < size:
+        if child + 1 < size and before(items[child + 1], items[child]):
+            child += 1
+        if not before(items[child], items[parent]):
+            break
+        items[parent], items[child] = items[child], items[parent]
+        parent = child
