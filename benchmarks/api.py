@@ -1,9 +1,10 @@
 """The embedded API server in this process, over HTTPS, and the real API server, side by side.
 
-Every world gets the same requests: pods are created with many in flight, listed whole, changed under ten watchers, and
-some of them bound, given the status of a running pod, and deleted. The servers behind HTTPS are processes of their own,
-on the same machine as this client, and so share its cores. Memory is what the server's process grew by (for the real
-one, etcd's is counted too). The numbers come out as JSON and a chart.
+Every world gets the same requests: pods of one template are created with many in flight, listed whole, changed under
+ten watchers, and some of them bound, given the status of a running pod, and deleted; then pods of which no two are
+alike. The servers behind HTTPS are processes of their own, on the same machine as this client, and so share its cores.
+Memory is what the server's process grew by (for the real one, etcd's is counted too). The numbers come out as JSON and
+a chart.
 
 Usage: python benchmarks/api.py [--pods 10000] [--worlds in-process,https,real] [--out DIR]
 """
@@ -58,11 +59,16 @@ class World:
     pids: list[int]
 
 
-def pod(index: int) -> bytes:
-    """A one-GPU pod."""
+def pod(index: int, **more: Any) -> bytes:
+    """A one-GPU pod; its container may say more."""
     container = {"name": "main", "image": "busybox", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}}
     metadata = {"name": f"pod-{index:06}", "labels": {"app": "bench", "index": str(index)}}
-    return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [container]}})
+    return msgspec.json.encode({"metadata": metadata, "spec": {"containers": [{**container, **more}]}})
+
+
+def own_spec(index: int) -> bytes:
+    """A pod with a spec that no other has, as those that are told their rank."""
+    return pod(2 * 10**6 + index, env=[{"name": "RANK", "value": str(index)}])
 
 
 def status() -> bytes:
@@ -147,12 +153,14 @@ async def measure(world: World, count: int) -> dict[str, Any]:
     binds = await many(world, [bind(name) for name in names])
     statuses = await many(world, [Request("PATCH", f"{PODS}/{name}/status", (), STRATEGIC, running) for name in names])
     deletes = await many(world, [Request("DELETE", f"{PODS}/{name}", (), JSON, now) for name in names])
+    own = await many(world, [Request("POST", PODS, (), JSON, own_spec(index)) for index in range(len(names))])
     return {
         "world": world.name,
         "start_seconds": round(world.start_seconds, 2),
         "writes_per_second": round(writes),
         # What the server's processes worked for one write, in process with the client's share.
         "cpu_microseconds_per_write": round(busy / count * 1e6),
+        "own_specs_per_second": round(own),
         "binds_per_second": round(binds),
         "statuses_per_second": round(statuses),
         "deletes_per_second": round(deletes),
@@ -216,6 +224,7 @@ async def real() -> AsyncIterator[World]:
 ROWS = (
     ("writes_per_second", "pods created / s", {"in-process": 20_000, "https": 2_000}),
     ("cpu_microseconds_per_write", "server's CPU µs / write", {}),
+    ("own_specs_per_second", "pods with own specs / s", {}),
     ("binds_per_second", "pods bound / s", {}),
     ("statuses_per_second", "statuses of pods / s", {}),
     ("deletes_per_second", "pods deleted / s", {}),
