@@ -9,7 +9,8 @@ import pytest
 
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
-from spinney.embedded.controllers.daemonplan import HASH, DaemonPlan, node_of, plan_daemonset
+from spinney.embedded.controllers.daemonplan import DaemonPlan, node_of, plan_daemonset
+from spinney.embedded.controllers.revisions import REVISION
 from spinney.embedded.controllers.views import DaemonSet
 from tests import make
 
@@ -54,7 +55,7 @@ def test_every_node_gets_a_pod() -> None:
         "tolerations"
     ]
     assert made[0]["metadata"]["labels"]["app"] == "d"
-    assert made[0]["metadata"]["labels"][HASH]
+    assert made[0]["metadata"]["labels"][REVISION]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_pods_of_lost_nodes_go() -> None:
 def test_an_update_replaces_as_many_as_may_be_missing() -> None:
     """Pods of an old template go one by one, unless more may be missing; those that are not ready go at once."""
     nodes = [node(name) for name in "abc"]
-    old = {HASH: "old"}
+    old = {REVISION: "old"}
     made = plan(daemonset(), nodes).create
     pods = [running(body, f"p{at}", **old) for at, body in enumerate(made)]
     assert len(plan(daemonset(), nodes, *pods).delete) == 1

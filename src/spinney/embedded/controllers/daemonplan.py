@@ -12,11 +12,11 @@ from spinney.api.intstr import at_least
 from spinney.api.meta import Json, convert
 from spinney.api.selector import satisfies
 from spinney.embedded.controllers.pods import available_in, from_template, is_ready, is_terminal
-from spinney.embedded.controllers.revisions import revision, template_hash
+from spinney.embedded.controllers.revisions import REVISION, revision, template_hash
+from spinney.embedded.controllers.sets import SetPlan, soonest, told_anew
 from spinney.embedded.controllers.views import DaemonSet
 from spinney.embedded.defaults import TEMPLATE_GENERATION
 
-HASH = "controller-revision-hash"
 _GENERATION = "pod-template-generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 # Troubles of a node that do not keep its daemons away.
@@ -34,14 +34,10 @@ _TOLERATIONS: tuple[Json, ...] = tuple(
 
 
 @dataclass
-class DaemonPlan:
-    """The wanted changes."""
+class DaemonPlan(SetPlan):
+    """The wanted changes, and templates to keep."""
 
-    create: list[Json] = field(default_factory=list)
-    delete: list[Pod] = field(default_factory=list)
     revisions: list[Json] = field(default_factory=list)
-    status: Json = field(default_factory=dict)
-    wake: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def plan_daemonset(owner: DaemonSet, nodes: list[Node], pods: list[Pod], known: 
         return plan
     newest = template_hash(owner.spec.template, owner.status.collision_count or 0)
     if f"{owner.name}-{newest}" not in known:
-        labels = {**(owner.spec.template.get("metadata") or {}).get("labels", {}), HASH: newest}
+        labels = {**(owner.spec.template.get("metadata") or {}).get("labels", {}), REVISION: newest}
         plan.revisions.append(revision(owner, f"{owner.name}-{newest}", owner.spec.template, labels, len(known) + 1))
     placed: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -109,7 +105,7 @@ def _update(look: _Look, plan: DaemonPlan) -> None:
         here = [pod for pod in look.living(name) if pod.metadata.deletion_timestamp is None]
         down = not any(look.available(pod) == 0.0 for pod in here)
         missing += down
-        outdated = [pod for pod in here if pod.metadata.labels.get(HASH) != look.newest]
+        outdated = [pod for pod in here if pod.metadata.labels.get(REVISION) != look.newest]
         if down:
             plan.delete += outdated
         else:
@@ -174,7 +170,7 @@ def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
     pod = from_template(owner, owner.spec.template)
     metadata, spec = pod["metadata"], deepcopy(pod["spec"])
     metadata["generateName"] = f"{owner.name}-"
-    metadata["labels"] |= {HASH: newest, _GENERATION: owner.metadata.annotations.get(TEMPLATE_GENERATION, "1")}
+    metadata["labels"] |= {REVISION: newest, _GENERATION: owner.metadata.annotations.get(TEMPLATE_GENERATION, "1")}
     given = spec.get("tolerations") or []
     spec["tolerations"] = [*given, *(each for each in _TOLERATIONS if each not in given)]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
@@ -188,20 +184,15 @@ def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
 def _status(look: _Look, plan: DaemonPlan) -> None:
     first = [here[0] for name in look.wanted if (here := look.living(name))]
     waits = [look.available(pod) for pod in first]
-    plan.wake = min((wait for wait in waits if wait), default=None)
-    known, available = look.owner.status, waits.count(0.0)
-    told = (
-        ("desiredNumberScheduled", known.desired_number_scheduled, len(look.wanted)),
-        ("currentNumberScheduled", known.current_number_scheduled, len(first)),
-        ("numberMisscheduled", known.number_misscheduled, len(look.placed.keys() - look.wanted - {""})),
-        ("numberReady", known.number_ready, sum(map(is_ready, first))),
-        (
-            "updatedNumberScheduled",
-            known.updated_number_scheduled,
-            sum(pod.metadata.labels.get(HASH) == look.newest for pod in first),
-        ),
-        ("numberAvailable", known.number_available, available),
-        ("numberUnavailable", known.number_unavailable, len(look.wanted) - available),
-        ("observedGeneration", known.observed_generation, look.owner.metadata.generation),
+    plan.wake, available = soonest(waits), waits.count(0.0)
+    plan.status = told_anew(
+        look.owner.status,
+        desired_number_scheduled=len(look.wanted),
+        current_number_scheduled=len(first),
+        number_misscheduled=len(look.placed.keys() - look.wanted - {""}),
+        number_ready=sum(map(is_ready, first)),
+        updated_number_scheduled=sum(pod.metadata.labels.get(REVISION) == look.newest for pod in first),
+        number_available=available,
+        number_unavailable=len(look.wanted) - available,
+        observed_generation=look.owner.metadata.generation,
     )
-    plan.status = {name: new for name, old, new in told if old != new}

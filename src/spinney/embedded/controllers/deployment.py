@@ -15,6 +15,7 @@ from spinney.embedded.controllers.deploymentplan import (
     plan_deployment,
     revision_of,
 )
+from spinney.embedded.controllers.sets import BY_CONTROLLER, controller_uid
 from spinney.embedded.controllers.views import Deployment, ReplicaSet
 from spinney.kube.cache import Key
 from spinney.kube.client import Patch
@@ -22,8 +23,6 @@ from spinney.kube.controller import After, Controller, owner_key
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
-
-_BY_OWNER = "deployment-uid"
 
 
 class Deployments:
@@ -34,7 +33,7 @@ class Deployments:
         self._clock = runtime.clock
         self._deployments = runtime.caches.of(Deployment)
         self._sets = runtime.caches.of(ReplicaSet)
-        self._sets.index(_BY_OWNER, lambda each: (o.uid,) if (o := controller_of(each.metadata)) else ())
+        self._sets.index(BY_CONTROLLER, controller_uid)
         self._recorder = Recorder(runtime.client, runtime.clock, "deployment-controller")
         self.controller = Controller("deployment", runtime, self._reconcile)
         self.controller.watch(self._deployments).watch(self._sets, owner_key("Deployment"))
@@ -43,7 +42,7 @@ class Deployments:
         deployment = self._deployments.get(key[1], key[0])
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return None
-        plan = plan_deployment(deployment, self._sets.by(_BY_OWNER, deployment.uid), self._clock.now())
+        plan = plan_deployment(deployment, self._sets.by(BY_CONTROLLER, deployment.uid), self._clock.now())
         await self._apply(deployment, plan)
         return After(plan.wake) if plan.wake is not None else None
 

@@ -10,6 +10,7 @@ from spinney.api.intstr import at_least, at_most
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.revisions import template_hash
+from spinney.embedded.controllers.sets import told_anew
 from spinney.embedded.controllers.views import Deployment, ReplicaSet
 
 HASH = "pod-template-hash"
@@ -189,22 +190,16 @@ def _status(
 ) -> None:
     replicas = sum(each.status.replicas for each in sets)
     available = sum(each.status.available_replicas for each in sets)
-    wanted = {
-        "observedGeneration": (deployment.status.observed_generation, deployment.metadata.generation),
-        "replicas": (deployment.status.replicas, replicas),
-        "updatedReplicas": (deployment.status.updated_replicas, new.status.replicas if new else 0),
-        "readyReplicas": (deployment.status.ready_replicas, sum(each.status.ready_replicas for each in sets)),
-        "availableReplicas": (deployment.status.available_replicas, available),
-        "terminatingReplicas": (
-            deployment.status.terminating_replicas,
-            sum(each.status.terminating_replicas or 0 for each in sets),
-        ),
-        "unavailableReplicas": (
-            deployment.status.unavailable_replicas,
-            max(0, sum(each.spec.replicas for each in sets) - available),
-        ),
-    }
-    plan.status = {name: value for name, (old, value) in wanted.items() if old != value}
+    plan.status = told_anew(
+        deployment.status,
+        observed_generation=deployment.metadata.generation,
+        replicas=replicas,
+        updated_replicas=new.status.replicas if new else 0,
+        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        available_replicas=available,
+        terminating_replicas=sum(each.status.terminating_replicas or 0 for each in sets),
+        unavailable_replicas=max(0, sum(each.spec.replicas for each in sets) - available),
+    )
     conditions = _conditions(deployment, new, sets, now, plan)
     if conditions:
         plan.status["conditions"] = conditions

@@ -8,7 +8,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.jobplan import FINALIZER, JobPlan, plan_job
-from spinney.embedded.controllers.pods import BY_CONTROLLER, controller_uid
+from spinney.embedded.controllers.sets import BY_CONTROLLER, controller_uid
 from spinney.embedded.controllers.views import Job
 from spinney.kube.cache import Key
 from spinney.kube.client import Patch

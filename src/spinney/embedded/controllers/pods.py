@@ -7,17 +7,10 @@ from datetime import datetime
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
-from spinney.api.owners import controller_of, controller_reference
+from spinney.api.owners import controller_reference
 
-BY_CONTROLLER = "controller-uid"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
-
-def controller_uid(pod: Pod) -> tuple[str, ...]:
-    """The key under which pods are indexed: their controller's UID."""
-    owner = controller_of(pod.metadata)
-    return (owner.uid,) if owner else ()
 
 
 def is_terminal(pod: Pod) -> bool:

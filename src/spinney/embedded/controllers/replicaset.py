@@ -11,32 +11,34 @@ from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.selector import matches
 from spinney.embedded.controllers.pods import (
-    BY_CONTROLLER,
     available_in,
-    controller_uid,
     from_template,
     is_active,
     is_ready,
     is_terminal,
     least_wanted_first,
 )
+from spinney.embedded.controllers.sets import (
+    BY_CONTROLLER,
+    SetPlan,
+    controller_uid,
+    delete_once,
+    report,
+    soonest,
+    told_anew,
+)
 from spinney.embedded.controllers.views import ReplicaSet
 from spinney.kube.cache import Change, Key
 from spinney.kube.controller import After, Controller, owner_key
-from spinney.kube.errors import NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 
 
 @dataclass
-class ReplicaSetPlan:
-    """The wanted changes."""
+class ReplicaSetPlan(SetPlan):
+    """The wanted changes, and pods that nobody controls to take over."""
 
-    create: list[Json] = field(default_factory=list)
-    delete: list[Pod] = field(default_factory=list)
     adopt: list[Pod] = field(default_factory=list)
-    status: Json = field(default_factory=dict)
-    wake: float | None = None
 
 
 def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now: datetime) -> ReplicaSetPlan:
@@ -50,7 +52,7 @@ def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now:
         plan.create = [_pod(owner) for _ in range(missing)]
         plan.delete = least_wanted_first(active)[: max(0, -missing)]
     terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
-    plan.status = _status(owner, active, now, plan) | _terminating(owner, terminating)
+    plan.status = _status(owner, active, now, plan) | told_anew(owner.status, terminating_replicas=terminating)
     return plan
 
 
@@ -62,26 +64,16 @@ def _pod(owner: ReplicaSet) -> Json:
 
 def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSetPlan) -> Json:
     waits = [available_in(pod, owner.spec.min_ready_seconds, now) for pod in active]
-    later = [wait for wait in waits if wait]
-    plan.wake = min(later) if later else None
+    plan.wake = soonest(waits)
     labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
-    wanted = {
-        "replicas": len(active),
-        "fully_labeled_replicas": sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
-        "ready_replicas": sum(1 for pod in active if is_ready(pod)),
-        "available_replicas": waits.count(0.0),
-        "observed_generation": owner.metadata.generation,
-    }
-    return {_camel(name): value for name, value in wanted.items() if getattr(owner.status, name) != value}
-
-
-def _terminating(owner: ReplicaSet, count: int) -> Json:
-    return {} if owner.status.terminating_replicas == count else {"terminatingReplicas": count}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return told_anew(
+        owner.status,
+        replicas=len(active),
+        fully_labeled_replicas=sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        ready_replicas=sum(1 for pod in active if is_ready(pod)),
+        available_replicas=waits.count(0.0),
+        observed_generation=owner.metadata.generation,
+    )
 
 
 class ReplicaSets:
@@ -116,9 +108,7 @@ class ReplicaSets:
             *(self._create(owner, pod) for pod in plan.create),
             *(self._delete(owner, pod) for pod in plan.delete),
         )
-        if plan.status:
-            patch = {"metadata": {"uid": owner.uid}, "status": plan.status}
-            await self._client.patch(ReplicaSet, owner.name, owner.namespace, patch, subresource="status")
+        await report(self._client, owner, plan.status)
         return After(plan.wake) if plan.wake is not None else None
 
     async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
@@ -131,11 +121,8 @@ class ReplicaSets:
         self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
 
     async def _delete(self, owner: ReplicaSet, pod: Pod) -> None:
-        try:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
-        except NotFound:
-            return
-        self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+        if await delete_once(self._client, Pod, pod.namespace, pod.name, pod.uid):
+            self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
 
 def _selects(owner: ReplicaSet, pod: Pod) -> bool:

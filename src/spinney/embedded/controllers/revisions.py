@@ -5,6 +5,8 @@ from __future__ import annotations
 from spinney.api.meta import Json, Object, encode
 from spinney.api.owners import controller_reference
 
+# The label that says which revision a pod is of.
+REVISION = "controller-revision-hash"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 

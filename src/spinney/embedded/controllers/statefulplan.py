@@ -9,26 +9,22 @@ from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json
 from spinney.embedded.controllers.pods import available_in, from_template, is_active, is_ready, is_terminal
-from spinney.embedded.controllers.revisions import revision, template_hash
+from spinney.embedded.controllers.revisions import REVISION, revision, template_hash
+from spinney.embedded.controllers.sets import SetPlan, soonest, told_anew
 from spinney.embedded.controllers.views import StatefulSet
 
-REVISION = "controller-revision-hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
 @dataclass
-class StatefulPlan:
-    """The wanted changes."""
+class StatefulPlan(SetPlan):
+    """The wanted changes, to claims too, and templates to keep."""
 
-    create: list[Json] = field(default_factory=list)
+    revisions: list[Json] = field(default_factory=list)
     claims: list[Json] = field(default_factory=list)
-    delete: list[Pod] = field(default_factory=list)
     # Claims that the retention policy lets go with their pods.
     drop_claims: list[str] = field(default_factory=list)
-    revisions: list[Json] = field(default_factory=list)
-    status: Json = field(default_factory=dict)
-    wake: float | None = None
 
 
 @dataclass(frozen=True)
@@ -199,22 +195,22 @@ def _status(look: _Look, plan: StatefulPlan) -> None:
     pods = list(look.found.values())
     active = [pod for pod in pods if is_active(pod)]
     waits = [available_in(pod, owner.spec.min_ready_seconds, look.now) for pod in active]
-    plan.wake = min((wait for wait in waits if wait), default=None)
+    plan.wake = soonest(waits)
     updated = sum(1 for pod in active if pod.metadata.labels.get(REVISION) == update)
     at_current = sum(1 for pod in active if pod.metadata.labels.get(REVISION) == current)
     ready = sum(1 for pod in active if is_ready(pod))
     # An update is over when every pod is of the new revision and ready.
     if current != update and updated == owner.spec.replicas == ready:
         current, at_current = update, updated
-    wanted = {
-        "observedGeneration": (owner.status.observed_generation, owner.metadata.generation),
-        "replicas": (owner.status.replicas, len(pods)),
-        "readyReplicas": (owner.status.ready_replicas, ready),
-        "availableReplicas": (owner.status.available_replicas, waits.count(0.0)),
-        "currentReplicas": (owner.status.current_replicas, at_current),
-        "updatedReplicas": (owner.status.updated_replicas, updated),
-        "currentRevision": (owner.status.current_revision, current),
-        "updateRevision": (owner.status.update_revision, update),
-        "collisionCount": (owner.status.collision_count, owner.status.collision_count or 0),
-    }
-    plan.status = {name: value for name, (old, value) in wanted.items() if old != value}
+    plan.status = told_anew(
+        owner.status,
+        observed_generation=owner.metadata.generation,
+        replicas=len(pods),
+        ready_replicas=ready,
+        available_replicas=waits.count(0.0),
+        current_replicas=at_current,
+        updated_replicas=updated,
+        current_revision=current,
+        update_revision=update,
+        collision_count=owner.status.collision_count or 0,
+    )

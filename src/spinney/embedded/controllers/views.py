@@ -91,24 +91,34 @@ class CronJob(Object, frozen=True):
     status: CronJobStatus = CronJobStatus()
 
 
-class ReplicaSetSpec(Struct, frozen=True):
+class SetSpec(Struct, frozen=True):
+    """Which pods belong to a set, what new ones are made from, and how long they must be ready to count."""
+
+    selector: LabelSelector | None = None
+    template: Json = msgspec.field(default_factory=dict)
+    min_ready_seconds: int = 0
+
+
+class SetStatus(Struct, frozen=True):
+    """How many pods a set has, and what of its spec that answers to."""
+
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    observed_generation: int = 0
+
+
+class ReplicaSetSpec(SetSpec, frozen=True):
     """How many pods of which template."""
 
     replicas: int = 1
-    min_ready_seconds: int = 0
-    selector: LabelSelector | None = None
-    template: Json = msgspec.field(default_factory=dict)
 
 
-class ReplicaSetStatus(Struct, frozen=True):
+class ReplicaSetStatus(SetStatus, frozen=True):
     """How many pods there are."""
 
-    replicas: int = 0
     fully_labeled_replicas: int = 0
-    ready_replicas: int = 0
     terminating_replicas: int | None = None
-    available_replicas: int = 0
-    observed_generation: int = 0
     conditions: tuple[Condition, ...] = ()
 
 
@@ -136,29 +146,22 @@ class UpdateStrategy(Struct, frozen=True):
     rolling_update: RollingUpdate = RollingUpdate()
 
 
-class DeploymentSpec(Struct, frozen=True):
+class DeploymentSpec(SetSpec, frozen=True):
     """How many pods of which template, and how to move to a new template."""
 
     replicas: int = 1
-    min_ready_seconds: int = 0
     progress_deadline_seconds: int = 600
     revision_history_limit: int = 10
     paused: bool = False
-    selector: LabelSelector | None = None
     strategy: UpdateStrategy = UpdateStrategy()
-    template: Json = msgspec.field(default_factory=dict)
 
 
-class DeploymentStatus(Struct, frozen=True):
+class DeploymentStatus(SetStatus, frozen=True):
     """How far an update is."""
 
-    replicas: int = 0
     updated_replicas: int = 0
-    ready_replicas: int = 0
     terminating_replicas: int | None = None
-    available_replicas: int = 0
     unavailable_replicas: int = 0
-    observed_generation: int = 0
     collision_count: int | None = None
     conditions: tuple[Condition, ...] = ()
 
@@ -179,33 +182,26 @@ class ClaimRetention(Struct, frozen=True):
     when_scaled: str = "Retain"
 
 
-class StatefulSetSpec(Struct, frozen=True):
+class StatefulSetSpec(SetSpec, frozen=True):
     """How many pods with identities."""
 
     replicas: int = 1
-    min_ready_seconds: int = 0
     revision_history_limit: int = 10
     pod_management_policy: str = "OrderedReady"
     service_name: str = ""
-    selector: LabelSelector | None = None
     update_strategy: UpdateStrategy = UpdateStrategy()
     volume_claim_templates: tuple[Json, ...] = ()
     persistent_volume_claim_retention_policy: ClaimRetention = ClaimRetention()
     ordinals: Json = msgspec.field(default_factory=dict)
-    template: Json = msgspec.field(default_factory=dict)
 
 
-class StatefulSetStatus(Struct, frozen=True):
+class StatefulSetStatus(SetStatus, frozen=True):
     """How many of the pods are there, and of which revision."""
 
-    replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
     current_replicas: int = 0
     updated_replicas: int = 0
     current_revision: str = ""
     update_revision: str = ""
-    observed_generation: int = 0
     collision_count: int | None = None
 
 
@@ -218,13 +214,10 @@ class StatefulSet(Object, frozen=True):
     status: StatefulSetStatus = StatefulSetStatus()
 
 
-class DaemonSetSpec(Struct, frozen=True):
+class DaemonSetSpec(SetSpec, frozen=True):
     """Which pods every node gets."""
 
-    min_ready_seconds: int = 0
-    selector: LabelSelector | None = None
     update_strategy: UpdateStrategy = UpdateStrategy()
-    template: Json = msgspec.field(default_factory=dict)
 
 
 class DaemonSetStatus(Struct, frozen=True):
