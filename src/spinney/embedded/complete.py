@@ -49,7 +49,7 @@ _OBJECT: dict[str, Json] = {
     "rbac.authorization.k8s.io/clusterroles": {"rules": None},
 }
 # Members of the spec that are always there.
-_SPEC: dict[str, Json] = {"/limitranges": {"limits": None}}
+_SPEC: dict[str, Json] = {"/limitranges": {"limits": None}, "storage.k8s.io/csinodes": {"drivers": None}}
 # Times of a condition, which Go writes as null where they were never set.
 _TIMES: dict[str, tuple[str, ...]] = {
     "/pods": ("lastProbeTime", "lastTransitionTime"),
@@ -64,7 +64,7 @@ _TIMES: dict[str, tuple[str, ...]] = {
     "policy/poddisruptionbudgets": ("lastTransitionTime",),
     "autoscaling/horizontalpodautoscalers": ("lastTransitionTime",),
 }
-_JOBS = "batch/jobs"
+_JOBS, _CLAIMS = "batch/jobs", "/persistentvolumeclaims"
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
 _STATES: dict[str, Json] = {
     "running": {"startedAt": None},
@@ -82,6 +82,8 @@ def complete(table: str, document: Json) -> Json:
         return _pod(document)
     if table == _JOBS:
         document = _job(document)
+    if table == _CLAIMS:
+        document = _claim(document)
     if table in _SPEC:
         spec = document.get("spec") or {}
         missing = {key: value for key, value in _SPEC[table].items() if spec.get(key, []) == []}
@@ -106,6 +108,15 @@ def _job(document: Json) -> Json:
     if metadata.get("labels") or not labels:
         return document
     return {**document, "metadata": {**metadata, "labels": dict(labels)}}
+
+
+def _claim(document: Json) -> Json:
+    """A claim's source says its group, even if it has none."""
+    spec: Json = document.get("spec") or {}
+    bare = [key for key in ("dataSource", "dataSourceRef") if spec.get(key) is not None and "apiGroup" not in spec[key]]
+    if not bare:
+        return document
+    return {**document, "spec": {**spec, **{key: {"apiGroup": None, **spec[key]} for key in bare}}}
 
 
 def _timed(status: Json, times: tuple[str, ...]) -> Json:

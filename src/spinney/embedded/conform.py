@@ -37,6 +37,7 @@ _NULL_IS_KEPT = frozenset(("lastProbeTime",))
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
 _NORMAL_MICRO_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
+_MICROSECONDS = re.compile(r"^\.\d{6}")
 _NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
 
 
@@ -265,6 +266,9 @@ class _Walker:
         except (ValueError, TypeError):
             wrong = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
             raise bad_request(f"{self._refusal}: {wrong}") from None
+        if form.endswith(".000000Z07:00") and not _MICROSECONDS.match(value[19:]):
+            wrong = f'parsing time "{value}" as "{form}": cannot parse "{value[19:]}" as ".000000"'
+            raise bad_request(f"{self._refusal}: {wrong}")
         offset = moment.utcoffset()
         if offset:
             moment = moment.replace(tzinfo=None) - offset

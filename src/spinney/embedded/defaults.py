@@ -278,14 +278,26 @@ def namespace(document: Json) -> None:
 
 
 def _node(document: Json) -> None:
-    document.setdefault("spec", {})
+    spec = document.setdefault("spec", {})
+    spec.pop("configSource", None)
+    if spec.get("podCIDR") and (spec.get("podCIDRs") or [""])[0] != spec["podCIDR"]:
+        spec["podCIDRs"] = [spec["podCIDR"]]
     status = document.get("status")
     if status and status.get("capacity") and "allocatable" not in status:
         status["allocatable"] = dict(status["capacity"])
 
 
 def _claim(document: Json) -> None:
-    document.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    spec = document.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    source = spec.get("dataSource")
+    if source is not None and not source.get("apiGroup") and source.get("kind") not in (None, "PersistentVolumeClaim"):
+        del spec["dataSource"]
+    # Both names of the source say the same.
+    if spec.get("dataSource") is not None:
+        spec.setdefault("dataSourceRef", dict(spec["dataSource"]))
+    elif spec.get("dataSourceRef") is not None and not spec["dataSourceRef"].get("namespace"):
+        spec["dataSource"] = dict(spec["dataSourceRef"])
     document.setdefault("status", {}).setdefault("phase", "Pending")
 
 
@@ -372,12 +384,34 @@ def _network_policy(document: Json) -> None:
 
 
 def _claim_requests(spec: Json) -> None:
-    for request in (spec.get("devices") or {}).get("requests") or ():
+    devices = spec.setdefault("devices", {})
+    if not devices.get("requests"):
+        devices["requests"] = None
+    for request in devices.get("requests") or ():
         exact = request.get("exactly")
-        if exact is not None:
-            exact.setdefault("allocationMode", "ExactCount")
-            if exact["allocationMode"] == "ExactCount":
-                exact.setdefault("count", 1)
+        for wish in (*((exact,) if exact is not None else ()), *(request.get("firstAvailable") or ())):
+            wish.setdefault("allocationMode", "ExactCount")
+            if wish["allocationMode"] == "ExactCount":
+                wish.setdefault("count", 1)
+            for key in ("tolerations", "capacity"):
+                # The features that know them are not switched on.
+                wish.pop(key, None)
+
+
+def _device_class(document: Json) -> None:
+    # The feature that knows it is not switched on.
+    document.setdefault("spec", {}).pop("extendedResourceName", None)
+
+
+def _slice(document: Json) -> None:
+    for device in document.setdefault("spec", {}).get("devices") or ():
+        device.pop("taints", None)
+
+
+def _lease(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    for key in ("strategy", "preferredHolder"):
+        spec.pop(key, None)
 
 
 def _resource_claim(document: Json) -> None:
@@ -509,5 +543,8 @@ DEFAULTS: dict[str, Default] = {
     "/resourcequotas": _only_spec,
     "discovery.k8s.io/endpointslices": _endpoint_slice,
     "resource.k8s.io/resourceclaims": _resource_claim,
+    "resource.k8s.io/deviceclasses": _device_class,
+    "resource.k8s.io/resourceslices": _slice,
+    "coordination.k8s.io/leases": _lease,
     "resource.k8s.io/resourceclaimtemplates": _resource_claim_template,
 }

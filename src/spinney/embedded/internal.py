@@ -7,7 +7,9 @@ the wire.
 
 from __future__ import annotations
 
+import difflib
 import gzip
+import json
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -65,3 +67,10 @@ def _sorted(value: Any) -> Any:
         return value
     maps = ("labels", "annotations", "matchLabels")
     return {key: dict(sorted(each.items())) if key in maps else each for key, each in value.items()}
+
+
+def difference(old: Json, new: Json, name: str) -> str:
+    """Where two values of a struct differ, line by line."""
+    before, after = (json.dumps(struct(each, name), indent=1, ensure_ascii=False).split("\n") for each in (old, new))
+    lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
+    return "\n".join((*lines, ""))

@@ -176,6 +176,12 @@ def _signing_request(server: ApiServer, call: Call, document: Json) -> None:
     document["spec"] |= {key: value for key, value in asker.items() if value}
 
 
+def _attributes_class(server: ApiServer, call: Call, document: Json) -> None:
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/vac-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/vac-protection"]
+
+
 def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
     if not document.get("globalDefault"):
         return
@@ -205,6 +211,7 @@ _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/persistentvolumes": _volume,
     "/services": services.create,
     "batch/jobs": _job,
+    "storage.k8s.io/volumeattributesclasses": _attributes_class,
     "certificates.k8s.io/certificatesigningrequests": _signing_request,
     "scheduling.k8s.io/priorityclasses": _priority_class,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,

@@ -85,6 +85,19 @@ def _ingress(document: Json) -> Iterator[str]:
         yield "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
+def _node(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _volume_claim(document: Json) -> Iterator[str]:
+    amount = (((document.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
+    if amount is not None and quantity.exact(str(amount)).denominator != 1:
+        where = "spec.resources.requests[storage]"
+        yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
+
+
 def _slice(document: Json) -> Iterator[str]:
     if document.get("addressType") == "FQDN":
         yield "spec.addressType: FQDN endpoints are deprecated"
@@ -155,6 +168,8 @@ def _hidden(variables: list[Json] | tuple[()], path: str) -> Iterator[str]:
 _OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
     "/services": _service,
+    "/nodes": _node,
+    "/persistentvolumeclaims": _volume_claim,
     "batch/jobs": _pod_names,
     "batch/cronjobs": _pod_names,
     "networking.k8s.io/ingresses": _ingress,

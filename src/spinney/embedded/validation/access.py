@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.validation import names
 from spinney.embedded.validation.selectors import check_selector
 
 
@@ -61,6 +62,11 @@ def check_role_binding(document: Json) -> list[FieldError]:
         if not subject.get("name"):
             found.append(required(f"{where}.name"))
         if subject.get("kind") == "ServiceAccount":
+            name = subject.get("name", "")
+            if name:
+                found += [invalid(f"{where}.name", name, problem) for problem in names.subdomain_problems(name)]
+            if subject.get("apiGroup"):
+                found.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], ("",)))
             if not subject.get("namespace") and document.get("kind") == "ClusterRoleBinding":
                 found.append(required(f"{where}.namespace"))
         elif subject.get("apiGroup", group) != group and subject.get("kind") in ("User", "Group"):

@@ -6,7 +6,10 @@ import base64
 import binascii
 from collections.abc import Sequence
 
+import msgspec
+
 from spinney.api.meta import Json
+from spinney.embedded import gojson, internal
 from spinney.embedded.errors import (
     FieldError,
     duplicate,
@@ -17,7 +20,7 @@ from spinney.embedded.errors import (
     too_many,
     unsupported,
 )
-from spinney.embedded.validation import names
+from spinney.embedded.validation import containers, names, placement
 
 _SIZE = 1024 * 1024
 
@@ -66,12 +69,32 @@ def check_secret(document: Json) -> list[FieldError]:
             found.append(invalid(f"data[{key}]", value, "must be base64"))
     if size > _SIZE:
         found.append(too_long("data", _SIZE))
+    kind = document.get("type", "")
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & data.keys():
+        found += [required("data[username]"), required("data[password]")]
+    if kind == "kubernetes.io/service-account-token":
+        key = "kubernetes.io/service-account.name"
+        if not (document["metadata"].get("annotations") or {}).get(key):
+            found.append(required(f"metadata.annotations[{key}]"))
+    for key in (".dockerconfigjson", ".dockercfg"):
+        if kind == f"kubernetes.io/{key[1:]}" and key in data and not found:
+            found += _readable(base64.b64decode(data[key]), f"data[{key}]")
     needed = {
+        "kubernetes.io/dockercfg": (".dockercfg",),
         "kubernetes.io/tls": ("tls.crt", "tls.key"),
         "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
         "kubernetes.io/ssh-auth": ("ssh-privatekey",),
-    }.get(document.get("type", ""), ())
+    }.get(kind, ())
     return found + [required(f"data[{key}]") for key in needed if key not in data]
+
+
+def _readable(text: bytes, path: str) -> list[FieldError]:
+    """JSON that says how to log in, which no message may show."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return [invalid(path, "<secret contents redacted>", gojson.explain(text))]
+    return []
 
 
 def check_secret_update(new: Json, old: Json) -> list[FieldError]:
@@ -111,27 +134,6 @@ def check_namespace_status(new: Json, old: Json) -> list[FieldError]:
     return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` is {when}")]
 
 
-def check_node(document: Json) -> list[FieldError]:
-    """A Node."""
-    found: list[FieldError] = []
-    seen: set[tuple[str, str]] = set()
-    for at, taint in enumerate((document.get("spec") or {}).get("taints") or ()):
-        where = f"metadata.taints[{at}]"
-        found += [
-            invalid(f"{where}.key", taint.get("key"), why) for why in names.qualified_problems(taint.get("key", ""))
-        ]
-        effect = taint.get("effect", "")
-        if not effect:
-            found.append(required(f"{where}.effect"))
-        elif effect not in ("NoExecute", "NoSchedule", "PreferNoSchedule"):
-            found.append(unsupported(f"{where}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
-        mark = (taint.get("key", ""), effect)
-        if mark in seen:
-            found.append(duplicate(where, taint))
-        seen.add(mark)
-    return found
-
-
 def check_priority_class(document: Json) -> list[FieldError]:
     """A PriorityClass."""
     name, value = document["metadata"].get("name", ""), document.get("value", 0)
@@ -167,6 +169,9 @@ def check_workload(document: Json) -> list[FieldError]:
     groups = spec.get("podGroups") or ()
     found: list[FieldError] = []
     reference = spec.get("controllerRef")
+    if reference is not None and reference.get("apiGroup"):
+        group, where = reference["apiGroup"], "spec.controllerRef.apiGroup"
+        found += [invalid(where, group, problem) for problem in names.subdomain_problems(group)]
     if reference is not None:
         found += [required(f"spec.controllerRef.{key}") for key in ("kind", "name") if not reference.get(key)]
     if not groups:
@@ -231,12 +236,21 @@ def check_lease(document: Json) -> list[FieldError]:
         found.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
     if spec.get("leaseTransitions") is not None and spec["leaseTransitions"] < 0:
         found.append(invalid("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
-    if spec.get("holderIdentity") == "":
-        found.append(invalid("spec.holderIdentity", "", "must not be empty"))
     return found
 
 
 def check_runtime_class(document: Json) -> list[FieldError]:
     """A RuntimeClass."""
-    handler = document.get("handler", "")
-    return [invalid("handler", handler, problem) for problem in names.label_problems(handler)]
+    handler, scheduling = document.get("handler", ""), document.get("scheduling") or {}
+    found = [invalid("handler", handler, problem) for problem in names.label_problems(handler)]
+    overhead = (document.get("overhead") or {}).get("podFixed")
+    if overhead:
+        found += containers.check_resources({"limits": overhead}, "overhead")
+    found += names.check_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+    tolerations = scheduling.get("tolerations") or []
+    found += placement.check_tolerations(tolerations, "scheduling.tolerations")
+    return found + [
+        duplicate(f"scheduling.tolerations[{at}]", internal.struct(each, "core.Toleration"))
+        for at, each in enumerate(tolerations)
+        if each in tolerations[:at]
+    ]

@@ -45,6 +45,11 @@ VALUE_RULE = (
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_IDENTIFIER_RULE = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters "
+    "or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
+)
 KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -225,6 +230,12 @@ def check_domain_path(name: str, field: str) -> list[FieldError]:
     if not slash or not prefix or not rest:
         return [invalid(field, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     return [invalid(field, prefix, problem) for problem in subdomain_problems(prefix)]
+
+
+def check_identifier(name: str, field: str) -> list[FieldError]:
+    """A name as programs use it."""
+    found = [too_long(field, 32)] if len(name) > 32 else []
+    return found if _IDENTIFIER.match(name) else [*found, invalid(field, name, _IDENTIFIER_RULE)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

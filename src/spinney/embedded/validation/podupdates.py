@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from spinney.api.meta import Json
+from spinney.embedded import internal
 from spinney.embedded.errors import (
     FieldError,
     forbidden_field,
@@ -34,17 +33,9 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     if was.get("schedulingGates"):
         found += _gated_update(masked, was)
     if masked != was:
-        differing = ", ".join(sorted(_differing(masked, was)))
-        found.append(
-            forbidden_field(
-                "spec", f"pod updates may not change fields other than {UPDATABLE}\n  core.PodSpec{{ {differing} }}\n"
-            )
-        )
+        told = internal.difference(was, masked, "core.PodSpec")
+        found.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
     return found
-
-
-def _differing(mine: Json, was: Json) -> Iterable[str]:
-    return (key for key in {**mine, **was} if mine.get(key) != was.get(key))
 
 
 def _masked(mine: Json, was: Json) -> Json:

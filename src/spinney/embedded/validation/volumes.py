@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.validation import downward, names, storage
+from spinney.embedded.validation import downward, names, storage, volumesources
 
 # The member that each kind of volume cannot do without.
 _NEEDED = {
@@ -16,7 +16,6 @@ _NEEDED = {
     "persistentVolumeClaim": "claimName",
     "csi": "driver",
 }
-_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _PULLS = ("Always", "IfNotPresent", "Never")
 
@@ -45,17 +44,11 @@ def _source(volume: Json, path: str) -> list[FieldError]:
             found.append(required(f"{path}.{key}.{needed}"))
         if key in _CHECKS:
             found += _CHECKS[key](volume[key], f"{path}.{key}")
+        else:
+            found += volumesources.check(key, volume[key], f"{path}.{key}")
     return found + [
         forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]
     ]
-
-
-def _host_path(source: Json, path: str) -> list[FieldError]:
-    target, kind = source.get("path", ""), source.get("type", "")
-    if not target:
-        return [required(f"{path}.path")]
-    found = [invalid(f"{path}.path", target, "must not contain '..'")] if ".." in target.split("/") else []
-    return found if kind in _PATHS else [*found, unsupported(f"{path}.type", kind, _PATHS)]
 
 
 def _empty(source: Json, path: str) -> list[FieldError]:
@@ -63,13 +56,6 @@ def _empty(source: Json, path: str) -> list[FieldError]:
     if limit is not None and quantity.exact(limit) < 0:
         return [forbidden_field(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
-
-
-def _nfs(source: Json, path: str) -> list[FieldError]:
-    found = [required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
-    if not source.get("path", "").startswith("/"):
-        found.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
-    return found
 
 
 def _mode(source: Json, key: str, path: str) -> list[FieldError]:
@@ -173,23 +159,12 @@ def _image(source: Json, path: str) -> list[FieldError]:
     return [] if policy in _PULLS else [unsupported(f"{path}.pullPolicy", policy, _PULLS)]
 
 
-def _iscsi(source: Json, path: str) -> list[FieldError]:
-    found = [required(f"{path}.{key}") for key in ("targetPortal", "iqn") if not source.get(key)]
-    name = source.get("iqn", "")
-    if name and not name.startswith(("iqn", "eui", "naa")):
-        found.append(invalid(f"{path}.iqn", name, "must be valid format starting with iqn, eui, or naa"))
-    return found
-
-
 _CHECKS: dict[str, Callable[[Json, str], list[FieldError]]] = {
-    "hostPath": _host_path,
     "emptyDir": _empty,
-    "nfs": _nfs,
     "secret": _keys,
     "configMap": _keys,
     "downwardAPI": _downward,
     "projected": _projected,
     "ephemeral": _ephemeral,
     "image": _image,
-    "iscsi": _iscsi,
 }

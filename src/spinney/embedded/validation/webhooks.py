@@ -10,6 +10,9 @@ from spinney.embedded.errors import FieldError, duplicate, invalid, required, un
 from spinney.embedded.validation import names
 from spinney.embedded.validation.selectors import check_selector
 
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+
 
 def check_policy(document: Json) -> list[FieldError]:
     """A ValidatingAdmissionPolicy."""
@@ -84,6 +87,34 @@ def _service(service: Json, where: str) -> list[FieldError]:
     return found
 
 
+def _rule(rule: Json, path: str) -> list[FieldError]:
+    """Which requests a webhook is asked about."""
+    found: list[FieldError] = []
+    for key, others in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        given = rule.get(key) or []
+        if not given:
+            found.append(required(f"{path}.{key}"))
+        if "*" in given and len(given) > 1:
+            detail = f"if '*' is present, must not specify other {others}"
+            found.append(invalid(f"{path}.{key}", given, detail))
+        if key == "operations":
+            found += [
+                unsupported(f"{path}.{key}[{at}]", name, _OPERATIONS)
+                for at, name in enumerate(given)
+                if name not in _OPERATIONS
+            ]
+    resources = rule.get("resources") or []
+    if not resources:
+        found.append(required(f"{path}.resources"))
+    if "*" in resources and any("/" not in name for name in resources if name != "*"):
+        detail = "if '*' is present, must not specify other resources without subresources"
+        found.append(invalid(f"{path}.resources", resources, detail))
+    scope = rule.get("scope", "*")
+    if scope not in _SCOPES:
+        found.append(unsupported(f"{path}.scope", scope, _SCOPES))
+    return found
+
+
 def _hook(hook: Json, where: str) -> list[FieldError]:
     found: list[FieldError] = []
     if hook.get("failurePolicy") not in ("Fail", "Ignore"):
@@ -95,6 +126,14 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
         found.append(
             unsupported(field, given, allowed) if given else required(field, "must specify one of None, NoneOnDryRun")
         )
+    match = hook.get("matchPolicy", "Equivalent")
+    if match not in ("Equivalent", "Exact"):
+        found.append(unsupported(f"{where}.matchPolicy", match, ("Equivalent", "Exact")))
+    again = hook.get("reinvocationPolicy", "Never")
+    if again not in ("IfNeeded", "Never"):
+        found.append(unsupported(f"{where}.reinvocationPolicy", again, ("IfNeeded", "Never")))
+    for at, rule in enumerate(hook.get("rules") or ()):
+        found += _rule(rule, f"{where}.rules[{at}]")
     timeout = hook.get("timeoutSeconds", 10)
     if not 1 <= timeout <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
@@ -115,8 +154,12 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     elif not set(hook["admissionReviewVersions"]) & {"v1", "v1beta1"}:
         detail = "must include at least one of v1, v1beta1"
         found.append(invalid(f"{where}.admissionReviewVersions", hook["admissionReviewVersions"], detail))
+    seen: set[str] = set()
     for at, condition in enumerate(hook.get("matchConditions") or ()):
         field = f"{where}.matchConditions[{at}]"
+        if condition.get("name") and condition["name"] in seen:
+            found.append(duplicate(f"{field}.name", condition["name"]))
+        seen.add(condition.get("name", ""))
         if not condition.get("name"):
             found.append(required(f"{field}.name"))
         try:
