@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -252,6 +253,14 @@ def test_a_victim_is_charged_once() -> None:
     assert len(evicted) == len(set(evicted)) == 3
 
 
+def test_evictions_make_room_below_a_limit_once() -> None:
+    """Room below a department's limit that a victim left is not counted again when more of its job must go."""
+    cluster = Cluster(8).queue("all", 8, limit=4).queue("mine", 3, parent="all").queue("theirs", 1, parent="all")
+    cluster.job("r", "theirs", ["n0"] * 4, minimum=1)
+    done = cluster.job("j", "mine", [""] * 3).plan("reclaim")
+    assert Counter(statuses(done).values()) == {"Releasing": 3, "Pipelined": 3}
+
+
 def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """When queues may give one GPU too few, no scenario is tried."""
     monkeypatch.setattr(evicting.Solver, "solve", None)
@@ -259,6 +268,15 @@ def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(8):
         cluster.job(f"r{number}", "theirs", [f"n{number % 2}"])
     assert not cluster.job("j", "mine", ["", ""], gpus=4).plan("reclaim").decisions
+
+
+@pytest.mark.parametrize("gpus", [1, 0.5])
+def test_a_node_that_lost_gpus_hides_no_victims(gpus: float) -> None:
+    """What one node has too little of, it does not take from the room that victims leave on another."""
+    cluster = Cluster(4, 1).queue("q", 100)
+    cluster.job("broken", "q", ["n0"] * 4, priority=100, preemptible=False).job("low", "q", ["n1"], priority=10)
+    cluster.node("n0", 1).job("j", "q", [""], gpus=gpus, priority=90)
+    assert statuses(cluster.plan()) == {"low-0": "Releasing", "j-0": "Pipelined"}
 
 
 def _spread(cluster: Cluster, key: str, rules: Constraints) -> None:

@@ -11,6 +11,7 @@ from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import freed_gpus
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.pools import Pool
+from spinney.scheduler.spare import fitting
 from spinney.scheduler.tasks import Task, Vector
 
 
@@ -83,11 +84,11 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
     if cycle.state.gpus.on or None in caps.values():
         return False
     most, needed = sum(cap for cap in caps.values() if cap is not None), size * count
-    return most <= needed and (missing := needed - float(spare.sum())) > 0 and missing >= most
+    return most <= needed and (missing := needed - float(np.maximum(spare, 0.0).sum())) > 0 and missing >= most
 
 
 def _holds(room: Vector, size: float, count: int) -> bool:
     """Whether rows hold so many tasks of a size; for one task no row needs dividing."""
     if count == 1:
         return bool(room.max(initial=0.0) >= size)
-    return int((room // size).sum()) >= count
+    return int(fitting(room, size).sum()) >= count

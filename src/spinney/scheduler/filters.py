@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.spare import fitting
 from spinney.scheduler.specs import Constraint
 from spinney.scheduler.tasks import Task
 
@@ -42,7 +43,7 @@ class GpuFilter:
             after = before + freed_gpus(self.cycle, task)
             room[row] = after
             if size:
-                self.count += int(after // size) - int(before // size)
+                self.count += int(max(after // size, 0)) - int(max(before // size, 0))
 
     def add_short(self, leaving: Leaving, batches: int) -> int:
         """Count in, of so many batches, those from the first on that surely free too little; how many those are."""
@@ -55,7 +56,7 @@ class GpuFilter:
         total = np.cumsum(freed)
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         total += self.room[rows] - np.repeat((total - freed)[starts], np.diff(starts, append=len(rows)))
-        gained = total // self.size - (total - freed) // self.size
+        gained = fitting(total, self.size) - fitting(total - freed, self.size)
         held = np.cumsum(np.bincount(leaving.batch[order], gained, batches))
         short = int(np.searchsorted(held, missing))
         if short:

@@ -161,17 +161,17 @@ class SharedGpus:
         memory = int(self.nodes.gpu_memory[self.node[row]])
         return bool(self.cells[row, 4]) and memory - int(self.cells[row, 2]) >= cls.memory_on(memory)
 
-    def leftover(self, node: int) -> float:
-        """Parts of GPUs that shared devices of a node still have, as the search for victims counts them."""
+    def leftover(self, node: int) -> tuple[float, float]:
+        """Parts of a node's shared GPUs that are idle and that are releasing, as the search for victims counts them."""
         memory = int(self.nodes.gpu_memory[node])
-        total = 0.0
+        idle = leaving = 0.0
         for row in self.on.get(node, ()):
             used, releasing, allocated = (int(value) for value in self.cells[row, :3])
             if allocated > 0:
-                total += 1 - _part(allocated, memory)
+                idle += 1 - _part(allocated, memory)
             if releasing > 0 and not (used and releasing == used):
-                total += _part(releasing, memory)
-        return total
+                leaving += _part(releasing, memory)
+        return idle, leaving
 
     def leftover_memory(self, node: int) -> int:
         """The same in memory."""

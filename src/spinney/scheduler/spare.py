@@ -10,6 +10,11 @@ from spinney.scheduler.nodes import Mask, Nodes
 from spinney.scheduler.tasks import GPU
 
 
+def fitting(room: NDArray[np.float64], size: float) -> NDArray[np.float64]:
+    """How many times a size goes into each room; a node that has less than nothing takes nothing from the others."""
+    return np.maximum(room // size, 0.0)
+
+
 class Spare:
     """GPUs idle or releasing on each row; arrays handed out are not changed later."""
 
@@ -17,11 +22,13 @@ class Spare:
         self._nodes = nodes
         self._shared = shared
         self._seen = len(nodes.touched)
-        idle, releasing = nodes.whole_gpus(nodes.idle), nodes.whole_gpus(nodes.releasing)
-        self._gpus = idle + releasing
+        idle, releasing = nodes.whole_gpus(nodes.idle).copy(), nodes.whole_gpus(nodes.releasing).copy()
         for row in shared.on:
-            self._gpus[row] += shared.leftover(row)
-        self._any: Mask = (idle > 0) | (releasing > 0) | (self._gpus > 0)
+            parts = shared.leftover(row)
+            idle[row] += parts[0]
+            releasing[row] += parts[1]
+        self._gpus = idle + releasing
+        self._any: Mask = (idle > 0) | (releasing > 0)
         self._counts: dict[float, int] = {}
 
     def gpus(self) -> NDArray[np.float64]:
@@ -39,7 +46,7 @@ class Spare:
         self._refresh()
         known = self._counts.get(size)
         if known is None:
-            known = self._counts[size] = int((self._gpus // size).sum())
+            known = self._counts[size] = int(fitting(self._gpus, size).sum())
         return known
 
     def _refresh(self) -> None:
@@ -53,8 +60,11 @@ class Spare:
         for row in changed:
             idle = float(nodes.idle[row, GPU] if plain else nodes.whole_gpus(nodes.idle[row]))
             releasing = float(nodes.releasing[row, GPU] if plain else nodes.whole_gpus(nodes.releasing[row]))
-            spare = idle + releasing + (self._shared.leftover(row) if row in self._shared.on else 0.0)
+            if row in self._shared.on:
+                parts = self._shared.leftover(row)
+                idle, releasing = idle + parts[0], releasing + parts[1]
+            spare = idle + releasing
             for size in self._counts:
-                self._counts[size] += int(spare // size) - int(self._gpus[row] // size)
+                self._counts[size] += int(max(spare // size, 0)) - int(max(self._gpus[row] // size, 0))
             self._gpus[row] = spare
-            self._any[row] = idle > 0 or releasing > 0 or spare > 0
+            self._any[row] = idle > 0 or releasing > 0

@@ -10,6 +10,7 @@ from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
 from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.nodes import Mask, Rows
+from spinney.scheduler.spare import fitting
 from spinney.scheduler.tasks import Task, Vector, affordable
 from spinney.scheduler.victims import Batch, Leaving, VictimLine
 
@@ -77,7 +78,7 @@ class Search:
                     self.room[task.node] += freed_gpus(cycle, task)
         self.size = _common_size(self.pending)
         self._known = frozenset(feasible.tolist())
-        self._held = int(np.floor(self.room[feasible] / self.size).sum()) if self.size and self._known else 0
+        self._held = int(fitting(self.room[feasible], self.size).sum()) if self.size and self._known else 0
 
     def one_node_is_not_enough(self) -> bool:
         """Whether clearing any single node leaves too little room; known where no victim is on several nodes."""
@@ -85,8 +86,8 @@ class Search:
         freeable = self.freeable() if self.size and len(self.pending) > 1 else None
         if freeable is None:
             return False
-        best = np.floor((self.room + freeable) / self.size)
-        best[self.feasible] -= np.floor(self.room[self.feasible] / self.size)
+        best = fitting(self.room + freeable, self.size)
+        best[self.feasible] -= fitting(self.room[self.feasible], self.size)
         return self._held + int(best.max(initial=0)) < len(self.pending)
 
     def too_small(self, potential: list[Batch]) -> bool:
@@ -102,7 +103,7 @@ class Search:
         held = self._held
         for row, gpus in freed.items():
             room = float(self.room[row])
-            held += int((room + gpus) // size) - (int(room // size) if row in self._known else 0)
+            held += int(max((room + gpus) // size, 0)) - (int(max(room // size, 0)) if row in self._known else 0)
         return held < len(self.pending)
 
     def flags(self, rows: Rows) -> Mask:
@@ -117,8 +118,8 @@ class Search:
             return False
         rows, place = np.unique(leaving.rows, return_inverse=True)
         room = self.room[rows]
-        counted = np.where(self.flags(self.feasible)[rows], room // self.size, 0.0)
-        gained = (room + np.bincount(place, leaving.gpus, len(rows))) // self.size - counted
+        counted = np.where(self.flags(self.feasible)[rows], fitting(room, self.size), 0.0)
+        gained = fitting(room + np.bincount(place, leaving.gpus, len(rows)), self.size) - counted
         return self._held + int(gained.sum()) < len(self.pending)
 
 

@@ -1,0 +1,256 @@
+"""KAI's faults, to be made here on purpose: what differs from its decisions without them must agree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from spinney.kube.chance import Chance
+from spinney.scheduler import cases, cycle, placement, scenarios, search
+from spinney.scheduler import status as st
+from spinney.scheduler.actions import evicting
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.filters import freed_gpus
+from spinney.scheduler.gangs import Job
+from spinney.scheduler.moves import Before, Checkpoint, Move, Moves
+from spinney.scheduler.nodes import Rows
+from spinney.scheduler.state import State
+from spinney.scheduler.tasks import Task
+from spinney.scheduler.topology import Domains
+from spinney.scheduler.trials import Accumulator, Search, Trial
+from spinney.scheduler.victims import Batch, Leaving
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def narrow_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only domains inside the narrowest one that holds all nodes with room are tried."""
+    common = Domains.common
+    monkeypatch.setattr(Domains, "common", lambda self, rows, _: common(self, rows, -1))
+
+
+def first_ways_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Victims are added in one order only, and no choice among a few of them is tried."""
+    monkeypatch.setattr(search, "every_choice", lambda _: iter(()))
+
+
+def victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Victims without GPUs are placed again only on nodes that whom they make room for could use."""
+    config = cases._config
+    monkeypatch.setattr(cases, "_config", lambda entry: replace(config(entry), rehome_anywhere=False))
+
+
+def gpus_by_chance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among GPUs that are equally good, any is taken."""
+    chance, choose = Chance(seed), placement.choose_gpus
+
+    def mixed(the: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[str, ...], bool] | None:
+        monkeypatch.setattr(the, "choose", lambda _task, _row, options: sorted(options, key=lambda _: chance.random()))
+        return choose(the, task, row, now)
+
+    monkeypatch.setattr(placement, "choose_gpus", mixed)
+
+
+def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job with victims of a smaller trial is evicted again with those of this one, and charged for both."""
+    jobs_on, evict, simulate = Accumulator.jobs_on, Moves.evict, search.Solver._simulate
+
+    def all_tasks(self: Trial) -> list[Task]:
+        return [task for batch in (*self.recorded, *self.potential) for task in batch]
+
+    def with_settled(self: Accumulator, row: int) -> list[Batch]:
+        settled = [task for batch in self.search.recorded for task in batch]
+        return [[*(task for task in settled if task.job is batch[0].job), *batch] for batch in jobs_on(self, row)]
+
+    def again(self: Moves, task: Task) -> None:
+        if task.status == st.RELEASING and task.key in self.evicted:
+            self._charge(task, task.node, -1)
+        else:
+            evict(self, task)
+
+    def remembered(self: search.Solver, trial: Trial, *rest: Any) -> tuple[list[Batch], bool] | None:
+        found = simulate(self, trial, *rest)
+        return None if found is None else (_moved(trial), found[1])
+
+    monkeypatch.setattr(Trial, "tasks", all_tasks)
+    monkeypatch.setattr(Accumulator, "jobs_on", with_settled)
+    monkeypatch.setattr(Moves, "evict", again)
+    monkeypatch.setattr(Moves, "evict_all", lambda self, tasks: [self.evict(task) for task in tasks])
+    monkeypatch.setattr(search.Solver, "_simulate", remembered)
+
+
+def _moved(trial: Trial) -> list[Batch]:
+    """The batches that a trial settles for: a task that was evicted twice counts as moved, wherever it is now."""
+    tasks = trial.tasks()
+    twice = {task.key for task in tasks if sum(one is task for one in tasks) > 1}
+    gone = [task for task in tasks if task.status == st.RELEASING or task.key in twice]
+    moved: list[Batch] = []
+    for task in (*gone, *(task for task in tasks if task.status == st.PIPELINED)):
+        if not any(task in batch for batch in moved):
+            first = next(batch for batch in (*trial.recorded, *trial.potential) if task in batch)
+            moved.append(list(dict.fromkeys(first)))
+    return moved
+
+
+def careless_books(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes keep books of their own, in which trials that are given up leave traces."""
+    prefixes = scenarios._prefixes
+
+    def measured_now(one: Search, victims: Accumulator, leaving: Leaving) -> Any:
+        one.room = one.cycle.spare.gpus().copy()
+        for task in (task for batch in one.recorded for task in batch if task.node >= 0):
+            one.room[task.node] += freed_gpus(one.cycle, task)
+        return prefixes(one, victims, leaving)
+
+    monkeypatch.setattr(cycle, "Moves", Books)
+    monkeypatch.setattr(search.Solver, "_solve_with", _always_again)
+    # Proofs from sums do not hold where the sums are wrong.
+    monkeypatch.setattr(scenarios, "_prefixes", measured_now)
+    monkeypatch.setattr(evicting, "hopeless", lambda *_: False)
+    for proof in ("too_small", "too_small_together", "one_node_is_not_enough"):
+        monkeypatch.setattr(Search, proof, lambda *_: False)
+
+
+def _always_again(self: search.Solver, generator: Callable[..., Any], tasks: list[Task], feasible: Rows) -> bool:
+    """Give every solution up and look for it once more."""
+    recorded: list[Batch] = []
+
+    def probe(count: int) -> bool:
+        nonlocal recorded
+        point = self.cycle.moves.checkpoint()
+        found = self._probe(generator, tasks[:count], recorded, feasible)
+        if found is not None:
+            recorded = found[0]
+            self.cycle.moves.rollback(point)
+        return found is not None
+
+    return bool(search._largest(len(tasks), probe)) and self._probe(generator, tasks, recorded, feasible) is not None
+
+
+class Books(Moves):
+    """Moves whose nodes remember who is on them, and undo step by step what they remember."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.on = {
+            (task.node, task.key): (task.status, task.groups)
+            for task in state.tasks.values()
+            if task.node >= 0 and task.status & st.USED
+        }
+        # Devices known from the start; those that trials open are forgotten with them.
+        self.devices = len(state.gpus)
+        # How to take each of the moves done back.
+        self.undo: list[Callable[[], object]] = []
+
+    def rollback(self, point: Checkpoint) -> None:
+        """Undo on the nodes, last first; all else is exact."""
+        for undo in reversed(self.undo[point[1] :]):
+            undo()
+        del self.undo[point[1] :]
+        super().rollback(point)
+        shared = self.state.gpus
+        for row, groups in shared.on.items():
+            shared.on[row] = [one for one in groups if one < self.devices or shared.cells[one, :3].any()]
+
+    def evict(self, task: Task) -> None:
+        """A task that was moved to another GPU of its node in a trial is no longer known there when that is undone."""
+        row, status, groups = task.node, task.status, task.groups
+        if status == st.RELEASING:
+            super().evict(task)
+            return
+        self.log.append((self._forget, task, self.evicted.get(task.key), None))
+        self.evicted[task.key] = Before(status, row, groups, task.zones)
+        self._update(task, row, st.RELEASING, groups)
+        self._set_status(task, st.RELEASING, True)
+        self._charge(task, row, -1)
+        self._did("evict", task, row, partial(self._return, task, row, status, groups))
+
+    def evict_all(self, tasks: list[Task]) -> None:
+        """One by one."""
+        for task in tasks:
+            self.evict(task)
+
+    def wait(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """A task that the node still knows goes back to where it was evicted from, be that this node or not."""
+        known = self.on.get((row, task.key))
+        if known is None or (task.cls.shared and groups and groups != known[1]):
+            self.on.pop((row, task.key), None)
+            self._put("wait", task, row, groups, st.PIPELINED)
+            return
+        status, home, before, _ = self.evicted[task.key]
+        self.log.append((setattr, task, "groups", task.groups))
+        task.groups = before
+        self._return(task, home, status, before)
+        self._set_status(task, status, False)
+        self._charge(task, home, 1)
+        self._did("keep", task, home, partial(self._update, task, home, st.RELEASING, before))
+
+    def bind(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """Place a task on room that is free."""
+        self._put("bind", task, row, groups, st.ALLOCATED)
+
+    def bind_all(self, tasks: list[Task], row: int) -> None:
+        """One by one."""
+        for task in tasks:
+            self.bind(task, row)
+
+    def wait_all(self, tasks: list[Task], row: int) -> None:
+        """One by one."""
+        for task in tasks:
+            self.wait(task, row)
+
+    def delay(self, job: Job, since: Checkpoint) -> None:
+        """Take every task bound since a point off its node, and let it wait there."""
+        for number in range(since[1], len(self.done)):
+            move = self.done[number]
+            if move.kind == "bind" and move.task.job is job:
+                self._update(move.task, move.node, st.PIPELINED, move.task.groups)
+                self._set_status(move.task, st.PIPELINED, True)
+                self.done[number] = Move("wait", move.task, move.node, move.groups)
+
+    def _put(self, kind: str, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
+        self.log.append((_restore_place, task, task.node, task.groups))
+        task.node, task.groups = row, groups or task.groups
+        self._set_status(task, status, True)
+        self._add(task, row, status, task.groups)
+        self._charge(task, row, 1)
+        self._did(kind, task, row, partial(self._remove, task, row))
+
+    def _did(self, kind: str, task: Task, row: int, undo: Callable[[], object]) -> None:
+        self.done.append(Move(kind, task, row, task.groups))
+        self.undo.append(undo)
+
+    def _return(self, task: Task, row: int, status: int, groups: tuple[str, ...]) -> None:
+        if not self._update(task, row, status, groups):
+            self._add(task, row, status, groups)
+
+    def _update(self, task: Task, row: int, status: int, groups: tuple[str, ...]) -> bool:
+        known = self._remove(task, row)
+        if known:
+            self._add(task, row, status, groups)
+        return known
+
+    def _add(self, task: Task, row: int, status: int, groups: tuple[str, ...]) -> None:
+        self.on[row, task.key] = (status, groups)
+        self._account(task, row, status, groups, 1)
+
+    def _remove(self, task: Task, row: int) -> bool:
+        known = self.on.pop((row, task.key), None)
+        if known is not None:
+            self._account(task, row, *known, -1)
+        return known is not None
+
+    def _account(self, task: Task, row: int, status: int, groups: tuple[str, ...], sign: int) -> None:
+        held, task.groups = task.groups, groups
+        self.state.track(task, row, status, sign)
+        task.groups = held
+        self.state.nodes.touched.append(row)
+        self.version += 1
+
+
+def _restore_place(task: Task, node: int, groups: tuple[str, ...]) -> None:
+    task.node, task.groups = node, groups
