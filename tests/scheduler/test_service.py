@@ -6,6 +6,8 @@ import asyncio
 import json
 from itertools import pairwise
 
+import pytest
+
 from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json
@@ -43,6 +45,50 @@ async def test_a_gang_that_fits_is_bound_whole() -> None:
         requests = (await client.list(BindRequest, "default")).items
         assert {request.status.phase for request in requests} == {"Succeeded"}
         assert len({request.metadata.annotations["spinney.dev/decision"] for request in requests}) == 1
+
+
+@pytest.mark.parametrize("written", [1, 3])
+@virtual
+async def test_a_decision_that_was_written_in_part_kept_its_pods_waiting(written: int) -> None:
+    """The scheduler ends while it writes a decision; the next one takes back what is there and decides anew."""
+    sent = 0
+
+    async def never_answer(request: Request) -> None:
+        nonlocal sent
+        if request.method == "POST" and request.path.endswith("/bindrequests"):
+            sent += 1
+            if sent > written:
+                await asyncio.Event().wait()
+
+    async def answer(request: Request) -> None: ...
+
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        world.transport.before = never_answer
+        await world.gang("g", members=4, gpus=2)
+        await asyncio.sleep(5)
+        await world.stop()
+        assert len((await world.client.list(BindRequest, "default")).items) == written
+        world.transport.before = answer
+        await world.start()
+        await asyncio.sleep(20)
+        assert set((await world.placed("g")).values()) == {"n1"}
+
+
+@virtual
+async def test_a_decision_goes_on_without_a_pod_that_went() -> None:
+    """A pod that is deleted before its gang was bound does not keep those waiting that are left."""
+    async with stage(*PARTS[:1]) as world:
+        await world.node("n1")
+        await world.gang("g", members=3, gpus=1, minimum=2)
+        await asyncio.sleep(3)
+        before = {request.uid for request in (await world.client.list(BindRequest, "default")).items}
+        await world.client.delete(Pod, "g-0", "default", grace_seconds=0)
+        await world.client.delete(BindRequest, "g-0", "default")
+        await asyncio.sleep(20)
+        after = (await world.client.list(BindRequest, "default")).items
+        assert {request.name for request in after} == {"g-1", "g-2"}
+        assert not before & {request.uid for request in after}
 
 
 @virtual

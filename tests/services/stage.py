@@ -78,11 +78,14 @@ class Stage:
         self.transport = transport
         self._components = components
         self._life: asyncio.Task[None] | None = None
+        self._lives = 0
 
     async def start(self) -> None:
         """Run the components, from the beginning if they ran already."""
         await self.stop()
-        self.host = Host(Client(self.transport, Chance(3)), clock(), self._components)
+        self._lives += 1
+        # No two processes draw the same names.
+        self.host = Host(Client(self.transport, Chance(2 + self._lives)), clock(), self._components)
         self._life = asyncio.create_task(self.host.run())
         await self.host.ready.wait()
 

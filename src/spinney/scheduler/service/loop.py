@@ -20,6 +20,7 @@ from spinney.scheduler.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.service.aside import Aside
 from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.halves import Halves
 from spinney.scheduler.service.memory import Memory
 from spinney.scheduler.service.metrics import CycleMetrics
 from spinney.scheduler.service.prometheus import PrometheusUsage
@@ -85,6 +86,7 @@ class Scheduler:
             zones=zones,
             stuck_after=config.stuck_after,
         )
+        self._halves = Halves(self.feed, self._wake.set)
         self._writes = Writes(runtime, self.feed)
         self._reports = Reports(runtime, self.feed)
         self._usage = usage
@@ -136,7 +138,7 @@ class Scheduler:
 
     async def cycle(self) -> None:
         """One plan and the start of its writes."""
-        for request in self.feed.given_up:
+        for request in (*self.feed.given_up, *self._halves.take()):
             self._start(self._writes.remove(request))
         self.feed.given_up.clear()
         loop = asyncio.get_running_loop()
