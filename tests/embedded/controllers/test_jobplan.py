@@ -127,7 +127,7 @@ def test_indexed_jobs_give_each_pod_its_index() -> None:
 def test_a_suspended_job_stops_its_pods_and_says_so() -> None:
     """And their end is not held against it."""
     plan = plan_job(job(suspend=True), [pod("a")], NOW)
-    assert [p.name for p in plan.delete] == ["a"]
+    assert [p.name for p in plan.drop] == ["a"]
     assert plan.status["conditions"][0]["type"] == "Suspended"
     going = pod("a", deletionTimestamp="2026-01-01T12:00:00Z")
     assert "failed" not in plan_job(job(suspend=True), [going], NOW).status

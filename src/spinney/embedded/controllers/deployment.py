@@ -7,6 +7,7 @@ import asyncio
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.deploymentplan import (
+    HISTORY,
     REVISION,
     DeploymentPlan,
     annotations_of,
@@ -78,14 +79,15 @@ class Deployments:
             collisions = {"status": {"collisionCount": (deployment.status.collision_count or 0) + 1}}
             await self._client.patch(Deployment, *_name(deployment), collisions, subresource="status")
             return
-        self._recorder.event(
-            deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}"
-        )
+        if size:
+            message = f"Scaled up replica set {name} from 0 to {size}"
+            self._recorder.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _scale(self, deployment: Deployment, found: ReplicaSet, size: int, plan: DeploymentPlan) -> None:
         wanted = annotations_of(deployment, revision_of(found) or plan.revision)
         if newest(deployment, [found]):
             wanted[REVISION] = str(plan.revision)
+            wanted |= _history(found, plan.revision)
         annotations = {k: v for k, v in wanted.items() if found.metadata.annotations.get(k) != v}
         patch: Json = {"metadata": {"annotations": annotations}} if annotations else {}
         if size != found.spec.replicas:
@@ -100,6 +102,15 @@ class Deployments:
             way = "up" if size > found.spec.replicas else "down"
             message = f"Scaled {way} replica set {found.name} from {found.spec.replicas} to {size}"
             self._recorder.event(deployment, "Normal", "ScalingReplicaSet", message)
+
+
+def _history(found: ReplicaSet, revision: int) -> dict[str, str]:
+    """The revisions that a ReplicaSet was before, where it becomes one again."""
+    before = found.metadata.annotations.get(REVISION, "")
+    if before in ("", str(revision)):
+        return {}
+    told = found.metadata.annotations.get(HISTORY, "")
+    return {HISTORY: f"{told},{before}" if told else before}
 
 
 def _name(deployment: Deployment) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from spinney.api.conditions import find
 from spinney.api.intstr import at_least, at_most
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
+from spinney.embedded.controllers.replicaset import FAILURE
 from spinney.embedded.controllers.revisions import template_hash
 from spinney.embedded.controllers.sets import told_anew
 from spinney.embedded.controllers.views import Deployment, ReplicaSet
@@ -17,6 +18,7 @@ HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAX = "deployment.kubernetes.io/max-replicas"
+HISTORY = "deployment.kubernetes.io/revision-history"
 
 
 @dataclass
@@ -75,10 +77,35 @@ def revision_of(found: ReplicaSet) -> int:
 
 
 def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: DeploymentPlan) -> None:
-    """While paused only a change of size is followed, by the one ReplicaSet that has pods."""
+    """While paused only a change of size is followed: by the one ReplicaSet that has pods, or by each in proportion."""
     active = [each for each in sets if each.spec.replicas]
     if len(active) == 1:
         plan.scale = [(active[0], deployment.spec.replicas)]
+    elif deployment.spec.strategy.type == "RollingUpdate" and _resized(deployment, active):
+        plan.scale = _shares(deployment, active)
+
+
+def _resized(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
+    wanted = str(deployment.spec.replicas)
+    return any(each.metadata.annotations.get(DESIRED, wanted) != wanted for each in sets)
+
+
+def _shares(deployment: Deployment, sets: list[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
+    """What each ReplicaSet gets of a change of size, by its own size; the largest takes what rounding leaves."""
+    allowed = deployment.spec.replicas + _bounds(deployment)[0] if deployment.spec.replicas else 0
+    change = left = allowed - sum(each.spec.replicas for each in sets)
+    newer_first = sorted(sets, key=lambda each: str(each.metadata.creation_timestamp), reverse=change > 0)
+    ordered = sorted(newer_first, key=lambda each: -each.spec.replicas)
+    sizes: dict[str, int] = {}
+    for each in ordered:
+        text = each.metadata.annotations.get(MAX, "")
+        before = int(text) if text.isdecimal() else deployment.status.replicas
+        share = round(each.spec.replicas * allowed / before) - each.spec.replicas if before and left else 0
+        share = min(share, left) if change > 0 else max(share, left)
+        sizes[each.name] = each.spec.replicas + share
+        left -= share
+    sizes[ordered[0].name] = max(sizes[ordered[0].name] + left, 0)
+    return [(each, sizes[each.name]) for each in ordered]
 
 
 def _recreate(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
@@ -224,6 +251,9 @@ def _conditions(
         wanted.insert(0, ("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"))
     else:
         wanted += _progress(deployment, new, sets, now, plan)
+    refused = find(new.status.conditions, FAILURE) if new else None
+    if refused is not None:
+        wanted.append((FAILURE, "True", refused.reason, refused.message))
     changed = []
     for type_, status, reason, message in wanted:
         old = find(deployment.status.conditions, type_)
@@ -239,6 +269,8 @@ def _conditions(
         if not old or old.status != status:
             condition["lastTransitionTime"] = _time(now)
         changed.append(condition)
+    if refused is None and find(deployment.status.conditions, FAILURE) is not None:
+        changed.append({"type": FAILURE, "$patch": "delete"})
     return changed
 
 

@@ -82,7 +82,9 @@ class Autoscalers:
                 raise NoMetric("FailedGetScale", f"no matches for kind {target.kind!r} in {target.api_version!r}")
             scale = await self._client.get(resource, target.name, found.namespace, "scale")
         except (NotFound, NoMetric) as error:
-            await self._tell(found, 0, 0, [], [("AbleToScale", "False", "FailedGetScale", str(error))])
+            self._recorder.event(found, "Warning", "FailedGetScale", str(error))
+            message = f"the HPA controller was unable to get the target's current scale: {error}"
+            await self._tell(found, 0, 0, [], [("AbleToScale", "False", "FailedGetScale", message)])
             return
         current = int(scale["spec"].get("replicas") or 0)
         if current == 0:

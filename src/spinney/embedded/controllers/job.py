@@ -63,6 +63,7 @@ class Jobs:
         await asyncio.gather(
             *(self._release(pod) for pod in plan.release),
             *(self._delete(job, pod) for pod in plan.delete),
+            *(self._drop(job, pod) for pod in plan.drop),
             *(self._create(job, pod) for pod in plan.create),
         )
         for type_, reason, message in plan.events:
@@ -78,6 +79,10 @@ class Jobs:
         except NotFound:
             return
         self._recorder.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+    async def _drop(self, job: Job, pod: Pod) -> None:
+        await self._release(pod)
+        await self._delete(job, pod)
 
     async def _release(self, pod: Pod) -> None:
         kept = [name for name in pod.metadata.finalizers if name != FINALIZER]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.embedded.controllers import failurepolicy, indexes
+from spinney.embedded.controllers import failurepolicy, indexes, indexpolicy
+from spinney.embedded.controllers.indexpolicy import FAILURES, INDEX, index_of
 from spinney.embedded.controllers.pods import from_template, is_active, is_ready, is_terminal, least_wanted_first
 from spinney.embedded.controllers.views import Job
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
-INDEX = "batch.kubernetes.io/job-completion-index"
+_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
 _LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _NAMES = ("batch.kubernetes.io/job-name", "job-name")
-
-FIRST_BACK_OFF = 10.0
-LONGEST_BACK_OFF = 600.0
 
 
 @dataclass
@@ -27,6 +25,8 @@ class JobPlan:
 
     create: list[Json] = field(default_factory=list)
     delete: list[Pod] = field(default_factory=list)
+    # Pods that are too many and go uncounted.
+    drop: list[Pod] = field(default_factory=list)
     # Pods that have been seen to end and may go.
     release: list[Pod] = field(default_factory=list)
     status: Json = field(default_factory=dict)
@@ -49,15 +49,16 @@ class _Tally:
     succeeded: int
     failed: int
     completed: set[int]
+    failed_indexes: set[int]
     failed_pods: list[Pod]
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """Whether a Job is over: failed, with reason and message, or done."""
+    """Whether a Job is over: failed or done, each with reason and message."""
 
-    failure: tuple[str, str] | None
-    done: bool
+    failure: tuple[str, str] | None = None
+    success: tuple[str, str] | None = None
 
 
 def plan_job(job: Job, pods: list[Pod], now: datetime) -> JobPlan:
@@ -66,15 +67,35 @@ def plan_job(job: Job, pods: list[Pod], now: datetime) -> JobPlan:
     if _finished(job):
         _clean_up(job, pods, now, plan)
         return plan
-    tally = _count(job, pods, plan)
-    failure = _failure(job, tally, now, plan)
-    outcome = _Outcome(failure, failure is None and _complete(job, tally))
-    if failure or outcome.done or job.spec.suspend:
+    held = [pod for pod in pods if FINALIZER in pod.metadata.finalizers]
+    tally = _count(job, pods, [pod for pod in held if _has_ended(job, pod)], plan)
+    outcome = _outcome(job, tally, now, plan)
+    if outcome.failure:
+        # When a Job has failed, so has every pod of it that still ran.
+        tally = _count(job, pods, held, plan)
+    elif outcome.success:
+        plan.release = held
+    if outcome.failure or outcome.success:
         plan.delete = tally.active
+    elif job.spec.suspend:
+        plan.drop = tally.active
     else:
-        _scale(job, tally, now, plan)
+        _scale(job, pods, tally, now, plan)
     _write_status(job, tally, outcome, now, plan)
     return plan
+
+
+def _outcome(job: Job, tally: _Tally, now: datetime, plan: JobPlan) -> _Outcome:
+    """What was decided before stands; else a Job fails before it succeeds."""
+    decided = find(job.status.conditions, "SuccessCriteriaMet")
+    if decided is not None and decided.status == "True":
+        return _Outcome(success=(decided.reason, decided.message))
+    failure = _failure(job, tally, now, plan)
+    if failure is not None:
+        return _Outcome(failure=failure)
+    if _indexed(job) and (early := indexpolicy.success(job, tally.completed)):
+        return _Outcome(success=early)
+    return _Outcome(success=_REACHED if _complete(job, tally) else None)
 
 
 def _finished(job: Job) -> bool:
@@ -99,11 +120,10 @@ def _clean_up(job: Job, pods: list[Pod], now: datetime, plan: JobPlan) -> None:
         plan.wake_in(left)
 
 
-def _count(job: Job, pods: list[Pod], plan: JobPlan) -> _Tally:
+def _count(job: Job, pods: list[Pod], ended: list[Pod], plan: JobPlan) -> _Tally:
     """Count pods that have ended, each once: first noted by UID, counted when its finalizer is gone."""
     held = {pod.uid: pod for pod in pods if FINALIZER in pod.metadata.finalizers}
     noted = job.status.uncounted_terminated_pods
-    ended = [pod for pod in held.values() if is_terminal(pod) or pod.metadata.deletion_timestamp]
     won = {pod.uid for pod in ended if pod.status.phase == "Succeeded"}
     lost = {pod.uid for pod in ended if pod.uid not in won and _counts_as_failed(job, pod)}
     succeeded = job.status.succeeded + len(set(noted.succeeded) - held.keys())
@@ -114,13 +134,14 @@ def _count(job: Job, pods: list[Pod], plan: JobPlan) -> _Tally:
     plan.release = ended
     completed = indexes.parse(job.status.completed_indexes)
     if _indexed(job):
-        completed |= {_index(pod) for pod in pods if pod.status.phase == "Succeeded" and _index(pod) >= 0}
+        completed |= {index_of(pod) for pod in pods if pod.status.phase == "Succeeded" and index_of(pod) >= 0}
     return _Tally(
         active=[pod for pod in pods if is_active(pod)],
         terminating=[pod for pod in pods if pod.metadata.deletion_timestamp and not is_terminal(pod)],
         succeeded=len(completed) if _indexed(job) else succeeded + len(won),
         failed=failed + len(lost),
         completed=completed,
+        failed_indexes=indexpolicy.failed_indexes(job, pods),
         failed_pods=[pod for pod in pods if pod.status.phase == "Failed"],
     )
 
@@ -141,7 +162,7 @@ def _failure(job: Job, tally: _Tally, now: datetime, plan: JobPlan) -> tuple[str
         if left <= 0:
             return "DeadlineExceeded", "Job was active longer than specified deadline"
         plan.wake_in(left)
-    return None
+    return indexpolicy.failure(job, tally.completed, tally.failed_indexes) if indexpolicy.per_index(job) else None
 
 
 def _restarts_exceed(job: Job, tally: _Tally) -> bool:
@@ -153,55 +174,52 @@ def _restarts_exceed(job: Job, tally: _Tally) -> bool:
 
 
 def _complete(job: Job, tally: _Tally) -> bool:
-    if is_true(job.status.conditions, "SuccessCriteriaMet"):
-        return True
     if job.spec.completions is None:
         return tally.succeeded > 0 and not tally.active
     return tally.succeeded >= job.spec.completions
 
 
-def _scale(job: Job, tally: _Tally, now: datetime, plan: JobPlan) -> None:
+def _scale(job: Job, pods: list[Pod], tally: _Tally, now: datetime, plan: JobPlan) -> None:
     """Start or stop pods so that as many run as should."""
     if job.spec.completions is None:
         wanted = len(tally.active) if tally.succeeded else job.spec.parallelism
     else:
-        wanted = min(job.spec.parallelism, job.spec.completions - tally.succeeded)
+        left = job.spec.completions - tally.succeeded - len(tally.failed_indexes)
+        wanted = min(job.spec.parallelism, left)
     surplus = len(tally.active) - wanted
     if surplus > 0:
-        plan.delete = least_wanted_first(tally.active)[:surplus]
+        plan.drop = least_wanted_first(tally.active)[:surplus]
         return
     missing = -surplus
-    if not missing:
+    if job.spec.pod_replacement_policy == "Failed":
+        # Nothing is replaced before it is known how it ended.
+        missing -= len(tally.terminating)
+    if missing <= 0:
         return
-    wait = _back_off(tally, now)
+    wait = 0.0 if indexpolicy.per_index(job) else indexpolicy.back_off(tally.failed_pods, tally.failed, now)
     if wait > 0:
         plan.wake_in(wait)
         return
     if _indexed(job):
-        used = tally.completed | {_index(pod) for pod in (*tally.active, *tally.terminating)}
-        free = [index for index in range(job.spec.completions or 0) if index not in used]
-        plan.create = [_pod(job, index) for index in free[:missing]]
+        plan.create = [_pod(job, index, pods) for index in _free(job, pods, tally, now, plan)[:missing]]
     else:
-        plan.create = [_pod(job, None) for _ in range(missing)]
+        plan.create = [_pod(job, None, pods) for _ in range(missing)]
 
 
-def _back_off(tally: _Tally, now: datetime) -> float:
-    """Seconds to wait before a replacement for a failed pod."""
-    if not tally.failed:
-        return 0.0
-    times = [
-        status.state.terminated.finished_at
-        for pod in tally.failed_pods
-        for status in pod.status.container_statuses
-        if status.state.terminated and status.state.terminated.finished_at
-    ]
-    if not times:
-        return 0.0
-    delay = min(FIRST_BACK_OFF * 2.0 ** min(tally.failed - 1, 10), LONGEST_BACK_OFF)
-    return (max(times) + timedelta(seconds=delay) - now).total_seconds()
+def _free(job: Job, pods: list[Pod], tally: _Tally, now: datetime, plan: JobPlan) -> list[int]:
+    """The indexes that need a pod and have rested."""
+    used = tally.completed | tally.failed_indexes | {index_of(pod) for pod in (*tally.active, *tally.terminating)}
+    free = [index for index in range(job.spec.completions or 0) if index not in used]
+    if not indexpolicy.per_index(job):
+        return free
+    rests = {index: indexpolicy.rest(pods, index, now) for index in free}
+    for wait in rests.values():
+        if wait > 0:
+            plan.wake_in(wait)
+    return [index for index in free if rests[index] <= 0]
 
 
-def _pod(job: Job, index: int | None) -> Json:
+def _pod(job: Job, index: int | None, pods: list[Pod]) -> Json:
     pod = from_template(job, job.spec.template)
     labels = pod["metadata"]["labels"]
     labels |= dict.fromkeys(_LABELS, job.uid) | dict.fromkeys(_NAMES, job.name)
@@ -211,6 +229,8 @@ def _pod(job: Job, index: int | None) -> Json:
         return pod
     pod["metadata"]["generateName"] = f"{job.name}-{index}-"
     pod["metadata"]["annotations"][INDEX] = labels[INDEX] = str(index)
+    if indexpolicy.per_index(job):
+        pod["metadata"]["annotations"][FAILURES] = str(indexpolicy.failures_before(pods, index))
     pod["spec"].setdefault("hostname", f"{job.name}-{index}")
     source = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}}
     for group in ("initContainers", "containers"):
@@ -221,11 +241,11 @@ def _pod(job: Job, index: int | None) -> Json:
 
 def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, plan: JobPlan) -> None:
     status = plan.status
-    stopping = bool(outcome.failure or outcome.done or job.spec.suspend)
-    active = 0 if stopping else len(tally.active) - len(plan.delete) + len(plan.create)
-    deleted = {pod.uid for pod in plan.delete}
+    stopping = bool(outcome.failure or outcome.success or job.spec.suspend)
+    active = 0 if stopping else len(tally.active) - len(plan.drop) + len(plan.create)
+    deleted = {pod.uid for pod in (*plan.delete, *plan.drop)}
     ready = sum(1 for pod in tally.active if is_ready(pod) and pod.uid not in deleted)
-    terminating = len(tally.terminating) + len(plan.delete)
+    terminating = len(tally.terminating) + len(plan.delete) + len(plan.drop)
     # Pods that are noted but not counted yet are neither active nor in the totals.
     noted_won = len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
     noted_lost = len((status.get("uncountedTerminatedPods") or {}).get("failed") or ())
@@ -245,6 +265,9 @@ def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, pla
     completed = indexes.render(tally.completed)
     if _indexed(job) and completed != job.status.completed_indexes:
         status["completedIndexes"] = completed
+    failed = indexes.render(tally.failed_indexes)
+    if indexpolicy.per_index(job) and failed != job.status.failed_indexes:
+        status["failedIndexes"] = failed
     if job.status.start_time is None and not job.spec.suspend:
         status["startTime"] = _time(now)
     settled = not terminating and not noted_won and not noted_lost and not active
@@ -255,28 +278,26 @@ def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, pla
         order = [each.type for each in job.status.conditions]
         order += [each["type"] for each in conditions if each["type"] not in order]
         status["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
-    if outcome.done and settled:
+    if outcome.success and settled:
         status["completionTime"] = _time(now)
 
 
 def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan: JobPlan) -> list[Json] | None:
     """The conditions that change: first what the Job is heading for, and once its pods are gone what it is."""
     wanted: list[tuple[str, str, str, str]] = []
-    reached = ("CompletionsReached", "Reached expected number of succeeded pods")
     if outcome.failure:
         wanted.append(("FailureTarget", "True", *outcome.failure))
         if settled:
             wanted.append(("Failed", "True", *outcome.failure))
             plan.events.append(("Warning", *outcome.failure))
-    elif outcome.done:
-        wanted.append(("SuccessCriteriaMet", "True", *reached))
+    elif outcome.success:
+        wanted.append(("SuccessCriteriaMet", "True", *outcome.success))
         if settled:
-            wanted.append(("Complete", "True", *reached))
+            wanted.append(("Complete", "True", *outcome.success))
             plan.events.append(("Normal", "Completed", "Job completed"))
     suspended = find(job.status.conditions, "Suspended")
     if job.spec.suspend and not (suspended and suspended.status == "True"):
         wanted.append(("Suspended", "True", "JobSuspended", "Job suspended"))
-        plan.status["startTime"] = None
         plan.events.append(("Normal", "Suspended", "Job suspended"))
     elif not job.spec.suspend and suspended and suspended.status == "True":
         wanted.append(("Suspended", "False", "JobResumed", "Job resumed"))
@@ -297,12 +318,14 @@ def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan:
     return changed or None
 
 
+def _has_ended(job: Job, pod: Pod) -> bool:
+    """Deleted pods have ended too, since nobody may ever say how; unless the Job wants to know before it goes on."""
+    only_failed = job.spec.pod_replacement_policy == "Failed"
+    return is_terminal(pod) or (pod.metadata.deletion_timestamp is not None and not only_failed)
+
+
 def _counts_as_failed(job: Job, pod: Pod) -> bool:
-    """Deleted pods count too, since nobody may ever say how they ended; unless it was the Job that let them go."""
-    if pod.status.phase == "Failed":
-        return failurepolicy.action(job, pod)[0] != "Ignore"
-    heading = ("FailureTarget", "SuccessCriteriaMet", "Suspended")
-    return not any(is_true(job.status.conditions, type_) for type_ in heading) and not job.spec.suspend
+    return pod.status.phase != "Failed" or failurepolicy.action(job, pod)[0] != "Ignore"
 
 
 def _fails_job(job: Job, pod: Pod) -> str:
@@ -312,11 +335,6 @@ def _fails_job(job: Job, pod: Pod) -> str:
 
 def _indexed(job: Job) -> bool:
     return job.spec.completion_mode == "Indexed"
-
-
-def _index(pod: Pod) -> int:
-    text = pod.metadata.annotations.get(INDEX, "")
-    return int(text) if text.isdecimal() else -1
 
 
 def _time(moment: datetime) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
@@ -29,9 +31,13 @@ from spinney.embedded.controllers.sets import (
 )
 from spinney.embedded.controllers.views import ReplicaSet
 from spinney.kube.cache import Change, Key
+from spinney.kube.client import Patch
 from spinney.kube.controller import After, Controller, owner_key
+from spinney.kube.errors import ApiError, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+
+FAILURE = "ReplicaFailure"
 
 
 @dataclass
@@ -39,12 +45,18 @@ class ReplicaSetPlan(SetPlan):
     """The wanted changes, and pods that nobody controls to take over."""
 
     adopt: list[Pod] = field(default_factory=list)
+    # Pods that it selects no longer.
+    release: list[Pod] = field(default_factory=list)
 
 
 def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now: datetime) -> ReplicaSetPlan:
     """What a ReplicaSet needs, given the pods it controls and those that nobody does and it selects."""
     plan = ReplicaSetPlan()
     deleting = owner.metadata.deletion_timestamp is not None
+    if owner.spec.selector is not None and not deleting:
+        plan.release = [pod for pod in pods if not _selects(owner, pod)]
+    strangers = {pod.uid for pod in plan.release}
+    pods = [pod for pod in pods if pod.uid not in strangers]
     plan.adopt = [] if deleting else [pod for pod in orphans if is_active(pod)]
     active = [pod for pod in pods if is_active(pod)] + plan.adopt
     if not deleting:
@@ -76,6 +88,23 @@ def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSe
     )
 
 
+def _failure(owner: ReplicaSet, failed: ApiError | None, plan: ReplicaSetPlan, now: datetime) -> Json:
+    """The condition that says why pods are missing; it goes when none are."""
+    old = find(owner.status.conditions, FAILURE)
+    if failed is None:
+        return {"conditions": None} if old is not None and not plan.create else {}
+    if old is not None:
+        return {}
+    condition = {
+        "type": FAILURE,
+        "status": "True",
+        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": "FailedCreate",
+        "message": str(failed),
+    }
+    return {"conditions": [condition]}
+
+
 class ReplicaSets:
     """Keeps every ReplicaSet at its size."""
 
@@ -105,10 +134,13 @@ class ReplicaSets:
         plan = plan_replicaset(owner, self._pods.by(BY_CONTROLLER, owner.uid), orphans, self._clock.now())
         await asyncio.gather(
             *(self._adopt(owner, pod) for pod in plan.adopt),
-            *(self._create(owner, pod) for pod in plan.create),
+            *(self._release(owner, pod) for pod in plan.release),
             *(self._delete(owner, pod) for pod in plan.delete),
         )
-        await report(self._client, owner, plan.status)
+        failed = await self._fill(owner, plan.create)
+        await report(self._client, owner, plan.status | _failure(owner, failed, plan, self._clock.now()))
+        if failed is not None:
+            raise failed
         return After(plan.wake) if plan.wake is not None else None
 
     async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
@@ -116,8 +148,26 @@ class ReplicaSets:
         metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "ownerReferences": references}
         await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": metadata})
 
+    async def _release(self, owner: ReplicaSet, pod: Pod) -> None:
+        references = [{"$patch": "delete", "uid": owner.uid}]
+        patch = {"metadata": {"uid": pod.uid, "ownerReferences": references}}
+        with suppress(NotFound):
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC)
+
+    async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
+        """Make pods; why not, where one of them is refused."""
+        made = await asyncio.gather(*(self._create(owner, pod) for pod in pods), return_exceptions=True)
+        failed = next((error for error in made if error is not None), None)
+        if failed is None or isinstance(failed, ApiError):
+            return failed
+        raise failed
+
     async def _create(self, owner: ReplicaSet, pod: Json) -> None:
-        made = await self._client.create(Pod, pod, owner.namespace)
+        try:
+            made = await self._client.create(Pod, pod, owner.namespace)
+        except ApiError as error:
+            self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
         self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
 
     async def _delete(self, owner: ReplicaSet, pod: Pod) -> None:

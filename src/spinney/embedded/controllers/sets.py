@@ -44,12 +44,13 @@ def told_anew(known: Struct, **wanted: Any) -> Json:
     return {names[name]: value for name, value in wanted.items() if getattr(known, name) != value}
 
 
-async def create_once(client: Client, kind: type[Object], body: Json, namespace: str) -> None:
-    """Create an object, unless one of that name is there."""
+async def create_once(client: Client, kind: type[Object], body: Json, namespace: str) -> bool:
+    """Create an object, unless one of that name is there; says whether it was made."""
     try:
         await client.create(kind, body, namespace)
     except AlreadyExists:
-        return
+        return False
+    return True
 
 
 async def delete_once(client: Client, kind: type[Object], namespace: str, name: str, uid: str = "") -> bool:

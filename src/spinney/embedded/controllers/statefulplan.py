@@ -8,11 +8,13 @@ from datetime import datetime
 from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.pods import available_in, from_template, is_active, is_ready, is_terminal
 from spinney.embedded.controllers.revisions import REVISION, revision, template_hash
 from spinney.embedded.controllers.sets import SetPlan, soonest, told_anew
 from spinney.embedded.controllers.views import StatefulSet
 
+HASH = "controller.kubernetes.io/hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
@@ -22,7 +24,8 @@ class StatefulPlan(SetPlan):
     """The wanted changes, to claims too, and templates to keep."""
 
     revisions: list[Json] = field(default_factory=list)
-    claims: list[Json] = field(default_factory=list)
+    # With the names of the pods that they are for.
+    claims: list[tuple[str, Json]] = field(default_factory=list)
     # Claims that the retention policy lets go with their pods.
     drop_claims: list[str] = field(default_factory=list)
 
@@ -63,7 +66,7 @@ def plan_statefulset(owner: StatefulSet, pods: list[Pod], templates: dict[str, J
     if current not in templates:
         current = update
     if update not in templates:
-        labels = {**(owner.spec.selector.match_labels if owner.spec.selector else {}), REVISION: update}
+        labels = {**(owner.spec.selector.match_labels if owner.spec.selector else {}), HASH: update.rpartition("-")[2]}
         plan.revisions.append(revision(owner, update, owner.spec.template, labels, len(templates) + 1))
     start = int(owner.spec.ordinals.get("start") or 0)
     look = _Look(
@@ -155,7 +158,8 @@ def _several(owner: StatefulSet) -> bool:
 def _pod(owner: StatefulSet, ordinal: int, template: Json, revision: str) -> Json:
     pod = from_template(owner, template)
     name = f"{owner.name}-{ordinal}"
-    pod["metadata"]["name"] = name
+    # Part of the metadata, though the name is given.
+    pod["metadata"] |= {"name": name, "generateName": f"{owner.name}-"}
     pod["metadata"]["labels"] |= {REVISION: revision, POD_NAME: name, POD_INDEX: str(ordinal)}
     pod["spec"]["hostname"] = name
     pod["spec"]["subdomain"] = owner.spec.service_name
@@ -169,21 +173,18 @@ def _pod(owner: StatefulSet, ordinal: int, template: Json, revision: str) -> Jso
     return pod
 
 
-def _claims(owner: StatefulSet, ordinal: int) -> list[Json]:
-    return [
-        {
-            "metadata": {
-                "name": _claim_name(each, f"{owner.name}-{ordinal}"),
-                "labels": {
-                    **(owner.spec.selector.match_labels if owner.spec.selector else {}),
-                    **(each["metadata"].get("labels") or {}),
-                },
-                "annotations": each["metadata"].get("annotations") or {},
-            },
-            "spec": each["spec"],
-        }
-        for each in owner.spec.volume_claim_templates
-    ]
+def _claims(owner: StatefulSet, ordinal: int) -> list[tuple[str, Json]]:
+    pod = f"{owner.name}-{ordinal}"
+    return [(pod, _claim(owner, each, pod)) for each in owner.spec.volume_claim_templates]
+
+
+def _claim(owner: StatefulSet, template: Json, pod: str) -> Json:
+    given = template["metadata"]
+    labels = {**(owner.spec.selector.match_labels if owner.spec.selector else {}), **(given.get("labels") or {})}
+    metadata = {"name": _claim_name(template, pod), "labels": labels, "annotations": given.get("annotations") or {}}
+    if owner.spec.persistent_volume_claim_retention_policy.when_deleted == "Delete":
+        metadata["ownerReferences"] = [controller_reference(owner)]
+    return {"metadata": metadata, "spec": template["spec"]}
 
 
 def _claim_name(template: Json, pod: str) -> str:

@@ -43,16 +43,18 @@ class StatefulSets:
     async def _apply(self, owner: StatefulSet, plan: StatefulPlan) -> None:
         for body in plan.revisions:
             await create_once(self._client, ControllerRevision, body, owner.namespace)
-        for body in plan.claims:
-            await create_once(self._client, PersistentVolumeClaim, body, owner.namespace)
+        for user, body in plan.claims:
+            if await create_once(self._client, PersistentVolumeClaim, body, owner.namespace):
+                message = f"Create Claim {body['metadata']['name']} Pod {user} in StatefulSet {owner.name} success"
+                self._recorder.event(owner, "Normal", "SuccessfulCreate", message)
         for body in plan.create:
             await create_once(self._client, Pod, body, owner.namespace)
             name = body["metadata"]["name"]
-            message = f"create Pod {name} in StatefulSet {owner.name} successful"
+            message = f"Create Pod {name} in StatefulSet {owner.name} successful"
             self._recorder.event(owner, "Normal", "SuccessfulCreate", message)
         for pod in plan.delete:
             await delete_once(self._client, Pod, owner.namespace, pod.name, pod.uid)
-            message = f"delete Pod {pod.name} in StatefulSet {owner.name} successful"
+            message = f"Delete Pod {pod.name} in StatefulSet {owner.name} successful"
             self._recorder.event(owner, "Normal", "SuccessfulDelete", message)
         for name in plan.drop_claims:
             await delete_once(self._client, PersistentVolumeClaim, owner.namespace, name)

@@ -25,6 +25,8 @@ class JobSpec(Struct, frozen=True):
     suspend: bool = False
     selector: LabelSelector | None = None
     pod_failure_policy: Json | None = None
+    pod_replacement_policy: str = "TerminatingOrFailed"
+    success_policy: Json | None = None
     managed_by: str = ""
     template: Json = msgspec.field(default_factory=dict)
 
@@ -45,7 +47,7 @@ class JobStatus(Struct, frozen=True):
     failed: int = 0
     terminating: int | None = None
     completed_indexes: str = ""
-    failed_indexes: str = ""
+    failed_indexes: str | None = None
     uncounted_terminated_pods: Uncounted = Uncounted()
     start_time: datetime | None = None
     completion_time: datetime | None = None

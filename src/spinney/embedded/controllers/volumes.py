@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.labels import HOSTNAME, SELECTED_NODE
 from spinney.api.meta import Json
@@ -71,6 +73,15 @@ def _reference(claim: PersistentVolumeClaim) -> Json:
     }
 
 
+def _without_class(claim: PersistentVolumeClaim) -> tuple[Literal["Normal", "Warning"], str, str]:
+    """What is told of a claim that no volume fits, where its class is none or not there."""
+    name = claim.spec.storage_class_name
+    if name:
+        return "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
+    why = "no persistent volumes available for this claim and no storage class is set"
+    return "Normal", "FailedBinding", why
+
+
 class Claims:
     """Binds claims."""
 
@@ -97,7 +108,10 @@ class Claims:
             await self._bind(claim, volume)
             return
         kind = self._classes.get(claim.spec.storage_class_name or "")
-        if kind is None or claim.spec.volume_name:
+        if claim.spec.volume_name:
+            return
+        if kind is None:
+            self._recorder.event(claim, *_without_class(claim))
             return
         node_name = claim.metadata.annotations.get(SELECTED_NODE, "")
         if kind.volume_binding_mode == _WAIT and not node_name:
