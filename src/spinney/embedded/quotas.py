@@ -1,7 +1,4 @@
-"""Resource quotas: how much a namespace may hold, checked when objects are made and counted in the quota's status.
-
-Quotas with scopes hold for some pods only; they are kept, but neither enforced nor counted here.
-"""
+"""Resource quotas: how much a namespace may hold, checked when objects are made and counted in the quota's status."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from spinney.api.meta import Json
 from spinney.embedded import fields
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import forbidden
-from spinney.embedded.kinds import Kind
+from spinney.embedded.quotausage import CLAIMS, PODS, SERVICES, Usage, holds_for, usage
 from spinney.embedded.store import Event, Item
 
 if TYPE_CHECKING:
@@ -23,59 +20,27 @@ if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 TABLE = "/resourcequotas"
-Usage = dict[str, Fraction]
-_COUNTED = frozenset(
-    (
-        *("/configmaps", "/persistentvolumeclaims", "/pods", "/replicationcontrollers"),
-        *("/resourcequotas", "/secrets", "/services"),
-    )
-)
-# Names that count what pods ask for, without `requests.` in front.
-_SHORT = ("cpu", "memory", "ephemeral-storage")
+# What containers have to say where a quota limits it.
+_SAID = ("cpu", "memory")
 
 
-def usage(kind: Kind, document: Json) -> Usage:
-    """What an object takes of a quota."""
-    if kind.table == "/pods" and (document.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return {}
-    found: Usage = {f"count/{kind.qualified}": Fraction(1)}
-    if kind.table in _COUNTED:
-        found[kind.plural] = Fraction(1)
-    spec = document.get("spec") or {}
-    if kind.table == "/pods":
-        found |= _pod(spec)
-    elif kind.table == "/persistentvolumeclaims":
-        amount = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
-        found["requests.storage"] = quantity.exact(amount)
-    return found
-
-
-def _pod(spec: Json) -> Usage:
-    found: Usage = {}
-    for kind in ("requests", "limits"):
-        for container in spec.get("containers") or ():
-            for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
-                key = f"{kind}.{name}"
-                found[key] = found.get(key, Fraction()) + quantity.exact(amount)
-        for container in spec.get("initContainers") or ():
-            for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
-                key = f"{kind}.{name}"
-                found[key] = max(found.get(key, Fraction()), quantity.exact(amount))
-    return found | {name: found[f"requests.{name}"] for name in _SHORT if f"requests.{name}" in found}
-
-
-def admit(server: ApiServer, call: Call, document: Json) -> None:
-    """Refuse a new object that a quota of its namespace has no room for."""
+def admit(server: ApiServer, call: Call, document: Json, old: Json | None = None) -> None:
+    """Refuse an object, or what a change adds to it, that a quota of its namespace has no room for."""
     if not call.kind.namespaced or not server.store.table(TABLE).items:
         return
-    asked = usage(call.kind, document)
-    for item, hard in _quotas(server, call.namespace):
-        if call.kind.table == "/pods":
+    kind = call.kind
+    for item, quota in _quotas(server, call.namespace):
+        hard = quota["hard"]
+        if not holds_for(quota, kind, document):
+            continue
+        if kind.table == PODS and old is None:
             _must_specify(call, item, hard, document["spec"])
-        wanted = {name: amount for name, amount in asked.items() if name in hard}
+        before = usage(kind, old) if old is not None and holds_for(quota, kind, old) else {}
+        asked = {name: amount - before.get(name, 0) for name, amount in usage(kind, document).items() if name in hard}
+        wanted = {name: amount for name, amount in asked.items() if amount > 0}
         if not wanted:
             continue
-        used = _used(server, call.namespace, hard)
+        used = _used(server, call.namespace, quota)
         over = sorted(name for name in wanted if used[name] + wanted[name] > quantity.exact(hard[name]))
         if over:
             shown = (
@@ -87,39 +52,48 @@ def admit(server: ApiServer, call: Call, document: Json) -> None:
             raise forbidden(call.kind, call.name, why)
 
 
+def admit_change(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    """Refuse a change that asks for more than a quota has left, of kinds that may grow."""
+    if (call.kind.table in (CLAIMS, SERVICES) and not call.subresource) or call.subresource == "resize":
+        admit(server, call, new, old)
+
+
 def _must_specify(call: Call, item: Item, hard: Json, spec: Json) -> None:
     """Where a quota limits what pods ask for, every container has to say it."""
     missing: list[str] = []
     for name in sorted(hard):
-        kind, _, resource = name.rpartition(".") if name not in _SHORT else ("requests", "", name)
-        if kind not in ("requests", "limits") or resource not in _SHORT:
+        kind, _, resource = name.rpartition(".") if name not in _SAID else ("requests", "", name)
+        if kind not in ("requests", "limits") or resource not in _SAID:
             continue
         silent = [
             container["name"]
-            for container in spec["containers"]
+            for container in (*spec["containers"], *(spec.get("initContainers") or ()))
             if resource not in ((container.get("resources") or {}).get(kind) or {})
         ]
         if silent:
-            missing.append(f"{name} for: {','.join(silent)}")
+            missing.append(f"{name} for: {','.join(sorted(silent))}")
     if missing:
         raise forbidden(call.kind, call.name, f"failed quota: {item.name}: must specify {'; '.join(missing)}")
 
 
 def _quotas(server: ApiServer, namespace: str) -> Iterator[tuple[Item, Json]]:
     for item in server.store.table(TABLE).range(namespace):
-        spec = load(item).get("spec") or {}
-        if spec.get("hard") and not spec.get("scopes") and not spec.get("scopeSelector"):
-            yield item, spec["hard"]
+        quota = load(item).get("spec") or {}
+        if quota.get("hard"):
+            yield item, quota
 
 
-def _used(server: ApiServer, namespace: str, hard: Json) -> Usage:
-    total: Usage = dict.fromkeys(hard, Fraction())
+def _used(server: ApiServer, namespace: str, quota: Json) -> Usage:
+    total: Usage = dict.fromkeys(quota["hard"], Fraction())
     for table, rows in tuple(server.store.tables.items()):
         kind = server.kind_of_table(table)
         if kind is None or not kind.namespaced:
             continue
         for item in rows.range(namespace):
-            for name, amount in usage(kind, load(item)).items():
+            document = load(item)
+            if not holds_for(quota, kind, document):
+                continue
+            for name, amount in usage(kind, document).items():
                 if name in total:
                     total[name] += amount
     return total
@@ -157,9 +131,10 @@ class QuotaKeeper:
     def _count(self) -> None:
         changed, self._changed = self._changed, set()
         for namespace in sorted(changed):
-            for item, hard in tuple(_quotas(self._server, namespace)):
-                used = {name: _written(name, amount) for name, amount in _used(self._server, namespace, hard).items()}
-                self._write(item, {"hard": hard, "used": used})
+            for item, quota in tuple(_quotas(self._server, namespace)):
+                used = _used(self._server, namespace, quota)
+                told = {name: _written(name, amount) for name, amount in used.items()}
+                self._write(item, {"hard": quota["hard"], "used": told})
 
     def _write(self, item: Item, status: Json) -> None:
         kind = self._server.kind_of_table(TABLE)
