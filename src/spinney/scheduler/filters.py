@@ -12,8 +12,8 @@ from spinney.scheduler.specs import Constraint
 from spinney.scheduler.tasks import Task
 
 if TYPE_CHECKING:
+    from spinney.scheduler.leaving import Leaving
     from spinney.scheduler.trials import Search
-    from spinney.scheduler.victims import Leaving
 
 
 class GpuFilter:

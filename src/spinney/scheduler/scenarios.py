@@ -7,9 +7,9 @@ from itertools import chain, combinations, islice
 
 import numpy as np
 
+from spinney.scheduler.leaving import Batch, Leaving
 from spinney.scheduler.tasks import affordable
 from spinney.scheduler.trials import Accumulator, Search, Trial, job_of
-from spinney.scheduler.victims import Batch, Leaving
 
 # Up to so many steps of eviction, every choice of them is looked at.
 FEW_ENOUGH = 8
@@ -49,7 +49,7 @@ def multi_node(search: Search) -> Iterator[Trial]:
             if not search.too_small([]):
                 yield victims.trial([])
             continue
-        leaving = Leaving.of(search.cycle, victims.potential)
+        leaving = victims.leaving()
         if not search.too_small_together(leaving):
             yield from _prefixes(search, victims, leaving)
 

@@ -13,6 +13,7 @@ from spinney.scheduler import status as st
 from spinney.scheduler.allocation import place_gang
 from spinney.scheduler.cycle import Cycle, Scenario
 from spinney.scheduler.gangs import Gang, Job, trial_part
+from spinney.scheduler.leaving import Batch
 from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
@@ -21,9 +22,11 @@ from spinney.scheduler.scenarios import every_choice
 from spinney.scheduler.tasks import Task, Vector
 from spinney.scheduler.trial_order import TrialOrder
 from spinney.scheduler.trials import Search, Trial
-from spinney.scheduler.victims import Batch, VictimLine
+from spinney.scheduler.victims import VictimLine
 
 Check = Callable[[Scenario], bool]
+# What victims are that did not stay where they were.
+GONE = (st.RELEASING, st.PIPELINED)
 
 
 @dataclass(slots=True)
@@ -139,9 +142,8 @@ class Solver:
         if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
             cycle.moves.rollback(point)
             return None
-        gone = (st.RELEASING, st.PIPELINED)
-        moved = [batch for batch in (*trial.recorded, *trial.potential) if any(task.status in gone for task in batch)]
-        return moved, all(task.status in gone for task in victims)
+        moved = [batch for batch in (*trial.recorded, *trial.potential) if _moved(batch)]
+        return moved, all(task.status in GONE for task in victims)
 
     def in_order(self, trial: Trial, rows: Rows) -> bool:
         """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
@@ -167,6 +169,11 @@ class Solver:
         # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
         wide = self.cycle.config.rehome_anywhere and any(task.cls.cpu_only for task in gang.all_tasks())
         place_gang(self.cycle, gang, self.cycle.all_rows if wide else rows, trial=True)
+
+
+def _moved(batch: Batch) -> bool:
+    """Whether someone of it had to go; mostly all had, so the first is asked first."""
+    return batch[0].status in GONE or any(task.status in GONE for task in batch)
 
 
 def overspent(victims: list[Task]) -> bool:

@@ -9,10 +9,11 @@ import numpy as np
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
 from spinney.scheduler.gangs import Gang, Job
+from spinney.scheduler.leaving import NOBODY, Batch, Leaving
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.spare import fitting
 from spinney.scheduler.tasks import Task, Vector, affordable
-from spinney.scheduler.victims import Batch, Leaving, VictimLine
+from spinney.scheduler.victims import VictimLine
 
 # Fewer victims than this are looked at one by one.
 FEW = 32
@@ -143,6 +144,9 @@ class Accumulator:
         self._by_job: dict[str, Batch] = {}
         self._on_row: dict[int, dict[str, None]] = {}
         self._indexed = 0
+        # The victims so far in arrays, as far as asked.
+        self._leaving = NOBODY
+        self._in_arrays = 0
         self._recorded = {task.key for batch in search.recorded for task in batch}
         cycle = search.cycle
         self._gpus = GpuFilter.of(cycle, search)
@@ -165,18 +169,25 @@ class Accumulator:
                 yield
 
     def _hurry(self) -> int:
-        """Add, at one stroke, the victims that a smaller trial has shown and that are surely not enough; how many."""
-        known = self.search.victims.known(self._recorded)
+        """Add, at one stroke, the victims that a smaller trial has shown and that are surely not enough.
+
+        Where in the line to go on from there.
+        """
+        line = self.search.victims
+        known = line.known(self._recorded)
         if self._gpus is None or len(known) < FEW:
             return 0
-        count = self._gpus.add_short(Leaving.of(self.search.cycle, known), len(known))
-        steps = [step for step in known[:count] if step]
-        self.potential += steps
+        leaving = line.leaving(known)
+        count = self._gpus.add_short(leaving, len(known))
+        if not count:
+            return 0
+        self.potential += line.made(known[:count])
+        self._leaving, self._in_arrays = leaving.only(list(range(count))), count
         for one in self._filters:
             if one is not self._gpus:
-                for step in steps:
+                for step in self.potential:
                     one.add(step)
-        return count
+        return known[count - 1] + 1
 
     def _valid(self) -> bool:
         for one in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
@@ -188,6 +199,13 @@ class Accumulator:
         self.potential.append(step)
         for one in self._filters:
             one.add(step)
+
+    def leaving(self) -> Leaving:
+        """All victims so far, in arrays."""
+        if self._in_arrays < len(self.potential):
+            more = Leaving.of(self.search.cycle, self.potential[self._in_arrays :], self._in_arrays)
+            self._leaving, self._in_arrays = self._leaving.followed_by(more), len(self.potential)
+        return self._leaving
 
     def jobs_on(self, row: int) -> list[Batch]:
         """Every victim so far of the jobs that have one on a row: whole jobs go."""
