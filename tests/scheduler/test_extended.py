@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.embedded import defaults
 from spinney.scheduler.extended import needs_devices, requests_of, served_by
 from tests import make
 from tests.scheduler.test_service import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
 NIC = "example.com/nic"
+DEVICE_CLASSES = "resource.k8s.io/deviceclasses"
 SERVED = {NIC: "nics"}
 
 
@@ -77,6 +81,13 @@ def test_init_containers_use_the_devices_of_those_after_them() -> None:
     assert {request for name, request in mappings if name == "second"} == set(counts)
 
 
+@pytest.fixture
+def feature_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that knows extended resources of device classes; one without the feature forgets their names."""
+    monkeypatch.delitem(defaults.DEFAULTS, DEVICE_CLASSES)
+
+
+@pytest.mark.usefixtures("feature_on")
 @virtual
 async def test_pods_get_devices_for_extended_resources() -> None:
     """Two pods share out a node's four devices; a third waits until one is gone."""
