@@ -144,6 +144,14 @@ def test_pods_of_a_node_that_is_gone_free_nothing() -> None:
     assert not cluster.plan("preempt").decisions
 
 
+def test_a_node_that_lost_gpus_does_not_stop_consolidation() -> None:
+    """More of its GPUs are in use than it has: there is room elsewhere that moves can bring together."""
+    cluster = Cluster(3, 2, 2).queue("q", 100)
+    cluster.job("kept", "q", ["n0", "n0", "n0"], preemptible=False).job("a", "q", ["n1"]).job("b", "q", ["n2"])
+    cluster.job("new", "q", [""], gpus=2).node("n0", 1)
+    assert "evict" in {decision.kind for decision in cluster.plan("consolidation").decisions}
+
+
 def test_consolidation_moves_nobody_out() -> None:
     """Two half-full nodes become one full and one empty when a large task needs that."""
     cluster = Cluster(4, 4).queue("q", 100).job("a", "q", ["n0"], gpus=2).job("b", "q", ["n1"], gpus=2)

@@ -11,7 +11,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.embedded import defaults
+from spinney.embedded import defaults, strategy
 from spinney.scheduler.extended import needs_devices, requests_of, served_by
 from tests import make
 from tests.scheduler.test_service import PARTS, WITH_KUBE_SCHEDULER
@@ -85,6 +85,7 @@ def test_init_containers_use_the_devices_of_those_after_them() -> None:
 def feature_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that knows extended resources of device classes; one without the feature forgets their names."""
     monkeypatch.delitem(defaults.DEFAULTS, DEVICE_CLASSES)
+    monkeypatch.setattr(strategy, "_made", {})
 
 
 @pytest.mark.usefixtures("feature_on")

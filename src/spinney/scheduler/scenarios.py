@@ -66,7 +66,8 @@ def _prefixes(search: Search, victims: Accumulator, leaving: Leaving) -> Iterato
     if smallest > 0:
         order = order[room[order] >= smallest]
     rows = touched[order]
-    base = sum(search.room[search.feasible[~search.flags(touched)[search.feasible]]].tolist())
+    untouched = search.feasible[~search.flags(touched)[search.feasible]]
+    base = sum(room for room in search.room[untouched].tolist() if room > 0)
     count = _covering(room[order].tolist(), sum(demands) - base)
     step = 1
     while count <= len(rows):

@@ -52,7 +52,7 @@ def consolidation(cycle: Cycle) -> None:
     def may(job: Job) -> bool:
         nonlocal spare
         if spare[0] != cycle.moves.version:
-            spare = (cycle.moves.version, float(cycle.spare.gpus()[ready].sum()))
+            spare = (cycle.moves.version, float(np.maximum(cycle.spare.gpus()[ready], 0.0).sum()))
         wanted = sum(task.cls.quota for task in cycle.chunk(job))
         return spare[1] >= wanted and _memory_left(cycle, job, ready)
 
