@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
@@ -71,7 +72,7 @@ class Watch:
             self._send("DELETED", new if event.deleted else _at_version(old, event.version))
 
     def _send(self, kind: str, item: Item) -> None:
-        self._push(b'{"type":"' + kind.encode() + b'","object":' + self._body(item) + b"}\n")
+        self._push(_line(kind, self._body(item)))
 
     def _body(self, item: Item) -> bytes:
         if self._form == "Table":
@@ -161,6 +162,12 @@ class Watch:
     async def aclose(self) -> None:
         """End the watch from the reader's side."""
         self.end()
+
+
+@lru_cache(maxsize=8)
+def _line(kind: str, body: bytes) -> bytes:
+    """One event; all who watch are told of a write at once, and so share it."""
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
 
 
 def _at_version(item: Item | None, version: int) -> Item:

@@ -79,7 +79,7 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
-    else:
+    elif name != known.get("name") or prefix != known.get("generateName", ""):
         rule = _NAME_RULES.get(kind.table, names.subdomain_problems)
         if prefix and rule(prefix.rstrip("-.")) and not names.DNS_SUBDOMAIN.match(name):
             found += [invalid("metadata.generateName", prefix, problem) for problem in rule(prefix)]
