@@ -328,3 +328,13 @@ async def test_an_apply_of_nothing_owns_nothing(api: Api, namespace: str) -> Non
     (await api.apply(f"{maps}/a", {**head, "data": {"k": "1"}}, "one")).ok()
     body = (await api.apply(f"{maps}/a", head, "two")).ok()
     assert [entry["manager"] for entry in body["metadata"]["managedFields"]] == ["one"]
+
+
+async def test_a_pattern_ends_at_the_end(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A line break at the end does not match `$`, and a digit of another script is none."""
+    group = f"{cluster.unique('pattern')}.example.com"
+    properties = {name: {"type": "string", "pattern": pattern} for name, pattern in (("a", "^x$"), ("b", r"^\d$"))}
+    schema = make.schema(spec={"type": "object", "properties": properties})
+    path = await install(api, make.crd(group, "Widget", schema))
+    refused = (await api.post(at(path, namespace), widget(group, a="x\n", b="\u0663"))).refused(422, "Invalid")
+    assert sorted(cause["field"] for cause in refused["details"]["causes"]) == ["spec.a", "spec.b"]

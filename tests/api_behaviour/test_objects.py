@@ -49,6 +49,20 @@ async def test_create_sets_server_fields(api: Api, namespace: str) -> None:
     assert meta["creationTimestamp"] != "2001-01-01T00:00:00Z"
 
 
+async def test_a_line_break_ends_no_name(api: Api, namespace: str) -> None:
+    """Names, labels and keys that end in a line break are refused like those that have one in the middle."""
+    wanted = make.config_map("a\n")
+    wanted["metadata"]["labels"] = {"tier\n": "front\n"}
+    wanted["data"] = {"key\n": "value"}
+    refused = (await api.post(maps(namespace), wanted)).refused(422, "Invalid")
+    causes = {(cause["field"], cause["reason"]) for cause in refused["details"]["causes"]}
+    assert causes == {
+        ("metadata.name", "FieldValueInvalid"),
+        ("metadata.labels", "FieldValueInvalid"),
+        ("data[key\n]", "FieldValueInvalid"),
+    }
+
+
 async def test_kind_may_be_missing(api: Api, namespace: str) -> None:
     """On a typed path, kind and apiVersion may be left out."""
     body = (await api.post(maps(namespace), {"metadata": {"name": "a"}})).ok()

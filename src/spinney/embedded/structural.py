@@ -402,15 +402,18 @@ def _identity(item: Any, keys: list[str] | tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    # Go's \z and (?P<> are Python's \Z and the same.
-    return re.compile(text.replace(r"\z", r"\Z"))
+    """A pattern as Go reads it: `$` is the end and not before a last line break, and digits and letters are ASCII."""
+    text = text.replace(r"\z", r"\Z")
+    if text.endswith("$") and not text.endswith(r"\$"):
+        text = text[:-1] + r"\Z"
+    return re.compile(text, re.ASCII)
 
 
 _FORMATS: dict[str, re.Pattern[str]] = {
-    "date-time": re.compile(r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$"),
-    "date": re.compile(r"^\d{4}-\d\d-\d\d$"),
-    "uuid": re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"),
-    "ipv4": re.compile(r"^(\d{1,3}\.){3}\d{1,3}$"),
-    "duration": re.compile(r"^-?\d+(\.\d+)?\s*(ns|us|µs|ms|s|m|h|d|w)?(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))*$"),
-    "byte": re.compile(r"^[A-Za-z0-9+/]*={0,2}$"),
+    "date-time": re.compile(r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)\Z"),
+    "date": re.compile(r"^\d{4}-\d\d-\d\d\Z"),
+    "uuid": re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\Z"),
+    "ipv4": re.compile(r"^(\d{1,3}\.){3}\d{1,3}\Z"),
+    "duration": re.compile(r"^-?\d+(\.\d+)?\s*(ns|us|µs|ms|s|m|h|d|w)?(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))*\Z"),
+    "byte": re.compile(r"^[A-Za-z0-9+/]*={0,2}\Z"),
 }

@@ -20,7 +20,7 @@ VARIABLES = (
     *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
 FILES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
-_SUBSCRIPTED = re.compile(r"^(.*)\['(.*)'\]$")
+_SUBSCRIPTED = re.compile(r"^(.*)\['(.*)'\]\Z")
 _RESOURCES = tuple(
     f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )

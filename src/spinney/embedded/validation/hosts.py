@@ -9,7 +9,7 @@ from spinney.embedded.errors import FieldError, forbidden_field, invalid, requir
 from spinney.embedded.validation import names
 
 _SERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
-_SEARCH = re.compile(r"^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$")
+_SEARCH = re.compile(r"^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*\Z")
 _SEARCH_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "

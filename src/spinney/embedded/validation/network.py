@@ -11,7 +11,7 @@ from spinney.embedded.validation import names
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _STRANGE = ("//", "/./", "/../", "%2f", "%2F")
 _STRANGE_ENDS = ("/..", "/.")
-_WILDCARD = re.compile(r"^\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_WILDCARD = re.compile(r"^\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _WILDCARD_RULE = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "

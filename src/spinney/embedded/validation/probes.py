@@ -9,7 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.validation import names
 
-_HEADER = re.compile(r"^[-A-Za-z0-9]+$")
+_HEADER = re.compile(r"^[-A-Za-z0-9]+\Z")
 _HEADER_RULE = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
     "validation is '[-A-Za-z0-9]+')"

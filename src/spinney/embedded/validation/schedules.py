@@ -20,7 +20,7 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
 )
 _NAMED = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY = "@every "
-_ZONE_PART = re.compile(r"^[A-Za-z._\-0-9+]{1,14}$")
+_ZONE_PART = re.compile(r"^[A-Za-z._\-0-9+]{1,14}\Z")
 
 
 class _Unreadable(Exception):

@@ -9,7 +9,7 @@ from spinney.embedded import internal
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.validation import names
 
-_SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")
+_SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 # What pods and containers of the other system cannot have.
