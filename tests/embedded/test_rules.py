@@ -197,12 +197,12 @@ def test_warnings(spec: dict[str, Any], warned: int) -> None:
 
 
 def test_usage() -> None:
-    """A pod takes its place, and what its containers ask for; one that has ended takes nothing."""
+    """A pod takes its place, and what its containers ask for; one that has ended counts only as an object."""
     resources = {"requests": {"cpu": "500m", "nvidia.com/gpu": "1"}}
     wanted = pod(containers=[{"name": "m", "resources": resources}])
     found = quotas.usage(KINDS["/pods"], wanted)
     assert (found["pods"], float(found["cpu"]), found["requests.nvidia.com/gpu"]) == (1, 0.5, 1)
-    assert quotas.usage(KINDS["/pods"], {**wanted, "status": {"phase": "Succeeded"}}) == {}
+    assert quotas.usage(KINDS["/pods"], {**wanted, "status": {"phase": "Succeeded"}}) == {"count/pods": 1}
 
 
 @pytest.mark.parametrize("version", CONVERSIONS)
