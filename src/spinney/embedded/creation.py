@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import escalation, owners, ownership, podrules, quotas, warnings
+from spinney.embedded import escalation, owners, ownership, podrules, quotas, tokenvolumes, warnings
 from spinney.embedded.calls import Call
 from spinney.embedded.checks import check
 from spinney.embedded.commits import commit
@@ -87,7 +87,7 @@ def _start_pod(server: ApiServer, call: Call, pod: Json, known: PodSpec | None) 
     if known is not None:
         known.start(server, pod)
         return
-    pod["spec"] = podrules.with_token(server, spec)
+    pod["spec"] = tokenvolumes.with_token(server, spec)
     pod["status"] = podrules.first_status(server, spec)
 
 

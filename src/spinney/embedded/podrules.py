@@ -21,19 +21,6 @@ if TYPE_CHECKING:
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _RESIZED = ("resources", "resizePolicy")
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_VOLUME: Json = {
-    "sources": [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {
-            "downwardAPI": {
-                "items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]
-            }
-        },
-    ],
-    "defaultMode": 420,
-}
 GATED: Json = {
     "type": "PodScheduled",
     "status": "False",
@@ -73,33 +60,6 @@ def first_status(server: ApiServer, spec: Json, quality_class: str = "") -> Json
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
     return status
-
-
-def token_name(server: ApiServer) -> str:
-    """What the volume of a pod's token is called."""
-    return f"kube-api-access-{server.chance.suffix()}"
-
-
-def with_token(server: ApiServer, spec: Json) -> Json:
-    """The spec with the account's token, the cluster's certificate and the namespace mounted where nothing is yet."""
-    if spec.get("automountServiceAccountToken") is False or all(map(_has_token, _containers(spec))):
-        return spec
-    name = token_name(server)
-    mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
-    made = {**spec, "volumes": [*(spec.get("volumes") or ()), {"name": name, "projected": _TOKEN_VOLUME}]}
-    for key in ("containers", "initContainers"):
-        if spec.get(key):
-            made[key] = [
-                container
-                if _has_token(container)
-                else {**container, "volumeMounts": [*(container.get("volumeMounts") or ()), mount]}
-                for container in spec[key]
-            ]
-    return made
-
-
-def _has_token(container: Json) -> bool:
-    return any(mount.get("mountPath") == _TOKEN_PATH for mount in container.get("volumeMounts") or ())
 
 
 def _priority(server: ApiServer, call: Call, spec: Json) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import podrules
+from spinney.embedded import podrules, tokenvolumes
 from spinney.embedded.fieldsets import FieldSet
 from spinney.embedded.quotas import TABLE as QUOTAS
 from spinney.embedded.store import Fields, Item
@@ -48,10 +48,10 @@ class PodSpec:
         """Give a pod what it starts with: its account's token and its first status."""
         pod["status"] = podrules.first_status(server, self.spec, self.quality)
         if self.encoded:
-            name = podrules.token_name(server) if len(self.encoded) > 1 else ""
+            name = tokenvolumes.volume_name(server) if len(self.encoded) > 1 else ""
             pod["spec"] = Raw(name.encode().join(self.encoded))
         else:
-            pod["spec"] = podrules.with_token(server, self.spec)
+            pod["spec"] = tokenvolumes.with_token(server, self.spec)
 
 
 class PodSpecs:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.tokenvolumes import TOKEN
 from spinney.embedded.validation import downward, names, storage, volumesources
 
 # The member that each kind of volume cannot do without.
@@ -36,6 +37,9 @@ def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> lis
 
 
 def _source(volume: Json, path: str) -> list[FieldError]:
+    if volume.get("projected") is TOKEN:
+        # Every pod has it, and it is fine.
+        return []
     sources = [key for key in volume if key != "name"]
     found: list[FieldError] = []
     for key in sources[:1]:
