@@ -18,6 +18,7 @@ from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
 from spinney.scheduler.spare import Spare
 from spinney.scheduler.specs import Constraint, SpreadTerm
 from spinney.scheduler.state import State
+from spinney.scheduler.stopwatch import Stopwatch
 from spinney.scheduler.tasks import NOTHING, Task, TaskClass, Triple
 from spinney.scheduler.topology import Domains
 
@@ -67,12 +68,21 @@ class Head(NamedTuple):
     given: Triple
 
 
+class Attempt(NamedTuple):
+    """One way to look for victims in a search: its name, how long it took and how it ended."""
+
+    generator: str
+    seconds: float
+    result: str
+
+
 class Searched(NamedTuple):
-    """A search for victims: which action made it, in how many scenarios, and how it ended."""
+    """A search for victims: which action made it, in how many scenarios, how it ended, and the ways that were tried."""
 
     action: str
     scenarios: int
     result: str
+    attempts: tuple[Attempt, ...]
 
 
 class Turn(NamedTuple):
@@ -142,11 +152,17 @@ class Cycle:
     """The working set of one plan."""
 
     def __init__(
-        self, state: State, config: Config, now: float, aside: Mapping[str, str] = MappingProxyType({})
+        self,
+        state: State,
+        config: Config,
+        now: float,
+        aside: Mapping[str, str] = MappingProxyType({}),
+        stopwatch: Stopwatch | None = None,
     ) -> None:
         self.state = state
         self.config = config
         self.now = now
+        self.stopwatch = stopwatch or Stopwatch()
         # Gangs that are left out, with the error that a plan met on them; and the gang that is being looked at.
         self.aside = aside
         self.considering: Job | None = None

@@ -20,6 +20,7 @@ from spinney.scheduler.reasons import Problem
 from spinney.scheduler.reservations import Reservations
 from spinney.scheduler.specs import ZoneShares
 from spinney.scheduler.state import State
+from spinney.scheduler.stopwatch import Stopwatch
 
 RUN: dict[str, Callable[[Cycle], None]] = {
     allocate.NAME: allocate.run,
@@ -78,14 +79,16 @@ def plan(
     now: float,
     reservations: Reservations | None = None,
     aside: Mapping[str, str] = MappingProxyType({}),
+    *,
+    stopwatch: Stopwatch | None = None,
 ) -> Plan:
     """Decide one cycle. The state is the same afterwards; equal input gives an equal plan.
 
     Reservations are those of the plan before; a cycle without a past keeps nothing for anyone. Gangs put `aside` are
-    left out, each with the error that a plan met on it.
+    left out, each with the error that a plan met on it. A stopwatch is told what took how long.
     """
     with _no_collection():
-        return _plan(Cycle(state, config, now, aside), config, reservations)
+        return _plan(Cycle(state, config, now, aside, stopwatch), config, reservations)
 
 
 @contextmanager
@@ -112,7 +115,8 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         for name in config.actions:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
-            _act(cycle, RUN[name])
+            with cycle.stopwatch.action(name):
+                _act(cycle, RUN[name])
         kept = reserving.renewed(cycle) if reservations is not None else None
         add_blockers(cycle)
         return _result(cycle, kept)

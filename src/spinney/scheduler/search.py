@@ -11,7 +11,7 @@ import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.allocation import place_gang
-from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.cycle import Attempt, Cycle, Scenario
 from spinney.scheduler.gangs import Gang, Job, trial_part
 from spinney.scheduler.leaving import Batch
 from spinney.scheduler.moves import Checkpoint
@@ -25,6 +25,8 @@ from spinney.scheduler.trials import Search, Trial
 from spinney.scheduler.victims import VictimLine
 
 Check = Callable[[Scenario], bool]
+# How a search ends, as upstream's metrics call it.
+SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
 # What victims are that did not stay where they were.
 GONE = (st.RELEASING, st.PIPELINED)
 
@@ -45,6 +47,7 @@ class Solver:
     # False when the search stopped at its limit of steps.
     complete: bool = True
     line: VictimLine | None = None
+    attempts: list[Attempt] = field(default_factory=list)
     freeable: Callable[[], Vector | None] | None = None
 
     def solve(self) -> Checkpoint | None:
@@ -55,14 +58,22 @@ class Solver:
         if not tasks:
             return None
         feasible = feasible_rows(self.cycle, self.job)
-        for _, generator in self.cycle.hooks.generators:
-            if not self._solve_with(generator, tasks, feasible):
+        for name, generator in self.cycle.hooks.generators:
+            start = self.cycle.stopwatch.clock()
+            found = self._solve_with(generator, tasks, feasible)
+            result = SOLVED if found else self.failure()
+            self.attempts.append(Attempt(name, self.cycle.stopwatch.clock() - start, result))
+            if not found:
                 continue
             if self.job.gang_satisfied() and sum(self.job.used) > before:
                 return point
             self.cycle.moves.rollback(point)
             return None
         return point if self._solve_exactly(tasks, feasible) else None
+
+    def failure(self) -> str:
+        """How a search has ended that found nobody."""
+        return UNSOLVED if self.complete else GIVEN_UP
 
     def _solve_exactly(self, tasks: list[Task], feasible: Rows) -> bool:
         """Try every choice of victims where there are few: what quicker ways overlook is found, or there is none."""

@@ -17,12 +17,10 @@ from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
-from spinney.scheduler.search import Check, Solver
+from spinney.scheduler.search import SOLVED, Check, Solver
 from spinney.scheduler.trials import Trial
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
-# How a search ends, as upstream's metrics call it.
-SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
 # From so many changed jobs on, sorting anew is cheaper than moving each to its place.
 MANY = 64
 
@@ -152,8 +150,8 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
         solver.freeable = partial(local_room, freeable, caps)
         point = solver.solve()
-        result = SOLVED if point is not None else UNSOLVED if solver.complete else GIVEN_UP
-        cycle.searches.append(Searched(rules.action, solver.steps, result))
+        result = SOLVED if point is not None else solver.failure()
+        cycle.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
         if point is None:
             failed.add(job)
             if not solver.complete:

@@ -76,4 +76,5 @@ def install(cycle: Cycle, config: Config) -> None:
         found = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
         if found is None:
             raise ConfigError(f"plugin {plugin.name!r} is unknown; known are {', '.join(sorted(known()))}")
-        found(cycle, plugin)
+        with cycle.stopwatch.plugin(plugin.name):
+            found(cycle, plugin)

@@ -11,6 +11,7 @@ from spinney.scheduler.plan import Plan, Stumble, plan
 from spinney.scheduler.reservations import Reservations
 from spinney.scheduler.specs import JobSpec
 from spinney.scheduler.state import State
+from spinney.scheduler.stopwatch import Stopwatch
 
 _log = structlog.get_logger("spinney.scheduler")
 
@@ -31,7 +32,14 @@ class Aside:
     def __init__(self) -> None:
         self._left: dict[str, _Left] = {}
 
-    def plan(self, state: State, config: Config, now: float, reservations: Reservations | None) -> Plan:
+    def plan(
+        self,
+        state: State,
+        config: Config,
+        now: float,
+        reservations: Reservations | None,
+        stopwatch: Stopwatch | None = None,
+    ) -> Plan:
         """A plan for all gangs but those that it fails on."""
         self._left = {
             key: left
@@ -40,7 +48,8 @@ class Aside:
         }
         while True:
             try:
-                return plan(state, config, now, reservations, {key: left.error for key, left in self._left.items()})
+                errors = {key: left.error for key, left in self._left.items()}
+                return plan(state, config, now, reservations, errors, stopwatch=stopwatch)
             except Stumble as stumble:
                 if stumble.job in self._left:
                     raise

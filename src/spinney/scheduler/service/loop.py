@@ -22,7 +22,7 @@ from spinney.scheduler.service.aside import Aside
 from spinney.scheduler.service.feed import Feed, Shard
 from spinney.scheduler.service.halves import Halves
 from spinney.scheduler.service.memory import Memory
-from spinney.scheduler.service.metrics import CycleMetrics
+from spinney.scheduler.service.metrics import CycleMetrics, Timing
 from spinney.scheduler.service.prometheus import PrometheusUsage
 from spinney.scheduler.service.record import shard_name
 from spinney.scheduler.service.reports import Reports
@@ -30,6 +30,7 @@ from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.service.writes import Eviction, Placement, Writes
 from spinney.scheduler.specs import TaskSpec
 from spinney.scheduler.state import State
+from spinney.scheduler.stopwatch import Stopwatch
 from spinney.scheduler.tasks import Triple
 from spinney.scheduler.usage import UsageRecord
 
@@ -147,13 +148,16 @@ class Scheduler:
         now = self._runtime.clock.now().timestamp()
         self._account(now)
         described = loop.time()
-        kept = self.memory.reservations
-        made = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept))
+        kept, stopwatch = self.memory.reservations, Stopwatch(loop.time)
+        made = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept, stopwatch))
+        planned = loop.time()
         self.cycles += 1
         self.turns = made.turns
         self._carry_out(made)
         self.memory.note(self.state, made, now)
-        self._metrics.count(self.state, made, now, described - started, loop.time() - started)
+        told = loop.time()
+        timing = Timing(described - started, told - planned, told - started, stopwatch.plugins, stopwatch.actions)
+        self._metrics.count(self.state, made, now, timing)
         self._start(self._reports.tell(self.state, made))
 
     def _account(self, now: float) -> None:

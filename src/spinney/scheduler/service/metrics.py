@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from prometheus_client import Counter, Gauge, Histogram
 
 from spinney.api.kai import Queue
@@ -15,7 +18,14 @@ _QUEUE = ("queue_name", "queue_metadata_name", "queue_display_name")
 _BUCKETS = tuple(5.0 * 2**power for power in range(10))
 
 CYCLE = Gauge("kai_e2e_scheduling_latency_milliseconds", "The last cycle, from its state to its writes' start.")
-DESCRIBING = Gauge("kai_open_session_latency_milliseconds", "Bringing the state up to date for the last cycle.")
+OPENING = Gauge(
+    "kai_open_session_latency_milliseconds", "Bringing the state up to date for the last cycle, with all plugins."
+)
+CLOSING = Gauge("kai_close_session_latency_milliseconds", "From the last cycle's plan to the start of its writes.")
+PLUGIN = Gauge(
+    "kai_plugin_scheduling_latency_milliseconds", "A plugin's start in the last cycle.", ("plugin", "OnSession")
+)
+ACTION = Gauge("kai_action_scheduling_latency_milliseconds", "An action in the last cycle.", ("action",))
 # These count, but are gauges: the library would add `_total` to a counter's name, which upstream's do not have.
 SCHEDULED = Gauge("kai_podgroups_scheduled_by_action", "Gangs that got nodes.", ("action",))
 ACTED_ON = Gauge("kai_podgroups_acted_on_by_action", "Gangs that an action decided something for.", ("action",))
@@ -24,9 +34,16 @@ ATTEMPTS = Gauge("kai_total_preemption_attempts", "Searches for victims of lower
 SEARCHES = Counter(
     "kai_scenario_search_jobs", "Searches for victims by their end.", ("action", "result", "reduced_budget")
 )
+SEARCHING = Histogram(
+    "kai_scenario_search_duration_seconds",
+    "How long one way to look for victims took.",
+    ("action", "generator", "result"),
+    buckets=tuple(0.001 * 2**power for power in range(16)),
+)
 # From the pod's creation to the decision, and from the decision to the request that can be read.
 WAITED = Histogram("kai_task_scheduling_latency_milliseconds", "How long bound pods waited.", buckets=_BUCKETS)
 BINDING = Histogram("kai_task_bind_latency_milliseconds", "How long bind requests took to write.", buckets=_BUCKETS)
+ASKING = Histogram("kai_usage_query_latency_milliseconds", "How long answers on past use took.", buckets=_BUCKETS)
 EVICTED = Counter("kai_pod_group_evicted_pods", "Pods evicted.", ("podgroup", "namespace", "uid", "nodepool", "action"))
 FAIR_CPU = Gauge("kai_queue_fair_share_cpu_cores", "Fair share of CPU.", _QUEUE)
 FAIR_MEMORY = Gauge("kai_queue_fair_share_memory_gb", "Fair share of memory.", _QUEUE)
@@ -42,6 +59,16 @@ RESERVED_NODES = Gauge("spinney_scheduler_reserved_nodes", "Nodes that are kept 
 GUESTS = Gauge("spinney_scheduler_guests", "Pods that use what is kept for a gang until it starts.", ("nodepool",))
 
 
+class Timing(NamedTuple):
+    """How long the parts of a cycle took, in seconds."""
+
+    describing: float
+    closing: float
+    whole: float
+    plugins: Mapping[str, float]
+    actions: Mapping[str, float]
+
+
 class CycleMetrics:
     """Counts cycles of one shard; series of queues that went are taken away."""
 
@@ -50,10 +77,9 @@ class CycleMetrics:
         self._queues = queues
         self._shown: set[tuple[str, str, str]] = set()
 
-    def count(self, state: State, made: Plan, now: float, describing: float, whole: float) -> None:
-        """Count one cycle; durations in seconds."""
-        DESCRIBING.set(describing * 1000)
-        CYCLE.set(whole * 1000)
+    def count(self, state: State, made: Plan, now: float, timing: Timing) -> None:
+        """Count one cycle."""
+        _show_times(timing)
         acted: dict[str, set[str]] = {}
         scheduled: dict[str, set[str]] = {}
         for decision in made.decisions:
@@ -70,6 +96,8 @@ class CycleMetrics:
         for search in made.searches:
             SIMULATED.labels(search.action).inc(search.scenarios)
             SEARCHES.labels(search.action, search.result, "false").inc()
+            for attempt in search.attempts:
+                SEARCHING.labels(search.action, attempt.generator, attempt.result).observe(attempt.seconds)
             if search.action == PREEMPT:
                 ATTEMPTS.inc()
         held = made.reservations.held if made.reservations is not None else ()
@@ -84,7 +112,8 @@ class CycleMetrics:
             queue = self._queues.get(name)
             if queue is None:
                 continue
-            labels = (name, name, queue.spec.display_name)
+            # The first is what it was before there were the other two.
+            labels = (queue.spec.display_name or name, name, queue.spec.display_name)
             shown.add(labels)
             FAIR_CPU.labels(*labels).set(cpu / 1000)
             FAIR_MEMORY.labels(*labels).set(memory / 1e9)
@@ -96,3 +125,13 @@ class CycleMetrics:
             for gauge in (FAIR_CPU, FAIR_MEMORY, FAIR_GPU, USED_CPU, USED_MEMORY, USED_GPU):
                 gauge.remove(*labels)
         self._shown = shown
+
+
+def _show_times(timing: Timing) -> None:
+    CYCLE.set(1000 * timing.whole)
+    OPENING.set(1000 * (timing.describing + sum(timing.plugins.values())))
+    CLOSING.set(1000 * timing.closing)
+    for name, seconds in timing.plugins.items():
+        PLUGIN.labels(name, "OnSessionOpen").set(1000 * seconds)
+    for name, seconds in timing.actions.items():
+        ACTION.labels(name).set(1000 * seconds)

@@ -12,6 +12,7 @@ import aiohttp
 import structlog
 
 from spinney.kube.clock import Clock
+from spinney.scheduler.service.metrics import ASKING
 from spinney.scheduler.service.windows import UsageWindow
 from spinney.scheduler.tasks import Triple
 
@@ -70,11 +71,14 @@ class PrometheusUsage:
 
     async def run(self) -> None:
         """Ask again and again until cancelled."""
+        loop = asyncio.get_running_loop()
         timeout = aiohttp.ClientTimeout(total=self.query.timeout_seconds)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while True:
+                start = loop.time()
                 try:
                     self.shares = await self._fetch(session)
+                    ASKING.observe(1000 * (loop.time() - start))
                 except (aiohttp.ClientError, TimeoutError, KeyError, ValueError) as error:
                     _log.warning("usage.unavailable", address=self.query.address, error=str(error))
                 await asyncio.sleep(self.query.every_seconds)
