@@ -203,7 +203,9 @@ Holding = dict[str, tuple[float, list[Device]]]
 
 
 @some.composite
-def sharing(draw: some.DrawFn) -> tuple[Cluster, dict[Device, float], Holding]:
+def sharing(
+    draw: some.DrawFn, priorities: Sequence[int] = (10, 20, 95)
+) -> tuple[Cluster, dict[Device, float], Holding]:
     """Up to three nodes whose GPUs gangs share; what is left of each, and what lesser gangs hold of which."""
     sizes = draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
     cluster = Cluster(*sizes).queue("q", 100)
@@ -216,7 +218,7 @@ def sharing(draw: some.DrawFn) -> tuple[Cluster, dict[Device, float], Holding]:
             if left[device] >= part:
                 left[device] -= part
                 devices.append(device)
-        priority = draw(some.sampled_from([10, 20, 95]))
+        priority = draw(some.sampled_from(priorities))
         cluster.job(name, "q", [f"n{node}" for node, _ in devices], gpus=part, priority=priority)
         for number, (node, index) in enumerate(devices):
             spec = cluster.state.tasks[f"{name}-{number}"].spec

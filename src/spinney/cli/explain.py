@@ -19,6 +19,15 @@ from spinney.scheduler.service.frozen import Picture
 from spinney.scheduler.texts import number
 
 _KINDS = ("pod", "gang", "set", "queue")
+# What kubectl calls them.
+_ALSO = {
+    "pods": "pod",
+    "podgang": "gang",
+    "podgroup": "gang",
+    "pcs": "set",
+    "podcliqueset": "set",
+    "queues": "queue",
+}
 
 
 @click.command(
@@ -39,6 +48,7 @@ def explain(
 ) -> None:
     """Why a pod, a gang, a set or a queue waits: what blocks it, by how much, and the smallest change that helps."""
     kind, _, name = what.rpartition("/")
+    kind = _ALSO.get(kind.partition(".")[0], kind.partition(".")[0])
     if kind and kind not in _KINDS:
         raise click.BadParameter(f"{kind!r} is none of {', '.join(_KINDS)}", param_hint="[KIND/]NAME")
     picture = take_picture(kubeconfig, context, snapshot, node_pool)

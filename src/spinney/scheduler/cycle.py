@@ -140,6 +140,8 @@ class Hooks:
         self.outranks: list[Callable[[Job, Job], bool]] = []
         # How long a job is safe from a gang after it started.
         self.min_runtimes: list[Callable[[Gang, Job], float]] = []
+        # Until when a job that started not long ago is safe from a gang; 0 if it is not.
+        self.safe_until: list[Callable[[Gang, Job], float]] = []
         self.search_started: list[Callable[[], None]] = []
         self.generators: list[tuple[str, Callable[..., Any]]] = []
         # Told when everything is installed and nothing has been decided.

@@ -14,6 +14,7 @@ from spinney.scheduler.actions import allocate, evicting, reserving, stale
 from spinney.scheduler.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle, Searched, Turn
+from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.moves import Move
 from spinney.scheduler.plugins import registry, reuse
 from spinney.scheduler.reasons import Problem
@@ -63,6 +64,8 @@ class Plan:
     searches: tuple[Searched, ...] = ()
     # What the next cycle is to hold; None where this one was handed nothing.
     reservations: Reservations | None = None
+    # Until when a job is safe from a gang, as it just started; none where nobody is.
+    safe_until: tuple[Callable[[Gang, Job], float], ...] = field(default=(), compare=False)
 
 
 class Stumble(Exception):
@@ -166,5 +169,14 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
     shares = {name: (one[0], one[1], one[2]) for name, one in zip(cycle.queues.names, cycle.fair, strict=False)}
     searches = tuple(cycle.searches)
     return Plan(
-        decisions, outcome, cycle.problems, cycle.staleness, started, shares, tuple(cycle.turns), searches, kept
+        decisions,
+        outcome,
+        cycle.problems,
+        cycle.staleness,
+        started,
+        shares,
+        tuple(cycle.turns),
+        searches,
+        kept,
+        tuple(cycle.hooks.safe_until),
     )

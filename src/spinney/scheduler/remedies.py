@@ -24,7 +24,7 @@ _REFUSED = (
         r"node\(s\) didn't match Pod's node affinity/selector",
         "relax the pod's node selector or affinity, or label {nodes} accordingly",
     ),
-    (r"node\(s\) didn't match pod affinity rules", "relax the pod's rules about other pods, which rule out {nodes}"),
+    (r"node\(s\) didn't match pod affinity rules", "relax the pod's rules about other pods, which rule out {all}"),
     (r"node is unschedulable", "uncordon {nodes}"),
     (r"node\(s\) are no (CPU|GPU) workers", "mark {nodes} as a {0} worker"),
     (r"node is not ready|node has \w+", "repair {nodes}"),
@@ -47,10 +47,16 @@ def accepting(problem: NoRoom) -> str:
     return max(cures)[1] if cures else ""
 
 
+def all_refuse(problem: NoRoom) -> bool:
+    """Whether no node lacks room: each has another reason to refuse the task."""
+    return all(_cure(_REFUSED, text, count) for text, count in problem.refusals)
+
+
 def _cure(table: tuple[tuple[str, str], ...], text: str, count: int) -> str:
-    nodes = "the node that has room" if count == 1 else f"one of {count} nodes that have room"
+    every = "the node that has room" if count == 1 else f"{count} nodes that have room"
+    nodes = every if count == 1 else f"one of {every}"
     for pattern, cure in table:
         found = re.fullmatch(pattern, text)
         if found is not None:
-            return cure.format(*found.groups(), nodes=nodes)
+            return cure.format(*found.groups(), nodes=nodes, all=every)
     return ""

@@ -8,10 +8,11 @@ from spinney.scheduler import status as st
 from spinney.scheduler.gangs import Job
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.reasons import NoDomain, NoRoom, Problem
+from spinney.scheduler.remedies import all_refuse, missing
 from spinney.scheduler.specs import UNLIMITED
 from spinney.scheduler.state import State
-from spinney.scheduler.tasks import CPU, GPU
-from spinney.scheduler.texts import UNITS, number
+from spinney.scheduler.tasks import CPU, GPU, Task
+from spinney.scheduler.texts import UNITS, moment, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Spared:
     lower: int
     fixed: int
     budgeted: int
+    # Pods of lower priority in its queue, and pods of other queues, that have not run for their minimal time yet.
+    young: int
+    young_elsewhere: int
+    # When the last of these will have; 0 without any.
+    until: float
     # Whether the gang's priority class lets it push anybody out.
     preempts: bool
     # What decides between queues: its queue's fair share, what it would hold, and what others have beyond theirs.
@@ -45,6 +51,11 @@ class Spared:
                 f"its queue is within its fair share of {number(self.fair / size)} {unit}; other queues hold "
                 f"{number(self.borrowed / size)} beyond theirs."
             )
+            if self.young_elsewhere:
+                lines.append(
+                    f"{self.young_elsewhere} pods of other queues have not run for their minimal time yet; "
+                    f"the last of them will have at {moment(self.until)}."
+                )
         return lines
 
     def _own_queue(self) -> str:
@@ -55,12 +66,17 @@ class Spared:
         return (
             f"{self.lower} of {self.running} pods that run in its queue have a lower priority; of these {self.fixed} "
             f"may not be evicted and {self.budgeted} are kept by disruption budgets."
+            + (
+                f" {self.young} have not run for their minimal time yet, until {moment(self.until)}."
+                if self.young
+                else ""
+            )
         )
 
 
 def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) -> Spared | None:
-    """Why others keep their places; None for a gang that does not wait for room, or has no queue."""
-    if not any(isinstance(problem, NoRoom | NoDomain) for problem in problems) or job.queue < 0:
+    """Why others keep their places; None for a gang that waits for something else, or has no queue."""
+    if job.queue < 0 or not problems or not _would_help(problems[0]):
         return None
     wanted = [sum(task.cls.triple[one] for task in job.all_tasks() if task.status == st.PENDING) for one in range(3)]
     resource = GPU if wanted[GPU] else CPU
@@ -68,7 +84,7 @@ def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) ->
     for other in state.jobs.values():
         if other.queue != job.queue or other is job:
             continue
-        present = [task for task in other.all_tasks() if task.status & st.ACTIVE]
+        present = _present(other)
         running += len(present)
         if other.priority < job.priority:
             lower += len(present)
@@ -77,7 +93,37 @@ def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) ->
     fair = made.fair_share.get(job.spec.queue, (0.0, 0.0, 0.0))[resource]
     would_hold = state.charged[job.queue][resource] + wanted[resource]
     borrowed = _borrowed(state, made, job, resource)
-    return Spared(running, lower, fixed, budgeted, job.spec.preempts, resource, fair, would_hold, borrowed)
+    own = (running, lower, fixed, budgeted, *_young(state, made, job), job.spec.preempts)
+    return Spared(*own, resource, fair, would_hold, borrowed)
+
+
+def _young(state: State, made: Plan, job: Job) -> tuple[int, int, float]:
+    """Pods below the gang in its queue, and pods of other queues, that just started; and until when they are safe."""
+    here = elsewhere = 0
+    until = 0.0
+    for other in state.jobs.values() if made.safe_until else ():
+        mine = other.queue == job.queue
+        if other is job or other.queue < 0 or not other.preemptible or (mine and other.priority >= job.priority):
+            continue
+        if safe := max(rule(job, other) for rule in made.safe_until):
+            until = max(until, safe)
+            here, elsewhere = here + mine * len(_present(other)), elsewhere + (not mine) * len(_present(other))
+    return here, elsewhere, until
+
+
+def _present(job: Job) -> list[Task]:
+    return [task for task in job.all_tasks() if task.status & st.ACTIVE]
+
+
+def _would_help(problem: Problem) -> bool:
+    """Whether somebody's leaving could help: not what lacks more than room, or asks for more than there is."""
+    match problem:
+        case NoRoom():
+            return not (problem.too_large or missing(problem) or all_refuse(problem))
+        case NoDomain():
+            return not problem.domain or problem.most >= problem.tasks
+        case _:
+            return False
 
 
 def _borrowed(state: State, made: Plan, job: Job, resource: int) -> float:

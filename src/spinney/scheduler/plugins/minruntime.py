@@ -20,13 +20,14 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.reclaim_filters.append(lambda gang, victim: victim.elastic() or not rule.reclaim_protected(gang, victim))
     hooks.preempt_filters.append(lambda gang, victim: victim.elastic() or not rule.preempt_protected(gang, victim))
     hooks.min_runtimes.append(rule.runtime)
+    hooks.safe_until.append(rule.safe_until)
     hooks.reclaim_checks.append(lambda scenario: _keeps_cores(scenario, rule.reclaim_protected))
     hooks.preempt_checks.append(lambda scenario: _keeps_cores(scenario, rule.preempt_protected))
 
 
 class _MinRuntime:
     def __init__(self, cycle: Cycle, plugin: PluginConfig) -> None:
-        self.cycle = cycle
+        self.now = cycle.now
         self.queues = cycle.queues
         self.reclaim_default = _seconds(plugin, "defaultReclaimMinRuntime")
         self.preempt_default = _seconds(plugin, "defaultPreemptMinRuntime")
@@ -42,6 +43,11 @@ class _MinRuntime:
         if gang.job.queue == victim.queue:
             return self._preempt_runtime(victim)
         return self._reclaim_runtime(gang.job.queue, victim.queue)
+
+    def safe_until(self, gang: Gang, victim: Job) -> float:
+        """When a victim that is left alone by a gang no longer will be; 0 if it is not."""
+        runtime = self.runtime(gang, victim)
+        return (victim.last_start or 0.0) + runtime if self._young(victim, runtime) else 0.0
 
     def reclaim_protected(self, gang: Gang, victim: Job) -> bool:
         if self.off:
@@ -59,7 +65,7 @@ class _MinRuntime:
         return self.preempt_default
 
     def _young(self, victim: Job, runtime: float) -> bool:
-        return victim.last_start is not None and self.cycle.now < victim.last_start + runtime
+        return victim.last_start is not None and self.now < victim.last_start + runtime
 
     def _reclaim_runtime(self, reclaimer: int, victim: int) -> float:
         path = self.queues.path[victim]
