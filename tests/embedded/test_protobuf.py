@@ -57,6 +57,13 @@ def test_special_types() -> None:
     assert decode(quota)["spec"]["hard"] == {"pods": "5"}
 
 
+def test_a_budget_of_nothing() -> None:
+    """`kubectl create pdb --max-unavailable=0` means 0, not that nothing was said."""
+    nothing = field(1, 0) + field(2, 0) + field(3, b"")
+    budget = envelope("policy/v1", "PodDisruptionBudget", field(2, field(3, nothing)))
+    assert decode(budget)["spec"] == {"maxUnavailable": 0}
+
+
 @pytest.mark.parametrize("body", [b"", b"k8s\x00\xff", b"{}", b"k8s\x00" + field(1, b"\xff")])
 async def test_bad_bodies(ask: Asker, body: bytes) -> None:
     """What is no message is a bad request, and the server lives on."""

@@ -28,7 +28,7 @@ _MEANT = frozenset(
     replicas parallelism completions backoffLimit terminationGracePeriodSeconds gracePeriodSeconds runAsUser runAsGroup
     fsGroup revisionHistoryLimit ttlSecondsAfterFinished minReplicas partition automountServiceAccountToken
     enableServiceLinks allowPrivilegeEscalation runAsNonRoot controller blockOwnerDeletion suspend immutable optional
-    expirationSeconds value
+    expirationSeconds value minAvailable maxUnavailable maxSurge
     """.split()  # noqa: SIM905  # a list of words reads better than a list of strings
 )
 
