@@ -32,9 +32,8 @@ def volume_name(server: ApiServer) -> str:
 
 def with_token(server: ApiServer, spec: Json) -> Json:
     """The spec with the account's token, the cluster's certificate and the namespace mounted where nothing is yet."""
-    if spec.get("automountServiceAccountToken") is False or all(
-        map(_has_token, (*spec["containers"], *(spec.get("initContainers") or ())))
-    ):
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    if spec.get("automountServiceAccountToken") is False or all(map(_has_token, containers)):
         return spec
     name = volume_name(server)
     mount = {"name": name, "readOnly": True, "mountPath": _PATH}
