@@ -9,7 +9,7 @@ from spinney.embedded import internal
 from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.validation import names
 
-_SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
+_SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 # What pods and containers of the other system cannot have.
@@ -63,7 +63,7 @@ def _sysctls(context: Json, path: str) -> list[FieldError]:
         name, where = sysctl.get("name", ""), f"{path}[{at}].name"
         if not name:
             found.append(required(where))
-        elif not _SYSCTL.match(name) or len(name) > 253:
+        elif not _SYSCTL.fullmatch(name) or len(name) > 253:
             detail = f"must have at most 253 characters and match regex {_SYSCTL.pattern}"
             found.append(invalid(where, name, detail))
         elif name in seen:
