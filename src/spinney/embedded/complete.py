@@ -137,6 +137,8 @@ def _pod(document: Json) -> Json:
             changes["conditions"] = timed["conditions"]
     if status.get("podIP") and not status.get("podIPs"):
         changes["podIPs"] = [{"ip": status["podIP"]}]
+    elif status.get("podIPs") and not status.get("podIP"):
+        changes["podIP"] = status["podIPs"][0].get("ip", "")
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         found = status.get(key)
         if found:

@@ -70,6 +70,8 @@ async def create_from(
         await server.admission.validate(call, Operation.CREATE, document, None)
     if known is None:
         call.warnings.extend(warnings.warnings_of(kind.table, document))
+    if kind.table == PODS and ("." in call.name or len(call.name) > 63):
+        call.warnings.extend(warnings.host_name(call.name))
     quotas.admit(server, call, document)
     taken = server.store.get(kind.table, call.key)
     if taken is not None:

@@ -15,7 +15,7 @@ from spinney.embedded.validation.services import is_reachable
 # A host (which has a dot, a port or capitals, or is localhost) may come before the path.
 _IMAGE = re.compile(
     r"^((localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\])(:[0-9]+)?/)?"
-    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?$"
+    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?\Z"
 )
 Default = Callable[[Json], None]
 # Kept for clients of the time when a DaemonSet counted its templates itself.
@@ -106,6 +106,8 @@ def _volume(volume: Json) -> None:
     for key in ("secret", "configMap", "projected", "downwardAPI"):
         if key in volume:
             volume[key].setdefault("defaultMode", 420)
+    if "projected" in volume:
+        volume["projected"].setdefault("sources", None)
     for source in (volume.get("projected") or {}).get("sources") or ():
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
@@ -137,6 +139,21 @@ def _pod(document: Json) -> None:
     for key in ("containers", "initContainers"):
         for container in spec.get(key) or ():
             _own_container(container, spec)
+    if spec.get("resources"):
+        _own_resources(spec)
+
+
+def _own_resources(spec: Json) -> None:
+    """What all containers of a pod share: where only a limit is said, they ask for what they do, or for all of it."""
+    resources = spec["resources"]
+    limits = resources.get("limits")
+    if not limits:
+        return
+    asked: Json = {}
+    for container in spec.get("containers") or ():
+        asked = dict(quantity.add(asked, (container.get("resources") or {}).get("requests") or {}))
+    counted = {name: amount for name, amount in asked.items() if name in ("cpu", "memory")}
+    resources["requests"] = {**limits, **counted, **(resources.get("requests") or {})}
 
 
 def _own_container(container: Json, spec: Json) -> None:

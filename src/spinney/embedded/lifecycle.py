@@ -58,6 +58,8 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
             new.pop("status", None)
     if kind.table == "/services" and new.get("spec") is not old.get("spec"):
         services.update(server, call, new, old)
+    if kind.table == "/pods" and new.get("spec") is not old.get("spec"):
+        new["spec"] = podrules.readmitted(new.get("spec") or {}, old["spec"])
     if kind.table == "apps/daemonsets":
         _count_templates(new, old)
     if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):

@@ -37,11 +37,14 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _priority(server, call, spec)
-    _tolerations(spec)
+    tolerate(spec)
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     limitranges.admit_pod(server, call, pod)
     runtime = spec.get("runtimeClassName")
+    if spec.get("overhead") and not runtime:
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise forbidden(call.kind, call.name, why)
     if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
 
@@ -103,7 +106,16 @@ def default_priority(server: ApiServer) -> tuple[str, int, str]:
     return "", 0, "PreemptLowerPriority"
 
 
-def _tolerations(spec: Json) -> None:
+def readmitted(spec: Json, old: Json) -> Json:
+    """A changed spec with what admission puts in again where a writer left it out."""
+    kept: Json = {key: old[key] for key in ("priority", "preemptionPolicy") if key in old and key not in spec}
+    spec = {**spec, **kept}
+    tolerate(spec)
+    return spec
+
+
+def tolerate(spec: Json) -> None:
+    """Let a pod put up with troubles of its node for a while, unless it says for how long."""
     tolerations: list[Json] = list(spec.get("tolerations") or ())
     for key in _NODE_TROUBLES:
         if not any(_covers(toleration, key) for toleration in tolerations):
@@ -140,7 +152,7 @@ def _resized(container: Json, before: Json | None) -> Json:
 def quality(spec: Json) -> str:
     """Guaranteed, Burstable or BestEffort."""
     guaranteed, any_given = True, False
-    for container in _containers(spec):
+    for container in ({"resources": spec["resources"]},) if spec.get("resources") else _containers(spec):
         resources = container.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name in ("cpu", "memory"):

@@ -55,6 +55,14 @@ def warnings_of(table: str, document: Json) -> list[str]:
     return found + list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
 
 
+def host_name(name: str) -> Iterator[str]:
+    """The warnings of what a pod is called."""
+    problems = names.label_problems(name)
+    if problems:
+        told = "this is used in the Pod's hostname, which can result in surprising behavior"
+        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+
+
 def _pod_names(document: Json) -> Iterator[str]:
     problems = names.label_problems(document["metadata"].get("name", ""))
     if problems:
@@ -120,11 +128,16 @@ def _spec(spec: Json, path: str) -> Iterator[str]:
     for at, volume in enumerate(spec.get("volumes") or ()):
         for kind in volume.keys() & _OLD_VOLUMES.keys():
             yield f"{path}.volumes[{at}].{kind}: {_OLD_VOLUMES[kind]}"
+    secrets = [secret.get("name", "") for secret in spec.get("imagePullSecrets") or ()]
+    for at, name in enumerate(secrets):
+        if name in secrets[:at]:
+            yield f'{path}.imagePullSecrets[{at}].name: duplicate name "{name}"'
     for at, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if not secret.get("name"):
             yield f'{path}.imagePullSecrets[{at}].name: invalid empty name ""'
     for volume in spec.get("volumes") or ():
-        if "projected" in volume and not any(volume["projected"].get("sources") or ()):
+        sources = (volume.get("projected") or {}).get("sources") or ()
+        if sources and not any(sources):
             yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         yield (
@@ -133,20 +146,44 @@ def _spec(spec: Json, path: str) -> Iterator[str]:
     for key in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(key) or ()):
             yield from _container(container, f"{path}.{key}[{at}]")
+    yield from _ports(spec, path)
+
+
+def _ports(spec: Json, path: str) -> Iterator[str]:
+    """Ports that others of the pod have, too."""
+    seen: list[tuple[Json, str]] = []
+    for key in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            for number, port in enumerate(container.get("ports") or ()):
+                where = f"{path}.{key}[{at}].ports[{number}]"
+                if port.get("hostIP") and not port.get("hostPort"):
+                    yield f"{where}: hostIP set without hostPort: {_shown_port(port)}"
+                for other, place in seen:
+                    if _number(other) == _number(port):
+                        yield from _shared(port, other, f"{where}: {{}} port definition with {place}")
+                seen.append((port, where))
+
+
+def _shared(port: Json, other: Json, told: str) -> Iterator[str]:
+    if (port.get("hostIP"), port.get("hostPort")) == (other.get("hostIP"), other.get("hostPort")):
+        yield told.format("duplicate")
+    elif not port.get("hostPort") or not other.get("hostPort"):
+        yield told.format("overlapping")
+    elif port["hostPort"] == other["hostPort"] and bool(port.get("hostIP")) != bool(other.get("hostIP")):
+        yield told.format("dangerously ambiguous")
+
+
+def _number(port: Json) -> tuple[object, object]:
+    return port.get("containerPort"), port.get("protocol", "TCP")
+
+
+def _shown_port(port: Json) -> str:
+    numbers = f"HostPort:0 ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')}"
+    return f"{{Name:{port.get('name', '')} {numbers} HostIP:{port['hostIP']}}}"
 
 
 def _container(container: Json, path: str) -> Iterator[str]:
     yield from _hidden(container.get("env") or (), path)
-    seen: dict[tuple[object, ...], int] = {}
-    for at, port in enumerate(container.get("ports") or ()):
-        if port.get("hostIP") and not port.get("hostPort"):
-            numbers = f"HostPort:0 ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')}"
-            told = f"{{Name:{port.get('name', '')} {numbers} HostIP:{port['hostIP']}}}"
-            yield f"{path}.ports[{at}]: hostIP set without hostPort: {told}"
-        key = (port.get("containerPort"), port.get("protocol", "TCP"), port.get("hostPort"), port.get("hostIP"))
-        if key in seen:
-            yield f"{path}.ports[{at}]: duplicate port definition with {path}.ports[{seen[key]}]"
-        seen.setdefault(key, at)
     resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
         for name in ("memory", "ephemeral-storage"):

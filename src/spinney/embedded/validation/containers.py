@@ -190,4 +190,8 @@ def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
         return ((text, "must be greater than or equal to 0"),)
     if "/" in name and amount.denominator != 1:
         return ((text, "must be an integer"),)
+    if name.startswith("hugepages-"):
+        page = quantity.exact(name.removeprefix("hugepages-"))
+        if amount % page:
+            return ((text, f"{text} is not positive integer multiple of {name}"),)
     return ()

@@ -169,7 +169,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     mine, was = new.get("spec") or {}, old.get("spec") or {}
     found = check_spec_and_selector(mine, "spec") + _completions(mine, was)
     if mine.get("selector") != was.get("selector"):
-        found.append(_immutable("spec.selector", shown_selector(mine.get("selector") or {})))
+        selector = mine.get("selector")
+        found.append(_immutable("spec.selector", shown_selector(selector) if selector is not None else None))
     if mine.get("template") != _changeable(mine.get("template") or {}, old):
         found.append(_immutable("spec.template", internal.struct(mine.get("template") or {}, "core.PodTemplateSpec")))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):

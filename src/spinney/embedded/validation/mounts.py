@@ -72,12 +72,28 @@ def _sharing(mount: Json, path: str, container: Json) -> list[FieldError]:
 def check_devices(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
     """The `volumeDevices` of a container."""
     found: list[FieldError] = []
-    for at, device in enumerate(container.get("volumeDevices") or ()):
-        where, name = f"{path}[{at}]", device.get("name", "")
+    mounted = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
+    devices = container.get("volumeDevices") or ()
+    for at, device in enumerate(devices):
+        where, name, target = f"{path}[{at}]", device.get("name", ""), device.get("devicePath", "")
         if not name:
             found.append(required(f"{where}.name"))
+        elif any(each.get("name") == name for each in devices[:at]):
+            found.append(invalid(f"{where}.name", name, "must be unique"))
         if name not in volumes:
             found.append(not_found_field(f"{where}.name", name))
-        if not device.get("devicePath"):
+        elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
+            detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            found.append(invalid(f"{where}.name", name, detail))
+        if not target:
             found.append(required(f"{where}.devicePath"))
+        elif any(each.get("devicePath") == target for each in devices[:at]):
+            found.append(invalid(f"{where}.devicePath", target, "must be unique"))
+        if ".." in target.split("/"):
+            found.append(invalid(f"{where}.devicePath", target, "can not contain backsteps ('..')"))
+        if name in mounted:
+            found.append(invalid(f"{where}.name", name, "must not already exist in volumeMounts"))
+        if target and target in mounted.values():
+            detail = "must not already exist as a path in volumeMounts"
+            found.append(invalid(f"{where}.devicePath", target, detail))
     return found

@@ -178,13 +178,18 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
                 found += [invalid(f"{where}.{key}", claim[key], problem) for problem in problems]
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
+            used: set[str] = set()
             for number, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
+                where = f"{path}.{key}[{at}].resources.claims[{number}]"
+                mark = "/".join(filter(None, (claim.get("name"), claim.get("request"))))
+                if mark in used:
+                    found.append(duplicate(where, mark))
+                used.add(mark)
                 if claim.get("name") in known:
                     continue
-                where = f"{path}.{key}[{at}].resources.claims[{number}]"
                 detail = "must be one of the names in pod.spec.resourceClaims"
                 error = not_found_field(where, claim.get("name"))
-                suffix = "" if known else " which is empty"
+                suffix = f": {', '.join(sorted(known))}" if known else " which is empty"
                 found.append(FieldError(error.reason, error.field, f"{error.message}: {detail}{suffix}"))
     return found
 

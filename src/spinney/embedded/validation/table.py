@@ -21,6 +21,7 @@ from spinney.embedded.validation import (
     nodes,
     podparts,
     pods,
+    podstatus,
     podupdates,
     quotas,
     rollouts,
@@ -122,6 +123,7 @@ UPDATE_CHECKS: dict[str, CheckUpdate] = {
 PART_CHECKS: dict[tuple[str, str], CheckUpdate] = {
     ("/pods", "ephemeralcontainers"): podparts.check_ephemeral,
     ("/pods", "resize"): podparts.check_resize,
+    ("/pods", "status"): podstatus.check,
     ("/namespaces", "finalize"): core.check_finalized,
     ("/namespaces", "status"): core.check_namespace_status,
     ("/nodes", "status"): nodes.check_status,
