@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from spinney import initc
 from spinney.api import labels
 from spinney.api.batch import Job
 from spinney.api.conditions import is_true
@@ -24,7 +23,6 @@ from spinney.cli.installation import cluster_objects, install, install_crds, pla
 from spinney.cli.laptop import with_stand_in
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.embedded.server import ApiServer
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
@@ -227,14 +225,9 @@ class Installed:
 
 
 @asynccontextmanager
-async def installed(
-    nodes: Profile, *, stand_in: bool = False, server: Callable[[Clock, Chance], ApiServer] = ApiServer
-) -> AsyncIterator[Installed]:
+async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[Installed]:
     """A cluster in virtual time with all services, ready; the scheduler stands in for kube-scheduler where told."""
-    chance = Chance(5)
-    api = server(clock(), chance)
-    programs = {"spinney initc": initc.program}
-    async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=api, programs=programs) as cluster:
+    async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
         await install(client, cluster_objects())
         await install_crds(client)

@@ -1,0 +1,1 @@
+"""The whole control plane on rough days: slow wires, lost answers, processes that end in the middle."""
