@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from spinney.kube.client import Client
-from spinney.kube.flow import Flow, Priority, priority_of
+from spinney.kube.flow import Flow, InProcessFlow, Priority, priority_of
 from spinney.kube.transport import Request
 from tests.kube.world import Thing, World, settle, thing, virtual
 
@@ -147,3 +147,42 @@ async def test_a_turn_is_not_handed_down() -> None:
         await settle()
         assert not other.done()
     await other
+
+
+@virtual
+async def test_answers_that_come_at_once_keep_the_order_too() -> None:
+    """In one process what may be late waits for what follows from urgent requests; a few pass, then all do."""
+    flow = InProcessFlow()
+    left: list[str] = []
+
+    async def send(request: Request) -> None:
+        async with flow.turn(priority_of(request)):
+            left.append(request.path.rsplit("/", 1)[-1])
+
+    async def one_after_the_other() -> None:
+        for _ in range(100):
+            await send(POD)
+            await asyncio.sleep(0)
+
+    urgent = asyncio.create_task(one_after_the_other())
+    await asyncio.sleep(0)
+    late = [asyncio.create_task(send(STATUS)) for _ in range(100)]
+    await asyncio.gather(urgent)
+    assert 0 < left.count("status") < 50
+    await asyncio.gather(*late)
+    assert left.count("status") == left.count("pods") == 100
+
+
+@virtual
+async def test_in_one_process_too_the_most_urgent_goes_first() -> None:
+    """Of more requests than places in one turn of the loop, those for pods leave first."""
+    flow = InProcessFlow(at_once=2)
+    left: list[str] = []
+
+    async def send(request: Request) -> None:
+        async with flow.turn(priority_of(request)):
+            left.append(request.path.rsplit("/", 1)[-1])
+
+    await asyncio.gather(*(send(request) for request in (THING, THING, EVENT, THING, POD, POD)))
+    assert left == ["things", "things", "pods", "pods", "things", "events"]
+    assert asyncio.get_running_loop().time() == 0

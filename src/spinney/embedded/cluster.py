@@ -22,6 +22,7 @@ from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
 from spinney.kube.clock import Clock, SystemClock
+from spinney.kube.flow import InProcessFlow
 from spinney.kube.runtime import Runtime
 from spinney.kube.transport import InProcess, User
 
@@ -62,7 +63,7 @@ class Cluster:
             tokens.controller(self._issue, ca_certificate),
         )
         self._programs = programs or {}
-        self._client = self.client(_CONTROL_PLANE)
+        self._client = Client(InProcess(self.server, _CONTROL_PLANE), self.chance)
         self.caches = Caches(self._client)
         self._tasks: list[asyncio.Task[None]] = []
         self.nodes = Nodes(self.runtime("kubelet"))
@@ -74,8 +75,8 @@ class Cluster:
         )
 
     def client(self, user: User = ADMIN) -> Client:
-        """A client for a user, straight into the server."""
-        return Client(InProcess(self.server, user), self.chance)
+        """A client for a user, straight into the server; components that share it have one order of requests."""
+        return Client(InProcess(self.server, user), self.chance, flow=InProcessFlow())
 
     def runtime(self, name: str) -> Runtime:
         """What a controller of the cluster is handed."""

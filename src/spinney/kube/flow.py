@@ -10,6 +10,8 @@ from spinney.kube.transport import Request
 
 # Filled up in fractions, a token is whole a little before it is 1.
 _WHOLE = 1.0 - 1e-6
+# From a write in this process to what others write because of it: a watch event, a reconcile.
+_TURNS = 3
 # What is created to make a pod or to place it.
 _BRINGS_PODS = ("pods", "bindrequests")
 
@@ -139,6 +141,40 @@ class Flow:
     def _tick(self) -> None:
         self._timer = None
         self._admit()
+
+
+class InProcessFlow(Flow):
+    """Flow control towards a server in this process, which answers before anyone else can ask.
+
+    A place is given back some turns of the loop later, when others have seen what was written and asked in their turn:
+    so requests are put in order as they are on a wire. There is no limit per second.
+    """
+
+    def __init__(self, at_once: int = 32) -> None:
+        super().__init__(at_once)
+        # Those that left lately, and those that left before: these give back their places next.
+        self._left: list[int] = []
+        self._resting: list[int] = []
+
+    def leave(self, priority: int) -> None:
+        """Give a place to the next, a little later."""
+        if not self._left and not self._resting:
+            self._pass(_TURNS)
+        self._left.append(priority)
+
+    def _pass(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._pass, turns - 1)
+            return
+        self._in_flight -= len(self._resting)
+        self._late_in_flight -= sum(priority >= Priority.STATUS for priority in self._resting)
+        self._resting, self._left = self._left, []
+        self._admit()
+        if self._left or self._resting:
+            self._pass(_TURNS)
+
+    def _fill(self) -> None:
+        self._tokens = float(self._burst)
 
 
 class Turn:
