@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from spinney.api import reasons
 from spinney.api.conditions import is_true
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.grove import updates
 from spinney.grove.layout import Clique, Gang, Group
@@ -16,11 +17,19 @@ from spinney.grove.status.placed import gang_patch, gang_score, gang_status
 from spinney.grove.summary import GangSummary, Summaries, Summary
 from spinney.grove.view import View, look
 from spinney.grove.world import World, split
-from spinney.grove.writer import Work, Writer
+from spinney.grove.writer import Writer
 from spinney.kube.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controller import After
 from spinney.kube.events import Recorder
+
+
+class StatusWrite(NamedTuple):
+    """What a status should say; `guarded` where someone else writes the same status."""
+
+    found: Object
+    patch: Json
+    guarded: bool
 
 
 class ReplicaStatus:
@@ -47,7 +56,7 @@ class ReplicaStatus:
             return None
         view = look(self._world, pcs, index)
         now = self._clock.now()
-        work: list[Work] = []
+        work: list[StatusWrite] = []
         for clique in view.layout.cliques:
             work += self._clique(view, clique, now)
         for group in view.layout.groups:
@@ -56,13 +65,13 @@ class ReplicaStatus:
         told: list[GangSummary] = []
         for gang in view.layout.gangs:
             work += self._gang(view, gang, base, now, told)
-        for write in work:
-            await write
+        for found, patch, guarded in work:
+            await self._writer.patch_status(found, patch, guarded=guarded)
         if self._summaries.put((namespace, name), index, summarize(view, tuple(told))):
             self.tell_set(namespace, name)
         return _look_again(view, now)
 
-    def _clique(self, view: View, clique: Clique, now: datetime) -> list[Work]:
+    def _clique(self, view: View, clique: Clique, now: datetime) -> list[StatusWrite]:
         found = view.cliques.get(clique.name)
         if found is None:
             return []
@@ -70,9 +79,9 @@ class ReplicaStatus:
         if found.status.scheduled_replicas > 0 and patch.get("scheduledReplicas") == 0:
             message = f"all {found.status.scheduled_replicas} scheduled pods were lost"
             self._recorder.event(found, "Warning", reasons.ALL_SCHEDULED_REPLICAS_LOST, message)
-        return [self._writer.patch_status(found, patch)] if patch else []
+        return [StatusWrite(found, patch, False)] if patch else []
 
-    def _group(self, view: View, group: Group, now: datetime) -> list[Work]:
+    def _group(self, view: View, group: Group, now: datetime) -> list[StatusWrite]:
         found = view.groups.get(group.name)
         if found is None:
             return []
@@ -80,9 +89,9 @@ class ReplicaStatus:
         if found.status.scheduled_replicas > 0 and patch.get("scheduledReplicas") == 0:
             message = f"all {found.status.scheduled_replicas} scheduled replicas were lost"
             self._recorder.event(found, "Warning", reasons.ALL_SCHEDULED_REPLICAS_LOST, message)
-        return [self._writer.patch_status(found, patch, guarded=True)] if patch else []
+        return [StatusWrite(found, patch, True)] if patch else []
 
-    def _gang(self, view: View, gang: Gang, base: bool, now: datetime, told: list[GangSummary]) -> list[Work]:
+    def _gang(self, view: View, gang: Gang, base: bool, now: datetime, told: list[GangSummary]) -> list[StatusWrite]:
         found = view.gangs.get(gang.name)
         if found is None or any(clique.name not in view.cliques for clique in gang.cliques):
             if found is not None:
@@ -93,7 +102,7 @@ class ReplicaStatus:
         short = tuple(f"{item['type']}={item['status']}" for item in shown)
         told.append(GangSummary(gang.name, wanted["phase"], short, shown))
         patch = gang_patch(found, wanted)
-        return [self._writer.patch_status(found, patch, guarded=True)] if patch else []
+        return [StatusWrite(found, patch, True)] if patch else []
 
     def _gang_status(self, view: View, gang: Gang, found: PodGang, base: bool, now: datetime) -> Json:
         members = view.members(gang)
