@@ -82,11 +82,29 @@ def test_surplus_waits_where_the_scheduler_needs_that() -> None:
 
 
 def test_only_our_gates_are_removed() -> None:
-    """The patch takes off the backend's gate and upstream's old one, and fails if the list has moved."""
+    """The patch names the backend's gate and upstream's old one, wherever they stand, and the very pod."""
     held = pod("one", 0, "1", "", "team.io/wait", "grove.io/podgang-pending-creation")
-    assert gates.release_patch(held, GATE) == [
-        {"op": "test", "path": "/spec/schedulingGates/2/name", "value": GATE},
-        {"op": "remove", "path": "/spec/schedulingGates/2"},
-        {"op": "test", "path": "/spec/schedulingGates/1/name", "value": "grove.io/podgang-pending-creation"},
-        {"op": "remove", "path": "/spec/schedulingGates/1"},
-    ]
+    assert gates.release_patch(held, GATE) == {
+        "metadata": {"uid": held.uid},
+        "spec": {
+            "schedulingGates": [
+                {"$patch": "delete", "name": "grove.io/podgang-pending-creation"},
+                {"$patch": "delete", "name": GATE},
+            ]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "free"),
+    [
+        (pod("held"), False),
+        (pod("taken-over", 0, "1", "n1", "grove.io/podgang-pending-creation"), False),
+        (pod("held-by-others", 0, "1", "n1", "team.io/wait"), True),
+        (pod("placed", node="n1"), True),
+    ],
+    ids=lambda value: value.name if isinstance(value, Pod) else "",
+)
+def test_a_pod_is_free_for_us_when_our_gates_are_off(found: Pod, free: bool) -> None:
+    """Gates of others do not count as holding a pod back."""
+    assert gates.is_free(found, GATE) is free

@@ -47,12 +47,15 @@ def _held(pod: Pod, gates: frozenset[str]) -> bool:
     return any(gate.name in gates for gate in pod.spec.scheduling_gates)
 
 
-def release_patch(pod: Pod, gate: str) -> list[Json]:
-    """The JSON patch that takes our gates off a pod; it fails rather than hit another's if the list has changed."""
-    operations: list[Json] = []
-    for position, found in reversed(list(enumerate(pod.spec.scheduling_gates))):
-        if found.name in ours(gate):
-            path = f"/spec/schedulingGates/{position}"
-            operations.append({"op": "test", "path": f"{path}/name", "value": found.name})
-            operations.append({"op": "remove", "path": path})
-    return operations
+def is_free(pod: Pod, gate: str) -> bool:
+    """Whether the operator does not hold a pod back."""
+    return not _held(pod, ours(gate))
+
+
+def release_patch(pod: Pod, gate: str) -> Json:
+    """The strategic patch that takes our gates off this very pod, each by its name: those of others stay."""
+    gone = [found.name for found in pod.spec.scheduling_gates if found.name in ours(gate)]
+    return {
+        "metadata": {"uid": pod.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": name} for name in gone]},
+    }

@@ -11,17 +11,18 @@ from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object
+from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
-from spinney.grove import children, pods, scaling
+from spinney.grove import children, names, pods, scaling
 from spinney.grove.gangplan import Names, gang_body, gang_patch
 from spinney.grove.layout import Clique, Gang
 from spinney.grove.revisions import canonical
 from spinney.grove.status import gangs as gang_status
 from spinney.grove.view import View
 from spinney.grove.world import World
-from spinney.grove.writer import Work, Writer, all_of
+from spinney.grove.writer import NameTaken, Work, Writer, all_of
 from spinney.kube.cache import Key
 from spinney.kube.chance import Chance
 from spinney.kube.errors import ApiError
@@ -42,6 +43,13 @@ class Maker:
     def forget(self, key: Key) -> None:
         """A replica does well, or is gone: what goes wrong next is news."""
         self._failures.pop(key, None)
+
+    def check_service(self, view: View) -> None:
+        """Raise where another holds the name of a Service that is still to be made."""
+        namespace, name = view.pcs.namespace, names.replica(view.pcs.name, view.layout.index)
+        found = self._world.services.get(name, namespace)
+        if found is not None and not controlled_by(found.metadata, view.pcs):
+            raise NameTaken(Service.resource.kind, namespace, name)
 
     async def make_service(self, view: View, key: Key) -> None:
         """The headless Service of the replica, as the set wants it."""

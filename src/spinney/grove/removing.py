@@ -38,20 +38,19 @@ class Remover:
         await all_of(self._writer.release(item, _FINALIZERS[item.resource.kind]) for item in leaving)
 
     async def remove(self, pcs: PodCliqueSet, key: Key) -> None:
-        """Take away a replica beyond the set's replicas: its gangs and pods, and when they go everything else."""
+        """Take away a replica beyond the set's replicas: its pods, and when they go everything else."""
         world = self._world
-        gangs = world.of(world.gangs, key)
         staying = [pod for pod in world.of(world.pods, key) if not podstate.is_leaving(pod)]
-        if gangs:
-            message = f"replica {split(key)[2]} was removed"
-            self._recorder.event(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message)
-        if gangs or staying:
-            # Backends look at pods only as long as their gang is there.
-            await all_of([self._delete(gang) for gang in gangs])
+        if staying:
             await all_of([self._delete(pod) for pod in staying])
             # Their going wakes this replica again; where many are removed, the pods of all go before the rest of each.
             return
+        gangs = world.of(world.gangs, key)
+        if gangs:
+            message = f"replica {split(key)[2]} was removed"
+            self._recorder.event(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message)
         rest: list[Object] = [
+            *gangs,
             *world.of(world.cliques, key),
             *world.of(world.groups, key),
             *world.of(world.services, key),

@@ -9,6 +9,7 @@ from spinney.api import labels, reasons
 from spinney.api.grove import PodCliqueSet
 from spinney.backends.registry import Choice
 from spinney.grove import gates, termination
+from spinney.grove.courtesy import Courtesy
 from spinney.grove.devices import Devices
 from spinney.grove.layout import check_names
 from spinney.grove.making import Maker, is_whole
@@ -39,6 +40,7 @@ class Replicas:
         self._maker = Maker(world, writer, recorder, runtime.client.chance)
         self._remover = Remover(world, writer, recorder)
         self._devices = Devices(world, writer, runtime.client)
+        self._courtesy = Courtesy(runtime.clock)
         # Set by the component: there is something else to say about a replica.
         self.news: Callable[[PodCliqueSet, int], None] = lambda pcs, index: None
 
@@ -48,6 +50,7 @@ class Replicas:
         pcs = self._world.sets.get(name, namespace)
         if pcs is None or index >= pcs.spec.replicas:
             self._maker.forget(key)
+            self._courtesy.forget(key)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             await self._remover.let_go(key)
             await self._devices.release(key)
@@ -92,15 +95,21 @@ class Replicas:
         if await self._maker.make_pods(view, choice):
             # They wake this replica again; where many replicas are made, the pods of all come before the rest of each.
             return None
-        await all_of([self._maker.make_service(view, key), self._maker.make_autoscalers(view, key)])
         await self._remover.take_surplus(view, choice)
-        await self._release(view, choice)
+        served = bool(self._world.of(self._world.services, key))
+        if not served:
+            self._maker.check_service(view)
+        free = await self._release(view, choice)
+        wait = 0.0 if served else self._courtesy.seconds(key, free=free)
+        if not wait:
+            await all_of([self._maker.make_service(view, key), self._maker.make_autoscalers(view, key)])
         if view.updating:
             await self._remover.replace_outdated(view)
-        return await self._terminate(view)
+        wish = await self._terminate(view)
+        return After(min(wait, wish.seconds) if wish else wait) if wait else wish
 
-    async def _release(self, view: View, choice: Choice) -> None:
-        """Take the gates off the gangs that may start."""
+    async def _release(self, view: View, choice: Choice) -> bool:
+        """Take the gates off the gangs that may start; says whether any pod of the replica is free to run."""
         surplus_held = choice.backend.capabilities(self._world.served).surplus_held
         base_scheduled = gang_status.is_scheduled(view.members(view.layout.base_gang))
         gate = choice.backend.gate
@@ -116,8 +125,9 @@ class Replicas:
                 base_scheduled=not gang.base or base_scheduled,
                 surplus_held=surplus_held,
             )
-            work += [self._writer.patch_json(pod, gates.release_patch(pod, gate)) for pod in free]
+            work += [self._writer.release_pod(pod, gates.release_patch(pod, gate)) for pod in free]
         await all_of(work)
+        return bool(work) or any(gates.is_free(pod, gate) for pods in view.pods.values() for pod in pods)
 
     async def _terminate(self, view: View) -> After | None:
         """Replace what stayed below its minimum for too long."""

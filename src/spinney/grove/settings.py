@@ -40,7 +40,7 @@ class GroveConfiguration(OperatorConfiguration, frozen=True, forbid_unknown_fiel
     )
     controllers: Controllers = Controllers(
         pod_clique_set=ControllerSyncs(concurrent_syncs=8),
-        pod_clique=ControllerSyncs(concurrent_syncs=48),
+        pod_clique=ControllerSyncs(concurrent_syncs=80),
         pod_clique_scaling_group=ControllerSyncs(concurrent_syncs=16),
         pod_gang=ControllerSyncs(concurrent_syncs=8),
     )

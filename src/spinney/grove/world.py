@@ -74,7 +74,8 @@ class World:
         self.nodes = caches.of(Node)
         self.pods = caches.of(Pod, labels=MANAGED)
         self.foreign_pods = caches.of(Pod, labels=FOREIGN)
-        self.services = caches.of(Service, labels=MANAGED)
+        # Those of others too: no pod is let go where its Service's name is taken.
+        self.services = caches.of(Service)
         self.accounts = caches.of(ServiceAccount, labels=MANAGED)
         self.roles = caches.of(Role, labels=MANAGED)
         self.role_bindings = caches.of(RoleBinding, labels=MANAGED)

@@ -71,12 +71,10 @@ class Writer:
         metadata = {"metadata": {"resourceVersion": found.metadata.resource_version}} if guarded else {}
         return await self.patch(found, {**metadata, "status": status}, subresource="status")
 
-    async def patch_json(self, found: T, operations: list[Json]) -> T | None:
-        """A JSON patch; None where the object is gone."""
-        try:
-            return await self._client.patch(type(found), found.name, found.namespace, operations, kind=Patch.JSON)
-        except NotFound:
-            return None
+    async def release_pod(self, pod: Pod, patch: Json) -> None:
+        """A strategic patch, which costs the server the least, of a pod that may be gone."""
+        with suppress(NotFound):
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC)
 
     async def delete(self, found: Object, *, finalizer: str = "") -> None:
         """This very object, by UID; our finalizer goes first, so that nothing waits for us."""

@@ -1,0 +1,106 @@
+"""How long the Service of a replica is put off, and what goes ahead of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from spinney.api.core import Pod, Service
+from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.grove.courtesy import Courtesy
+from spinney.kube.clock import LoopClock
+from spinney.sim.loop import START, run_virtual
+from tests import make
+from tests.grove.conftest import Play
+from tests.grove.stage import Stage
+from tests.grove.virtual import play
+
+A, B = ("default", "set/0"), ("default", "set/1")
+
+
+def test_gates_of_all_go_ahead_of_services_of_each() -> None:
+    """A released replica waits for others that are still held, one that is held waits longer, and nobody for ever."""
+
+    async def scenario() -> None:
+        courtesy = Courtesy(LoopClock(START))
+        assert courtesy.seconds(A, free=False) == courtesy.seconds(B, free=False) == 10
+        await asyncio.sleep(4)
+        assert courtesy.seconds(A, free=True) == 3
+        assert courtesy.seconds(B, free=False) == 6
+        await asyncio.sleep(3)
+        assert courtesy.seconds(A, free=True) == 0
+        await asyncio.sleep(3)
+        assert courtesy.seconds(B, free=False) == 0
+
+    run_virtual(scenario(), limit=60)
+
+
+def test_with_the_last_release_services_come_at_once() -> None:
+    """Once no replica is held, or one that was is gone, nothing is put off."""
+
+    async def scenario() -> None:
+        courtesy = Courtesy(LoopClock(START))
+        courtesy.seconds(A, free=False)
+        courtesy.seconds(B, free=False)
+        assert courtesy.seconds(A, free=True) == 3
+        courtesy.forget(B)
+        assert courtesy.seconds(A, free=True) == 0
+
+    run_virtual(scenario(), limit=60)
+
+
+def test_a_replica_that_is_never_released_has_its_service() -> None:
+    """Where no backend can take a gang its pods stay held, and the Service is there all the same."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("svc").clique("a", 2, schedulerName="volcano").build())
+        await stage.holds(2, 0)
+        await stage.sees(lambda: services(stage), ["svc-0"])
+        assert all(pod.spec.scheduling_gates for pod in await stage.pods())
+
+    play(scenario, nodes=2)
+
+
+def test_every_replica_has_its_service_soon() -> None:
+    """However many replicas come at once, each has a Service when the last pod runs, or seconds later."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("svc", replicas=20).clique("a", 2).build())
+        await stage.runs(40)
+        await stage.settle(3)
+        assert await services(stage) == sorted(f"svc-{index}" for index in range(20))
+
+    play(scenario, nodes=40)
+
+
+def test_pods_of_removed_replicas_go_first(both: Play) -> None:
+    """A replica beyond the set's count loses its pods, then its gang and its clique."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("svc", stage.namespace).clique("a", 2).build())
+        await stage.runs(2)
+        before = (await stage.client.list(Pod, stage.namespace)).resource_version
+        await stage.scale(PodCliqueSet, "svc", 0)
+        await stage.sees(lambda: services(stage), [])
+        pods = await first_versions(stage, Pod, before, 2)
+        rest = [*await first_versions(stage, PodGang, before, 1), *await first_versions(stage, PodClique, before, 1)]
+        assert max(pods) < min(rest)
+
+    both(scenario, nodes=2)
+
+
+async def services(stage: Stage) -> list[str]:
+    """The names of the set's Services."""
+    return sorted(found.name for found in await stage.list(Service, **{"app.kubernetes.io/part-of": "svc"}))
+
+
+async def first_versions(stage: Stage, kind: type[Pod | PodGang | PodClique], since: str, count: int) -> list[int]:
+    """The versions at which so many objects began to go."""
+    found: dict[str, int] = {}
+    async for event in stage.client.watch(kind, stage.namespace, resource_version=since):
+        going = event.object is not None and (event.type == "DELETED" or event.object.metadata.deletion_timestamp)
+        if event.object is not None and going:
+            found.setdefault(event.object.name, int(event.resource_version))
+        if len(found) == count:
+            break
+    return list(found.values())
