@@ -6,6 +6,7 @@ Measured from the set's creation until all pods exist, until no gate is left, un
 real control plane has no nodes here), and from scaling to zero until no pod is left, and until nothing else is. Beside
 it stands the creation of as many bare pods in the same run: compare with that, not with the clock. `cpu` is the time
 that each process worked, whatever else the machine did; operator and backends run in this one (embedded: everything).
+`needed` is what the writes that no gang can do without cost the real API server before anyone watches.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 from _chart import Panel, bars
+from _gangwrites import gang_costs
 from _machine import children, cpu_seconds
 
 from spinney.api.apiextensions import CustomResourceDefinition
@@ -248,6 +250,7 @@ async def bench(world: World, replicas: int) -> Json:
     for definition in crds(GROUPS):
         await client.create(CustomResourceDefinition.resource, definition)
     await asyncio.sleep(1)
+    needed = await gang_costs(client, POD) if not world.nodes else None
     cache = caches.of(Pod, namespace="default")
     pods = Pods(cache)
     if world.nodes:
@@ -274,6 +277,7 @@ async def bench(world: World, replicas: int) -> Json:
         "timesBare": {name: round(each.wall / alone.wall, 1) for name, each in compared.items()},
         "workTimesBare": {name: round(each.work / alone.work, 1) for name, each in compared.items()},
         "writesPerReplica": writes,
+        **({"needed": needed} if needed else {}),
         "cpu": {name: each.cpu for name, each in {"bare": alone, **took}.items()},
     }
 
