@@ -68,7 +68,7 @@ class BackendController:
         self._converted = CONVERSIONS.labels(backend.name, "ok")
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs, when=_gang_matters)
-        self.controller.watch(self._pods, self._gang_of, when=_matters)
+        self.controller.watch(self._pods, self._gang_of)
         self._gatekeeper: Gatekeeper | None = None
         self._topologies = (
             TopologyController(runtime, backend.name, backend, self._targets)
@@ -257,7 +257,8 @@ class BackendController:
     def _gang_of(self, change: Change[Pod]) -> Iterable[Key]:
         name = change.object.metadata.labels.get(PODGANG, "")
         known = self._gangs.get(name, change.object.namespace)
-        return ((known.namespace, known.name),) if known is not None else ()
+        # Most pods are another backend's: whose it is costs less to find out than what changed.
+        return ((known.namespace, known.name),) if known is not None and _matters(change) else ()
 
 
 def _gang_matters(change: Change[PodGang]) -> bool:
