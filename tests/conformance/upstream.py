@@ -16,13 +16,13 @@ from spinney.scheduler.actions import evicting
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.filters import freed_gpus
 from spinney.scheduler.gangs import Job
+from spinney.scheduler.leaving import Batch, Leaving
 from spinney.scheduler.moves import Before, Checkpoint, Move, Moves
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.state import State
 from spinney.scheduler.tasks import Task
 from spinney.scheduler.topology import Domains
 from spinney.scheduler.trials import Accumulator, Search, Trial
-from spinney.scheduler.victims import Batch, Leaving
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 

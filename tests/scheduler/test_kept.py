@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from spinney.scheduler import status as st
+from spinney.scheduler.chunks import next_chunk, trial_part
 from spinney.scheduler.config import Config
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.gangs import next_chunk, trial_part
 from spinney.scheduler.placement import devices_with_room
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.queues import added_up

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.scheduler.chunks import next_chunk
 from spinney.scheduler.config import Config
-from spinney.scheduler.gangs import Gang, Job, next_chunk
+from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.moves import Checkpoint, Move, Moves
 from spinney.scheduler.nodes import Mask, Rows
 from spinney.scheduler.reasons import OverLimit, OverQuota, Problem

@@ -11,8 +11,9 @@ import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.allocation import place_gang
+from spinney.scheduler.chunks import trial_part
 from spinney.scheduler.cycle import Attempt, Cycle, Scenario
-from spinney.scheduler.gangs import Gang, Job, trial_part
+from spinney.scheduler.gangs import Gang, Job
 from spinney.scheduler.leaving import Batch
 from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows

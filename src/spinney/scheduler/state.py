@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spinney.scheduler import status as st
 from spinney.scheduler.freed import Freed
-from spinney.scheduler.gangs import Job, Tree
+from spinney.scheduler.gangs import Job
 from spinney.scheduler.gpus import Log, SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, flattened, zeros
@@ -31,6 +31,7 @@ from spinney.scheduler.specs import (
     TopologySpec,
 )
 from spinney.scheduler.tasks import GPU, Budget, Classes, Columns, Task, Triple, Vector
+from spinney.scheduler.trees import Tree
 
 # Terms remembered at most: each is looked at whenever a task changes.
 _MOST_SELECTIONS = 256

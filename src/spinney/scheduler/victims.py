@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from spinney.scheduler.gangs import eviction_step
+from spinney.scheduler.evictions import eviction_step
 from spinney.scheduler.leaving import NOBODY, Batch, Leaving
 from spinney.scheduler.order import JobOrder
 
