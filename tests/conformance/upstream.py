@@ -246,7 +246,7 @@ class Books(Moves):
 
     def _account(self, task: Task, row: int, status: int, groups: tuple[str, ...], sign: int) -> None:
         held, task.groups = task.groups, groups
-        self.state.track(task, row, status, sign)
+        self.books.track(task, row, status, sign)
         task.groups = held
         self.state.nodes.touched.append(row)
         self.version += 1

@@ -41,6 +41,7 @@ class Moves:
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.books = state.books
         self.log: Log = []
         self.done: list[Move] = []
         # Where tasks were before the trial evicted them: status, node and GPU groups.
@@ -102,7 +103,7 @@ class Moves:
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         self._spend(task, 1)
         row = task.node
-        self.state.shift(task, task.status, st.RELEASING, self.log)
+        self.books.shift(task, task.status, st.RELEASING, self.log)
         self._set_status(task, st.RELEASING, True)
         self._charge(task, row, -1)
         self.done.append(Move("evict", task, row, task.groups))
@@ -126,7 +127,7 @@ class Moves:
             held.give_back(task)
             self.done.append(Move("evict", task, task.node, task.groups))
         for (_, _, status), some in together.items():
-            self.state.shift(some[0], status, st.RELEASING, self.log, len(some))
+            self.books.shift(some[0], status, st.RELEASING, self.log, len(some))
         held.write(self.log)
 
     def delay(self, job: Job, since: Checkpoint) -> None:
@@ -136,7 +137,7 @@ class Moves:
             if move.kind != "bind" or move.task.job is not job:
                 continue
             task = move.task
-            self.state.shift(task, st.ALLOCATED, st.PIPELINED, self.log)
+            self.books.shift(task, st.ALLOCATED, st.PIPELINED, self.log)
             self._set_status(task, st.PIPELINED, True)
             self.done[number] = Move("wait", task, move.node, move.groups)
 
@@ -171,7 +172,7 @@ class Moves:
         task.zones = before.zones
         self.log.append((setattr, task, "groups", task.groups))
         task.groups = groups
-        self.state.shift(task, st.RELEASING, status, self.log)
+        self.books.shift(task, st.RELEASING, status, self.log)
         self._set_status(task, status, False)
         self._charge(task, row, 1)
         self.done.append(Move("keep", task, row, groups))
@@ -187,12 +188,12 @@ class Moves:
         if groups:
             task.groups = groups
         self._set_status(task, status, True)
-        self.state.track(task, row, status, 1, self.log)
+        self.books.track(task, row, status, 1, self.log)
         self._charge(task, row, 1)
 
     def _place_all(self, tasks: list[Task], row: int, status: int) -> None:
         """Place many at once: their node and their queue change only once."""
-        first, state, log = tasks[0], self.state, self.log
+        first, log = tasks[0], self.log
         if len({(task.podset, task.job, task.status) for task in tasks}) > 1 or self.observers:
             for task in tasks:
                 self._place(task, row, (), status)
@@ -202,7 +203,7 @@ class Moves:
         _count_all(tasks, first.status, status)
         for task in tasks:
             task.node, task.status, task.virtual = row, status, True
-        state.track_many(first, row, status, len(tasks), log)
+        self.books.track_many(first, row, status, len(tasks), log)
         self._charge(first, row, len(tasks))
 
     def _set_status(self, task: Task, status: int, virtual: bool) -> None:

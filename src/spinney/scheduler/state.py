@@ -8,15 +8,15 @@ the state and leaves it as it was; whoever carries a plan out tells the state so
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import setitem
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler import status as st
+from spinney.scheduler.books import Books
 from spinney.scheduler.freed import Freed
 from spinney.scheduler.gangs import Job
-from spinney.scheduler.gpus import Log, SharedGpus
+from spinney.scheduler.gpus import SharedGpus
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.queues import Queues, flattened, zeros
 from spinney.scheduler.specs import (
@@ -30,7 +30,7 @@ from spinney.scheduler.specs import (
     TaskSpec,
     TopologySpec,
 )
-from spinney.scheduler.tasks import GPU, Budget, Classes, Columns, Task, Triple, Vector
+from spinney.scheduler.tasks import Budget, Classes, Columns, Task, Triple
 from spinney.scheduler.trees import Tree
 
 # Terms remembered at most: each is looked at whenever a task changes.
@@ -45,6 +45,7 @@ class State:
         self.classes = Classes(self.columns)
         self.nodes = Nodes(self.columns)
         self.gpus = SharedGpus(self.nodes)
+        self.books = Books(self.nodes, self.gpus)
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self.topologies: dict[str, TopologySpec] = {}
@@ -72,9 +73,8 @@ class State:
         self.legacy_mig: dict[str, Task] = {}
         # What does not change with placements, for one version of the nodes: masks of task classes.
         self.masks: tuple[int, dict[int, NDArray[np.bool_]]] = (-1, {})
-        # Tasks that share a claim, by claim; and how many of them are counted on a node row.
+        # Tasks that share a claim, by claim.
         self.holders: dict[str, dict[str, Task]] = {}
-        self.claim_counts: dict[tuple[int, str], int] = {}
         # Volumes, with their drivers, that nodes hold whether or not a task uses them.
         self.attached: dict[str, frozenset[tuple[str, str]]] = {}
         # Disruption budgets by name.
@@ -295,31 +295,16 @@ class State:
 
     def _put(self, task: Task, row: int) -> None:
         task.node = row
-        self.track(task, row, task.status, 1)
+        self.books.track(task, row, task.status, 1)
         if not task.spec.job and not task.spec.reservation:
             self.foreign.setdefault(row, {})[task.key] = task.cls.triple
             self.nodes.foreign[row] += task.cls.request
 
     def _take(self, task: Task) -> None:
-        self.track(task, task.node, task.status, -1)
+        self.books.track(task, task.node, task.status, -1)
         if self.foreign.get(task.node, {}).pop(task.key, None) is not None:
             self.nodes.foreign[task.node] -= task.cls.request
         task.node = -1
-
-    def _claimed_already(self, task: Task, row: int, sign: int, log: Log | None) -> float:
-        """Devices of a task's shared claims that others on the node account for."""
-        counted = 0.0
-        for claim in task.cls.claims:
-            if not claim.shared:
-                continue
-            key = (row, claim.claim)
-            holders = self.claim_counts.get(key, 0)
-            if log is not None:
-                log.append((setitem, self.claim_counts, key, holders))
-            self.claim_counts[key] = holders + sign
-            if holders > (0 if sign > 0 else 1):
-                counted += claim.count
-        return counted
 
     def _join(self, task: Task, job: Job) -> None:
         podset = job.tree.podset_of(task.spec.group)
@@ -356,76 +341,3 @@ class State:
                     table[queue][resource] += sign * amount
             if task.status == st.PENDING and task.cls.memory:
                 self.waiting_memory[queue] += sign * task.cls.devices * task.cls.memory
-
-    def track(self, task: Task, row: int, status: int, sign: int, log: Log | None = None) -> None:
-        """Add a task to a node's books (sign 1) or take it out (-1)."""
-        nodes, cls = self.nodes, task.cls
-        if log is not None:
-            nodes.save(row, log)
-        amounts = self._amounts(task, row, sign, log)
-        if sign < 0:
-            amounts = -amounts
-        nodes.used_gpus[row] += amounts[GPU]
-        if status == st.PIPELINED:
-            nodes.releasing[row] -= amounts
-        else:
-            nodes.idle[row] -= amounts
-            if status == st.RELEASING:
-                nodes.releasing[row] += amounts
-        if cls.shared:
-            change = self.gpus.add if sign > 0 else self.gpus.remove
-            for group in task.groups:
-                change(row, group, cls, status, log)
-
-    def track_many(self, task: Task, row: int, status: int, count: int, log: Log) -> None:
-        """Add so many tasks like this one to a node's books; for tasks that share no GPU and no claim."""
-        nodes = self.nodes
-        nodes.save(row, log)
-        amounts = count * self._amounts(task, row, 1, log)
-        nodes.used_gpus[row] += amounts[GPU]
-        (nodes.releasing if status == st.PIPELINED else nodes.idle)[row] -= amounts
-
-    def shift(self, task: Task, before: int, after: int, log: Log, count: int = 1) -> None:
-        """Change a task's status in its node's books; or that of so many like it, if they share no GPU and no claim."""
-        nodes, cls, row = self.nodes, task.cls, task.node
-        if row < 0:
-            # Its node is gone.
-            return
-        if cls.shared or cls.claims:
-            self.track(task, row, before, -1, log)
-            self.track(task, row, after, 1, log)
-            return
-        nodes.save(row, log)
-        amounts = self._amounts(task, row, 1, log)
-        (idle, releasing), (new_idle, new_releasing) = _taken(before), _taken(after)
-        _add_times(nodes.idle[row], amounts, count * (new_idle - idle))
-        _add_times(nodes.releasing[row], amounts, count * (new_releasing - releasing))
-
-    def _amounts(self, task: Task, row: int, sign: int, log: Log | None) -> Vector:
-        """What a task takes of a node, but for shared GPUs and for what the node does not have."""
-        cls = task.cls
-        amounts = cls.request if self.nodes.complete[row] else cls.request * self.nodes.has[row]
-        if cls.shared or task.spec.reservation:
-            amounts = amounts.copy()
-            amounts[GPU] = 0.0
-        elif cls.claims:
-            amounts = amounts.copy()
-            amounts[GPU] -= self._claimed_already(task, row, sign, log)
-        return amounts
-
-
-def _taken(status: int) -> tuple[int, int]:
-    """How a status changes what is idle and what is releasing on a node."""
-    if status == st.PIPELINED:
-        return (0, -1)
-    return (-1, 1) if status == st.RELEASING else (-1, 0)
-
-
-def _add_times(books: Vector, amounts: Vector, times: int) -> None:
-    """Add amounts so many times; mostly once or -1 times, where a product would cost more than the sum."""
-    if times == 1:
-        books += amounts
-    elif times == -1:
-        books -= amounts
-    elif times:
-        books += times * amounts
