@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests import make
 from tests.api_behaviour.crds import CRDS, at, established, install
 from tests.api_behaviour.wire import Answer, Api, Json
@@ -338,3 +340,32 @@ async def test_a_pattern_ends_at_the_end(api: Api, cluster: Cluster, namespace: 
     path = await install(api, make.crd(group, "Widget", schema))
     refused = (await api.post(at(path, namespace), widget(group, a="x\n", b="\u0663"))).refused(422, "Invalid")
     assert sorted(cause["field"] for cause in refused["details"]["causes"]) == ["spec.a", "spec.b"]
+
+
+TYPED = {
+    "sum": ("self.n + self.s == 'x'", 8, "'_+_' applied to '(int, string)'"),
+    "equal": ("has(self.n) && self.n == 'a'", 23, "'_==_' applied to '(int, string)'"),
+    "not": ("!self.n", 1, "'!_' applied to '(int)'"),
+    "list": ("self.l.map(x, x + 1).size() > 0", 17, "'_+_' applied to '(string, int)'"),
+    "size": ("size(self.l) > 'a'", 14, "'_>_' applied to '(int, string)'"),
+}
+
+
+@pytest.mark.parametrize("case", [*TYPED, "right"])
+async def test_types_in_rules(api: Api, cluster: Cluster, case: str) -> None:
+    """The types of the fields in a rule have to fit its operators."""
+    rule, column, why = TYPED.get(case, ("has(self.n) && self.n > 1 && self.l.all(x, x != self.s)", 0, ""))
+    fields = {
+        "n": {"type": "integer"},
+        "s": {"type": "string", "maxLength": 9},
+        "l": {"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9}},
+    }
+    spec = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule}]}
+    definition = make.crd(f"{cluster.unique('typed')}.example.com", "Widget", make.schema(spec=spec))
+    answer = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, dryRun="All")
+    if not why:
+        answer.ok()
+        return
+    answer.refused(422, "Invalid")
+    told = f"ERROR: <input>:1:{column}: found no matching overload for {why}\n | {rule}\n | {'.' * (column - 1)}^"
+    assert answer.message.endswith(f"compilation failed: {told}")

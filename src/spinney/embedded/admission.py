@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spinney.api.meta import Json, encode
 from spinney.embedded import cel, policies, selectors, webhookanswers
 from spinney.embedded.calls import Call
+from spinney.embedded.celauthorizer import asked_by
 from spinney.embedded.conversion import load
 from spinney.embedded.errors import Refusal, forbidden, internal
 from spinney.embedded.hooks import Hook, Operation, hooks_of
@@ -94,6 +95,7 @@ class Admission:
             await self._ask(hook, call, operation, None, old)
 
     def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
+        objections: list[policies.Objection] = []
         for policy in self._policies:
             if not policies.wants(policy, call, operation):
                 continue
@@ -101,7 +103,9 @@ class Admission:
                 continue
             request = _request(self._server.chance.uid(), call, operation, new, old)
             item = self._server.store.get("/namespaces", call.namespace) if call.namespace else None
-            policies.check(policy, call, request, load(item) if item is not None else None)
+            place = load(item) if item is not None else None
+            objections += policies.check(self._server, policy, call, request, place)
+        policies.act(call, objections)
 
     async def _ask(
         self, hook: Hook, call: Call, operation: Operation, new: Json | None, old: Json | None
@@ -110,8 +114,9 @@ class Admission:
         if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
             return None
         request = _request(self._server.chance.uid(), call, operation, new, old)
-        if not _conditions_hold(hook, call, request):
-            return None
+        with asked_by(self._server, call) as authorizer:
+            if not _conditions_hold(hook, call, request, authorizer):
+                return None
         try:
             response = await self._review(hook, request)
             changed = new
@@ -180,9 +185,10 @@ def _patched(hook: Hook, response: Json, new: Json) -> Json:
         raise internal(f'failed calling webhook "{hook.name}": {error}') from None
 
 
-def _conditions_hold(hook: Hook, call: Call, request: Json) -> bool:
+def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) -> bool:
     """Whether a webhook wants to see a request; one condition that does not hold outweighs others that fail."""
-    values = {"object": request["object"], "oldObject": request["oldObject"], "request": request, "authorizer": None}
+    values = {"object": request["object"], "oldObject": request["oldObject"], "request": request}
+    values["authorizer"] = authorizer
     failed = ""
     for _, expression in hook.conditions:
         try:

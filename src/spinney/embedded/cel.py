@@ -16,11 +16,21 @@ from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_option
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded import celauthorizer
 from spinney.embedded.errors import FieldError, required, shown
 
 _T = cel.Type
 _LIST = _T.List(_T.DYN)
 _MAP = _T.Map(_T.STRING, _T.DYN)
+
+
+_SCALARS = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}
+_KINDS = ("integer", "string", "boolean", "array", "object")
+_COLLECTIONS = tuple(f"{kind} {inner}" for kind in _KINDS[3:] for inner in _KINDS[:3])
+# The first letter of a variable that stands in for a field, by the field's type.
+_LETTERS = dict(zip((*_KINDS, *_COLLECTIONS), "isbaoABCMNO", strict=True))
+_LONGEST = 60
+_OPERATOR = re.compile(r"found no matching overload for '[^\w']*_[^\w']*_?' applied to '(.*)'")
 
 
 class BadRule(Exception):
@@ -124,6 +134,7 @@ _FUNCTIONS = [
         "sets.equivalent",
         ([_LIST, _LIST], _T.BOOL, lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
     ),
+    *celauthorizer.functions(_function, _T),
 ]
 
 
@@ -182,6 +193,49 @@ def checked(text: str, schema: Json) -> str:
         if "double" in str(error) or "uint" in str(error):
             return kind
         raise BadRule(_compile_error(error)) from None
+
+
+def stand_in(schema: Json, length: int) -> str:
+    """A variable of so many letters whose type is that of the schema; none where the type can be several."""
+    letter = _LETTERS.get(_type_name_of(schema), "")
+    return letter + "_" * (length - 1) if letter and length <= _LONGEST else ""
+
+
+def _type_name_of(schema: Json) -> str:
+    kind = schema.get("type", "")
+    marks = ("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+    if any(schema.get(mark) for mark in marks) or (schema.get("format") and kind != "integer"):
+        return ""
+    below = schema.get("items") if kind == "array" else schema.get("additionalProperties")
+    if not isinstance(below, dict):
+        return str(kind) if kind in _SCALARS else ""
+    inner = _type_name_of(below)
+    return f"{kind} {inner}" if inner in _SCALARS else str(kind)
+
+
+@lru_cache(maxsize=1)
+def _stand_ins() -> Any:
+    """An environment with every stand-in."""
+    types = dict(_SCALARS)
+    for name, inner in (*_SCALARS.items(), ("", _T.DYN)):
+        types[f"array {name}".strip()] = _T.List(inner)
+        types[f"object {name}".strip()] = _T.Map(_T.STRING, inner)
+    variables = {
+        _LETTERS[name] + "_" * more: kind for name, kind in types.items() for more in range(len("self"), _LONGEST)
+    }
+    return _made_environment({"self": _T.DYN, "oldSelf": _T.DYN, **variables})
+
+
+def mistyped(text: str) -> str:
+    """What is wrong with the types in a rule of stand-ins: operators that do not take what they are given."""
+    try:
+        _stand_ins().compile(text)
+    except RuntimeError as error:
+        told = _compile_error(error)
+        # Numbers of different types are compared by Kubernetes, and what is not an operator may be a function of its.
+        found = _OPERATOR.search(told)
+        return told if found and not re.search("double|uint|dyn", found[1]) else ""
+    return ""
 
 
 class Failed(Exception):

@@ -35,9 +35,10 @@ class Hook:
     seconds: float
     again: bool
 
-    def wants(self, kind: Kind, subresource: str, operation: Operation) -> bool:
-        """Whether a rule covers the request."""
-        return any(self._covers(rule, kind, subresource, operation) for rule in self.rules)
+    def wants(self, kind: Kind, subresource: str, operation: Operation, name: str = "") -> bool:
+        """Whether a rule covers the request; those of policies may be about certain names only."""
+        rules = (rule for rule in self.rules if not rule.get("resourceNames") or name in rule["resourceNames"])
+        return any(self._covers(rule, kind, subresource, operation) for rule in rules)
 
     def _covers(self, rule: Json, kind: Kind, subresource: str, operation: Operation) -> bool:
         if not _any(rule.get("operations"), operation.value) or not _any(rule.get("apiGroups"), kind.group):

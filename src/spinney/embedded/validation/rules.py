@@ -92,7 +92,36 @@ def _problem(text: str, schema: Json, wanted: str, otherwise: str, *, root: bool
     unknown, known = _fields(text, schema, root=root)
     if unknown:
         return f"compilation failed: {unknown}"
+    mistyped = _mistyped(text, schema, root=root)
+    if mistyped:
+        return f"compilation failed: {mistyped}"
     return "" if (known or kind) in (wanted, "DYN") else otherwise
+
+
+def _mistyped(text: str, schema: Json, *, root: bool) -> str:
+    """What is wrong with the types of fields in a rule.
+
+    The engine knows the types of variables only: for each field a variable stands in, of as many letters, so that
+    places stay what they are.
+    """
+    spelled = text
+    bare = _without_texts(text)
+    for match in _CHAIN.finditer(bare):
+        node = _with_head(schema) if root else schema
+        for name in match[2].split(".")[1:]:
+            node = _below(node, name) or _ANYTHING
+        variable = cel.stand_in(node, len(match[0]))
+        if variable and not bare[: match.start()].rstrip().endswith("has("):
+            spelled = spelled[: match.start()] + variable + spelled[match.end() :]
+    problem = cel.mistyped(spelled) if spelled != text else ""
+    for line, original in zip(spelled.splitlines(), text.splitlines(), strict=True):
+        problem = problem.replace(f" | {line}\n", f" | {original}\n")
+    return problem
+
+
+def _without_texts(text: str) -> str:
+    """A rule with blanks for what stands in quotes."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: " " * len(quoted[0]), text)
 
 
 def _fields(text: str, schema: Json, *, root: bool) -> tuple[str, str]:
@@ -100,7 +129,7 @@ def _fields(text: str, schema: Json, *, root: bool) -> tuple[str, str]:
 
     The engine sees objects as maps of anything, so members that the schema lacks are looked for here.
     """
-    bare = re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: " " * len(quoted[0]), text)
+    bare = _without_texts(text)
     kind = ""
     for match in _CHAIN.finditer(bare):
         node, at = _with_head(schema) if root else schema, match.end(1)

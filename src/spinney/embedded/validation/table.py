@@ -23,6 +23,7 @@ from spinney.embedded.validation import (
     pods,
     podstatus,
     podupdates,
+    policies,
     quotas,
     rollouts,
     services,
@@ -78,8 +79,8 @@ CHECKS: dict[str, Check] = {
     "/events": events.check,
     "apiextensions.k8s.io/customresourcedefinitions": definitions.check,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": webhooks.check,
-    "admissionregistration.k8s.io/validatingadmissionpolicies": webhooks.check_policy,
-    "admissionregistration.k8s.io/validatingadmissionpolicybindings": webhooks.check_policy_binding,
+    "admissionregistration.k8s.io/validatingadmissionpolicies": policies.check_policy,
+    "admissionregistration.k8s.io/validatingadmissionpolicybindings": policies.check_binding,
     "admissionregistration.k8s.io/validatingwebhookconfigurations": webhooks.check,
 }
 

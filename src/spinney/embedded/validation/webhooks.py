@@ -14,29 +14,6 @@ _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 
 
-def check_policy(document: Json) -> list[FieldError]:
-    """A ValidatingAdmissionPolicy."""
-    spec = document.get("spec") or {}
-    found = [required("spec.matchConstraints")] if spec.get("matchConstraints") is None else []
-    if not spec.get("validations") and not spec.get("auditAnnotations"):
-        why = "validations or auditAnnotations must contain at least one item"
-        found += [required("spec.validations", why), required("spec.auditAnnotations", why)]
-    return found
-
-
-def check_policy_binding(document: Json) -> list[FieldError]:
-    """A ValidatingAdmissionPolicyBinding."""
-    spec = document.get("spec") or {}
-    found = [] if spec.get("policyName") else [required("spec.policyName")]
-    actions = spec.get("validationActions") or []
-    if not actions:
-        found.append(required("spec.validationActions", "at least one validation action is required"))
-    if "Deny" in actions and "Warn" in actions:
-        why = "repeating the same validation failure information in the API response and headers serves no purpose"
-        found.append(invalid("spec.validationActions", actions, f"must not contain both Deny and Warn ({why})"))
-    return found
-
-
 def check(document: Json) -> list[FieldError]:
     """A configuration as it is about to be kept."""
     found: list[FieldError] = []
