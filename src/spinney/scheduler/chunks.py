@@ -59,8 +59,9 @@ def trial_part(job: Job, pending: list[Task]) -> Gang:
     part.minimums = [
         min(minimum, len(tasks)) if tasks else minimum for minimum, tasks in zip(job.minimums, part.tasks, strict=True)
     ]
-    part.set_minimums = list(job.set_minimums)
-    _clip(part, 0)
+    if not job.lone:
+        part.set_minimums = list(job.set_minimums)
+        _clip(part, 0)
     return part
 
 

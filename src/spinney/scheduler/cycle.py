@@ -239,9 +239,10 @@ class Cycle:
 
     def wanted(self, gang: Gang, trial: bool = True) -> Triple:
         """What the next tasks of a gang ask for, in the units of queues."""
-        tasks = self.chunk(gang, trial)
-        if gang.want is not None:
+        job = gang.job
+        if gang.want is not None and job.chunk is not None and (gang is job or gang.chunk_of is job.chunk):
             return gang.want
+        tasks = self.chunk(gang, trial)
         want, by_memory = NOTHING, False
         for task in tasks:
             one = task.cls.wanted(self.smallest_gpu)

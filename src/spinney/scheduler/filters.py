@@ -99,6 +99,8 @@ class TopologyFilter:
     def of(cycle: Cycle, search: Search) -> TopologyFilter | None:
         """The filter for a search whose gang has required levels; None if it has none."""
         gang = search.preemptor
+        if not gang.tree.constrained:
+            return None
         groups: list[tuple[Constraint, float]] = []
         for index, node in enumerate(gang.tree.sets):
             if node.constraint is not None and node.constraint.required:

@@ -114,6 +114,7 @@ class Job(Gang):
         "key",
         "last_eviction",
         "last_start",
+        "lone",
         "pending",
         "preemptible",
         "priority",
@@ -140,6 +141,8 @@ class Job(Gang):
         self.gated = [0] * len(tree.podsets)
         self.pending = 0
         self.succeeded = 0
+        # One subgroup that is needed, which is what most gangs are: all of them are asked in every cycle.
+        self.lone = tree.simple and tree.set_minimums[0] is None
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
@@ -169,6 +172,8 @@ class Job(Gang):
 
     def ready(self, index: int = 0) -> bool:
         """Whether enough tasks exist, and are not held by gates, for the gang to start."""
+        if self.lone:
+            return self.alive[0] - self.gated[0] >= self.minimums[0]
         node = self.tree.sets[index]
         count = sum(self.ready(child) for child in node.sets)
         count += sum(self.alive[leaf] - self.gated[leaf] >= self.minimums[leaf] for leaf in node.podsets)
@@ -176,8 +181,7 @@ class Job(Gang):
 
     def gang_satisfied(self, index: int = 0) -> bool:
         """Whether as many subgroups as needed have their minimum on nodes, tasks on their way out included."""
-        if self.tree.simple and self.set_minimums[0] is None:
-            # Asked of every gang in every cycle, and most gangs have one subgroup.
+        if self.lone:
             return self.used[0] >= self.minimums[0]
         node = self.tree.sets[index]
         count = sum(self.gang_satisfied(child) for child in node.sets)

@@ -106,7 +106,7 @@ class Line:
 
     def pop(self) -> tuple[Gang, Triple]:
         """Take the next job out."""
-        found = self.head()
+        found = self._head or self.head()
         if found is None:
             raise LookupError("nobody is left in the line")
         self._head = None

@@ -18,6 +18,7 @@ from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import SOLVED, Check, Solver
+from spinney.scheduler.tasks import Task
 from spinney.scheduler.trials import Trial
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
@@ -140,11 +141,12 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         job = order.pop()
         assert isinstance(job, Job)
         cycle.considering = job
-        if not cycle.chunk(job) or failed.covers(job) or _too_large(cycle, job) or not rules.may(job):
+        tasks = cycle.chunk(job)
+        if not tasks or failed.covers(job) or _too_large(cycle, tasks) or not rules.may(job):
             continue
         waiting, running, freeable = _pools(cycle)
         caps = rules.caps(job, freeable)
-        if hopeless(cycle, cycle.chunk(job), freeable, caps):
+        if hopeless(cycle, tasks, freeable, caps):
             failed.add(job)
             continue
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
@@ -158,21 +160,19 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
                 problem = NotFound(rules.action, solver.steps, complete=False)
                 cycle.problems.setdefault(job.key, []).append(problem)
             continue
-        touched = {move.task.job for move in cycle.moves.done[point[1] :]} - {None}
+        touched = {move.task.job for move in cycle.moves.done[point[1] :] if move.task.job is not None}
         cycle.commit(rules.action, point, job)
         if len(touched) > MANY:
             cycle.pools = None
             continue
-        for pool in (waiting, running):
-            pool.changed(one for one in touched if one is not None)
+        waiting.changed(touched)
+        running.changed(touched)
         for one in touched:
-            if one is not None:
-                freeable.changed(one)
+            freeable.changed(one)
 
 
-def _too_large(cycle: Cycle, job: Job) -> bool:
+def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
     """Whether a task asks for more than any node has: then nobody's leaving helps."""
-    tasks = cycle.chunk(job)
     if len(tasks) == 1:
         return cycle.too_large(tasks[0].cls)
     return any(cycle.too_large(cls) for cls in {task.cls for task in tasks})
@@ -221,4 +221,7 @@ def _all_placed(scenario: Scenario) -> bool:
 
 
 def _passes(checks: list[Callable[[Scenario], bool]], scenario: Scenario) -> bool:
-    return all(check(scenario) for check in checks)
+    for check in checks:  # noqa: SIM110  # asked of every scenario: a generator would cost as much as a check
+        if not check(scenario):
+            return False
+    return True
