@@ -4,7 +4,7 @@ A table names a kind by its `path`, an object as `base`, and rows of three: what
 differs from the base (members by their path; null takes one away), and the answer. `new` rows are created; `changed`
 and `patched` rows replace or merge into the base, `status` rows merge into its status. An answer that is text says why
 the object is invalid; a list is the code and message of another refusal; a map holds the members that the server gave,
-beside those that it gives the base (`gives`). All but the base are dry runs.
+and its warnings, beside those that it gives the base (`gives`). All but the base are dry runs.
 `python -m tests.api_behaviour.variants` asks the real server for the answers that are missing.
 """
 
@@ -121,10 +121,11 @@ class Tables:
         if answer.code >= 400:
             _, invalid, why = body["message"].partition(" is invalid: ")
             return why if invalid and answer.code == 422 else [answer.code, body["message"]]
+        warned = {"warnings": self._plain(answer.warnings)} if answer.warnings else {}
         if usual is None:
             # Controllers may have been here, too: what they made of the object is theirs.
-            return {}
-        given = _given(body, self._plain(sent))
+            return warned
+        given = _given(body, self._plain(sent)) | warned
         return {
             **{path: value for path, value in given.items() if path not in usual or usual[path] != value},
             **{path: "gone" for path in usual if path not in given and not _has(body, path)},

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import escalation, owners, ownership, patching, quotas
+from spinney.embedded import escalation, owners, ownership, patching, quotas, warnings
 from spinney.embedded.calls import Call
 from spinney.embedded.checks import check, same_body
 from spinney.embedded.commits import commit
@@ -93,6 +93,8 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     escalation.check(server, call, new)
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.UPDATE, new, old)
+    if not call.subresource:
+        call.warnings.extend(warnings.warnings_of_update(kind.table, new, old))
     quotas.admit_change(server, call, new, old)
     return _finish(server, call, item, (old, new), given_version)
 

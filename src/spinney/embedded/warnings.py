@@ -21,6 +21,8 @@ _TEMPLATES = {
 }
 
 
+# Kinds that are warned of at every update.
+_ALWAYS = frozenset(("/services", "/nodes", "/persistentvolumeclaims"))
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -46,13 +48,28 @@ def warnings_of(table: str, document: Json) -> list[str]:
     if table == "/pods":
         return list(_spec(document.get("spec") or {}, "spec"))
     found = list(_OTHERS[table](document)) if table in _OTHERS else []
+    return found + _template(table, document)
+
+
+def warnings_of_update(table: str, new: Json, old: Json) -> list[str]:
+    """The warnings of a changed object: of a template only where the object is of a new generation."""
+    if table in _ALWAYS:
+        return list(_OTHERS[table](new))
+    if table not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
+        return []
+    if table == "apps/daemonsets" and new["spec"].get("template") == old["spec"].get("template"):
+        return []
+    return _template(table, new)
+
+
+def _template(table: str, document: Json) -> list[str]:
     path = _TEMPLATES.get(table)
     if path is None:
-        return found
+        return []
     node = document
     for part in path:
         node = node.get(part) or {}
-    return found + list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+    return list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
 
 
 def host_name(name: str) -> Iterator[str]:

@@ -40,13 +40,15 @@ def check_container(
         found += environment.check_sources(container["envFrom"], f"{path}.envFrom")
     if container.get("volumeMounts"):
         found += mounts.check_mounts(container, f"{path}.volumeMounts", volumes)
-    found += mounts.check_devices(container, f"{path}.volumeDevices", volumes)
+    if container.get("volumeDevices"):
+        found += mounts.check_devices(container, f"{path}.volumeDevices", volumes)
     policy = container.get("imagePullPolicy", "Always")
     if policy not in _PULLS:
         found.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))
     if container.get("resources"):
         found += check_resources(container["resources"], f"{path}.resources")
-    found += _resizing(container, path)
+    if container.get("resizePolicy"):
+        found += _resizing(container, path)
     if container.get("securityContext"):
         found += security.check_container(container["securityContext"], f"{path}.securityContext", pod)
     if name and name in seen:
@@ -68,7 +70,7 @@ def check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
 
 def _resizing(container: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    for policy in container.get("resizePolicy") or ():
+    for policy in container["resizePolicy"]:
         for key, allowed in (
             ("resourceName", ("cpu", "memory")),
             ("restartPolicy", ("NotRequired", "RestartContainer")),
@@ -131,8 +133,9 @@ def check_resources(resources: Json, path: str) -> list[FieldError]:
         found += [invalid(f"{path}.requests[{name}]", value, problem) for value, problem in _problems(name, text)]
         if not found:
             found += _within(name, text, limits.get(name), path)
-    named = {*limits, *requests}
-    if any(name.startswith("hugepages-") for name in named) and not named & {"cpu", "memory"}:
+    if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
+        return found
+    if any(name.startswith("hugepages-") for name in (*limits, *requests)):
         found.append(forbidden_field(path, "HugePages require cpu or memory"))
     return found
 

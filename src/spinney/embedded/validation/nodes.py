@@ -72,6 +72,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
         found.append(forbidden_field("spec.podCIDRs", rule.format("podCIDR")))
     if was.get("providerID") and was["providerID"] != mine.get("providerID"):
         found.append(forbidden_field("spec.providerID", rule.format("providerID")))
+    if was.get("externalID") != mine.get("externalID"):
+        found.append(forbidden_field("spec.externalID", "may not be updated"))
     return found
 
 

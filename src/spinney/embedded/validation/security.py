@@ -26,6 +26,8 @@ _NOT_WINDOWS_CONTAINERS = (
 def check_pod(spec: Json, path: str) -> list[FieldError]:
     """What a pod asks for all its containers."""
     context = spec.get("securityContext") or {}
+    if not context and not spec.get("shareProcessNamespace"):
+        return []
     where = f"{path}.securityContext"
     found = _ids(context, where, ("fsGroup", "runAsUser", "runAsGroup"))
     for at, group in enumerate(context.get("supplementalGroups") or ()):
