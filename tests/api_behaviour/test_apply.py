@@ -215,3 +215,24 @@ async def test_untracked(api: Api, namespace: str) -> None:
     applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "labels": {"z": "1"}}}
     body = (await api.apply(f"{accounts}/a", applied, "one")).ok()
     assert set(managers(body)) == {("before-first-apply", "Update"), ("one", "Apply")}
+
+
+async def test_who_scaled(api: Api, namespace: str) -> None:
+    """Whoever scales owns the replicas through the scale, and kubectl's own past does not make up for it."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    body = deployment(paused=True)
+    body["metadata"]["annotations"] = {
+        "kubectl.kubernetes.io/last-applied-configuration": json.dumps(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 0}}
+        )
+    }
+    (await api.post(path, body, fieldManager="first")).ok()
+    (await api.merge(f"{path}/a/scale", {"spec": {"replicas": 1}}, fieldManager="kubectl")).ok()
+    entries = (await api.get(f"{path}/a")).ok()["metadata"]["managedFields"]
+    (scaled,) = [entry for entry in entries if entry.get("subresource") == "scale"]
+    assert (scaled["manager"], scaled["operation"], "time" in scaled) == ("kubectl", "Update", False)
+    assert entries[0] == scaled
+    applied = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 2}}
+    refused = (await api.apply(f"{path}/a", applied, "kubectl")).refused(409, "Conflict")
+    why = 'conflict with "kubectl" with subresource "scale" using apps/v1: .spec.replicas'
+    assert refused["message"] == f"Apply failed with 1 conflict: {why}"

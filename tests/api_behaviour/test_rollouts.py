@@ -148,3 +148,21 @@ async def test_claim_without_a_volume(api: Api, namespace: str) -> None:
     (await api.post(claims, {"metadata": {"name": "a"}, "spec": spec})).ok()
     why = "no persistent volumes available for this claim and no storage class is set"
     assert await events(api, namespace, "PersistentVolumeClaim", "FailedBinding") == {why}
+
+
+async def test_cause_of_a_change(api: Api, namespace: str) -> None:
+    """What people note on a deployment stands on its newest replica set, too, but not what tools note."""
+    path = f"{apps(namespace, 'deployments')}/w"
+    body = workload("Deployment", replicas=0)
+    body["metadata"]["annotations"] = {"note": "one", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    (await api.post(apps(namespace, "deployments"), body)).ok()
+    (made,) = await listed(api, apps(namespace, "replicasets"), 1)
+    assert made["metadata"]["annotations"]["note"] == "one"
+    assert "kubectl.kubernetes.io/last-applied-configuration" not in made["metadata"]["annotations"]
+    (await api.merge(path, {"metadata": {"annotations": {"kubernetes.io/change-cause": "two"}}})).ok()
+
+    def noted(answer: Answer) -> bool:
+        (item,) = answer.body["items"]
+        return bool(item["metadata"]["annotations"].get("kubernetes.io/change-cause") == "two")
+
+    await api.until(apps(namespace, "replicasets"), noted)

@@ -160,7 +160,10 @@ def _last_applied(call: Call, live: Json, writer: Writer) -> FieldSet:
         return {}
     try:
         document = msgspec.json.decode(text)
-        return owned_set(call, {**document, "metadata": document.get("metadata") or {}})
+        applied = {**document, "metadata": document.get("metadata") or {}}
+        changes = fieldsets.compare(owned_part(applied), owned_part(live), shape_of(call.kind))
+        # What somebody has changed since is theirs.
+        return fieldsets.difference(fieldsets.difference(owned_set(call, applied), changes.changed), changes.removed)
     except (msgspec.DecodeError, TypeError, AttributeError):
         return {}
 

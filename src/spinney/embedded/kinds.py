@@ -163,8 +163,8 @@ flowcontrol.apiserver.k8s.io/v1
   FlowSchema flowschemas c - - status
   PriorityLevelConfiguration prioritylevelconfigurations c - - status
 metrics.k8s.io/v1beta1
-  NodeMetrics nodes c - - -
-  PodMetrics pods n - - -
+  NodeMetrics nodes c - - - r
+  PodMetrics pods n - - - r
 """
 
 # Versions of a kind whose objects are kept as another version's.

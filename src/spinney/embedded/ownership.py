@@ -129,6 +129,9 @@ def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) ->
     }
     if writer.subresource:
         entry["subresource"] = writer.subresource
+    if writer.subresource == "scale":
+        # Kubernetes forgets when it was, on the way from the scale to the object.
+        del entry["time"]
     return entry
 
 
@@ -145,9 +148,14 @@ def is_of(entry: Json, writer: Writer, operation: str, version: str) -> bool:
 def set_entries(document: Json, entries: list[Json]) -> None:
     """Put the entries into an object, or leave the field out."""
     if entries:
-        document["metadata"]["managedFields"] = entries
+        document["metadata"]["managedFields"] = sorted(entries, key=_place) if len(entries) > 1 else entries
     else:
         document["metadata"].pop("managedFields", None)
+
+
+def _place(entry: Json) -> tuple[str, ...]:
+    """Where an entry stands: those that apply first, then by time, then by name."""
+    return tuple(entry.get(key, "") for key in ("operation", "time", "manager", "apiVersion", "subresource"))
 
 
 def _capped(entries: list[Json]) -> list[Json]:
@@ -155,10 +163,10 @@ def _capped(entries: list[Json]) -> list[Json]:
     updaters = [entry for entry in entries if entry["operation"] == "Update"]
     if len(updaters) <= MAX_UPDATERS:
         return entries
-    oldest = sorted(updaters, key=lambda entry: str(entry["time"]))[: len(updaters) - MAX_UPDATERS + 1]
+    oldest = sorted(updaters, key=lambda entry: str(entry.get("time", "")))[: len(updaters) - MAX_UPDATERS + 1]
     owned: FieldSet = {}
     for entry in oldest:
         owned = fieldsets.union(owned, entry["fieldsV1"])
     last = oldest[-1]
-    merged = make_entry(Writer("ancient-changes", "", last["time"]), "Update", last["apiVersion"], owned)
+    merged = make_entry(Writer("ancient-changes", "", last.get("time", "")), "Update", last["apiVersion"], owned)
     return [entry for entry in entries if entry not in oldest] + [merged]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +12,7 @@ from spinney.embedded import columns
 from spinney.embedded.calls import Call
 from spinney.embedded.conversion import load, shown
 from spinney.embedded.errors import bad_request
+from spinney.embedded.kinds import Kind
 from spinney.embedded.podcells import row_conditions
 from spinney.embedded.podspecs import PODS
 from spinney.embedded.store import Item
@@ -65,13 +67,14 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     return encode(result)
 
 
-def bookmark(metadata: Json) -> Json:
-    """A bookmark in the form of a Table: no rows, a row object that carries the version."""
+def bookmark(kind: Kind, metadata: Json, now: datetime) -> Json:
+    """A bookmark in the form of a Table: the row of an object that has nothing but a version."""
+    cells = columns.for_kind(kind).cells({"metadata": {"name": ""}}, now)
     partial_object = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {"resourceVersion": metadata["resourceVersion"]},
         "columnDefinitions": None,
-        "rows": [{"cells": [], "object": partial_object}],
+        "rows": [{"cells": cells, "object": partial_object}],
     }

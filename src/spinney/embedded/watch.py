@@ -90,7 +90,7 @@ class Watch:
         kind = self._call.kind
         note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         if self._form == "Table":
-            note = table.bookmark(metadata)
+            note = table.bookmark(kind, metadata, self._server.clock.now())
         elif self._form in (PARTIAL, PARTIALS):
             note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
         self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")

@@ -11,6 +11,7 @@ from spinney.embedded.controllers.deploymentplan import (
     REVISION,
     DeploymentPlan,
     annotations_of,
+    copied_annotations,
     newest,
     plain,
     plan_deployment,
@@ -87,7 +88,7 @@ class Deployments:
         wanted = annotations_of(deployment, revision_of(found) or plan.revision)
         if newest(deployment, [found]):
             wanted[REVISION] = str(plan.revision)
-            wanted |= _history(found, plan.revision)
+            wanted |= _history(found, plan.revision) | copied_annotations(deployment)
         annotations = {k: v for k, v in wanted.items() if found.metadata.annotations.get(k) != v}
         patch: Json = {"metadata": {"annotations": annotations}} if annotations else {}
         if size != found.spec.replicas:

@@ -19,6 +19,12 @@ REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAX = "deployment.kubernetes.io/max-replicas"
 HISTORY = "deployment.kubernetes.io/revision-history"
+_OWN = frozenset(
+    (
+        *(REVISION, HISTORY, DESIRED, MAX, "deprecated.deployment.rollback.to"),
+        "kubectl.kubernetes.io/last-applied-configuration",
+    )
+)
 
 
 @dataclass
@@ -181,7 +187,7 @@ def _replicaset(deployment: Deployment, replicas: int, revision: int) -> Json:
             "name": f"{deployment.name}-{name}",
             "namespace": deployment.namespace,
             "labels": labels,
-            "annotations": annotations_of(deployment, revision),
+            "annotations": copied_annotations(deployment) | annotations_of(deployment, revision),
             "ownerReferences": [controller_reference(deployment)],
         },
         "spec": {
@@ -194,6 +200,11 @@ def _replicaset(deployment: Deployment, replicas: int, revision: int) -> Json:
             "template": {**template, "metadata": {**metadata, "labels": labels}},
         },
     }
+
+
+def copied_annotations(deployment: Deployment) -> dict[str, str]:
+    """What the newest ReplicaSet takes over from its Deployment, as the cause of a change."""
+    return {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN}
 
 
 def annotations_of(deployment: Deployment, revision: int) -> dict[str, str]:
