@@ -17,7 +17,7 @@ from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json, Object, convert, without_nulls
 from spinney.api.pod import PodSpec
 from spinney.api.quantity import milli
-from spinney.embedded.defaults import pod_spec
+from spinney.embedded.poddefaults import pod_spec
 from spinney.embedded.structural import Checker, prune
 from spinney.embedded.validation.pods import check_spec
 from spinney.grove.admission.sets import World, check_create

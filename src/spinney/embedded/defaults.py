@@ -3,261 +3,19 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
 
-from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded import poddefaults, workloaddefaults
+from spinney.embedded.poddefaults import fill
 from spinney.embedded.validation.services import is_reachable
 
-# A host (which has a dot, a port or capitals, or is localhost) may come before the path.
-_IMAGE = re.compile(
-    r"^((localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\])(:[0-9]+)?/)?"
-    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?\Z"
-)
 Default = Callable[[Json], None]
-# Kept for clients of the time when a DaemonSet counted its templates itself.
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-
-
-def _fill(target: Json, **values: Any) -> None:
-    for key, value in values.items():
-        target.setdefault(key, value)
-
-
-def pod_spec(spec: Json) -> None:
-    """A pod spec, of a pod or of a template."""
-    _fill(
-        spec,
-        restartPolicy="Always",
-        terminationGracePeriodSeconds=30,
-        dnsPolicy="ClusterFirst",
-        securityContext={},
-        schedulerName="default-scheduler",
-    )
-    for key in ("containers", "initContainers"):
-        for container in spec.get(key) or ():
-            default_container(container)
-    for volume in spec.get("volumes") or ():
-        _volume(volume)
-    if spec.get("serviceAccountName"):
-        spec["serviceAccount"] = spec["serviceAccountName"]
-    elif spec.get("serviceAccount"):
-        spec["serviceAccountName"] = spec["serviceAccount"]
-
-
-def default_container(container: Json) -> None:
-    """A container, of any sort."""
-    if "stopSignal" in (container.get("lifecycle") or {}):
-        # The feature that knows it is not switched on.
-        rest = {key: value for key, value in container.pop("lifecycle").items() if key != "stopSignal"}
-        container.update({"lifecycle": rest} if rest else {})
-    if "imagePullPolicy" not in container:
-        container["imagePullPolicy"] = "Always" if _is_latest(container.get("image", "")) else "IfNotPresent"
-    _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File", resources={})
-    for amounts in container["resources"].values():
-        if isinstance(amounts, dict):
-            _round_up(amounts)
-    for port in container.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-    for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
-        amount = (variable.get("valueFrom") or {}).get("resourceFieldRef")
-        if amount is not None:
-            amount.setdefault("divisor", "0")
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.get(probe):
-            _probe(container[probe])
-    for hook in (container.get("lifecycle") or {}).values():
-        if hook.get("httpGet"):
-            _fill(hook["httpGet"], path="/", scheme="HTTP")
-
-
-def _round_up(amounts: Json) -> None:
-    """Nothing is counted more finely than by the thousandth."""
-    for name, text in amounts.items():
-        if text[-1:] in ("n", "u"):
-            amounts[name] = quantity.from_milli(quantity.milli(text))
-
-
-@lru_cache(maxsize=1024)
-def _is_latest(image: str) -> bool:
-    """Whether a name of an image means its newest version; one that cannot be read means none."""
-    if "@" in image or not _IMAGE.match(image):
-        return False
-    return image.rpartition("/")[2].partition(":")[2] in ("", "latest")
-
-
-def _probe(probe: Json) -> None:
-    _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
-    if "httpGet" in probe:
-        _fill(probe["httpGet"], path="/", scheme="HTTP")
-    if "grpc" in probe:
-        _fill(probe["grpc"], service="")
-
-
-def _volume(volume: Json) -> None:
-    if len(volume) == 1:
-        volume["emptyDir"] = {}
-    for key in ("secret", "configMap", "projected", "downwardAPI"):
-        if key in volume:
-            volume[key].setdefault("defaultMode", 420)
-    if "projected" in volume:
-        volume["projected"].setdefault("sources", None)
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        if "serviceAccountToken" in source:
-            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
-        _downward(source.get("downwardAPI") or {})
-    _downward(volume.get("downwardAPI") or {})
-    if "hostPath" in volume:
-        volume["hostPath"].setdefault("type", "")
-    if "image" in volume:
-        latest = _is_latest(volume["image"].get("reference", ""))
-        volume["image"].setdefault("pullPolicy", "Always" if latest else "IfNotPresent")
-    template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-    if template is not None:
-        template.setdefault("metadata", {})
-        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def _downward(source: Json) -> None:
-    for item in source.get("items") or ():
-        if item.get("fieldRef"):
-            item["fieldRef"].setdefault("apiVersion", "v1")
-        if item.get("resourceFieldRef"):
-            item["resourceFieldRef"].setdefault("divisor", "0")
-
-
-def _pod(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    pod_spec(spec)
-    spec.setdefault("enableServiceLinks", True)
-    for key in ("containers", "initContainers"):
-        for container in spec.get(key) or ():
-            _own_container(container, spec)
-    if spec.get("resources"):
-        _own_resources(spec)
-
-
-def _own_resources(spec: Json) -> None:
-    """What all containers of a pod share: where only a limit is said, they ask for what they do, or for all of it."""
-    resources = spec["resources"]
-    limits = resources.get("limits")
-    if not limits:
-        return
-    asked: Json = {}
-    for container in spec.get("containers") or ():
-        asked = dict(quantity.add(asked, (container.get("resources") or {}).get("requests") or {}))
-    counted = {name: amount for name, amount in asked.items() if name in ("cpu", "memory")}
-    resources["requests"] = {**limits, **counted, **(resources.get("requests") or {})}
-
-
-def _own_container(container: Json, spec: Json) -> None:
-    """What a container of a pod gets that one of a template does not."""
-    resources = container["resources"]
-    limits = resources.get("limits")
-    if limits:
-        requests = resources.get("requests") or {}
-        if any(name not in requests for name in limits):
-            resources["requests"] = {**limits, **requests}
-    if spec.get("hostNetwork"):
-        for port in container.get("ports") or ():
-            port.setdefault("hostPort", port.get("containerPort"))
-
-
-def _template(spec: Json) -> Json:
-    template: Json = spec.setdefault("template", {})
-    template.setdefault("metadata", {})
-    pod_spec(template.setdefault("spec", {}))
-    return template
-
-
-def _deployment(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    _template(spec)
-    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    strategy = spec.setdefault("strategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        _fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
-
-
-def _replica_set(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    _template(spec)
-    spec.setdefault("replicas", 1)
-
-
-def _stateful_set(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    _template(spec)
-    _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", serviceName="")
-    _fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
-    strategy = spec.setdefault("updateStrategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("partition", 0)
-        # The feature that knows it is not switched on.
-        rolling.pop("maxUnavailable", None)
-    for claim in spec.get("volumeClaimTemplates") or ():
-        _fill(claim, kind="PersistentVolumeClaim", apiVersion="v1")
-        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-        claim.setdefault("status", {}).setdefault("phase", "Pending")
-
-
-def _daemon_set(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    metadata = document["metadata"]
-    metadata["annotations"] = {TEMPLATE_GENERATION: "1", **(metadata.get("annotations") or {})}
-    _template(spec)
-    _fill(spec, revisionHistoryLimit=10)
-    strategy = spec.setdefault("updateStrategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        _fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
-
-
-def job_spec(spec: Json) -> None:
-    """A Job's spec, of a Job or of a CronJob's template."""
-    _template(spec)
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = spec["parallelism"] = 1
-    each = spec.get("backoffLimitPerIndex") is not None
-    _fill(
-        spec,
-        parallelism=1,
-        backoffLimit=2**31 - 1 if each else 6,
-        completionMode="NonIndexed",
-        suspend=False,
-        manualSelector=False,
-    )
-    policy = spec.get("podFailurePolicy")
-    if policy is not None and not policy.get("rules"):
-        policy["rules"] = None
-    for rule in (policy or {}).get("rules") or ():
-        for condition in rule.get("onPodConditions") or ():
-            condition.setdefault("status", "True")
-    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
-
-
-def _job(document: Json) -> None:
-    job_spec(document.setdefault("spec", {}))
-
-
-def _cron_job(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
-    template = spec.setdefault("jobTemplate", {})
-    template.setdefault("metadata", {})
-    inner = template.setdefault("spec", {})
-    _template(inner)
 
 
 def _service(document: Json) -> None:
     spec = document.setdefault("spec", {})
-    _fill(spec, sessionAffinity="None", type="ClusterIP")
+    fill(spec, sessionAffinity="None", type="ClusterIP")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         if not port.get("targetPort"):
@@ -320,34 +78,18 @@ def _claim(document: Json) -> None:
 
 def _volume_object(document: Json) -> None:
     spec = document.setdefault("spec", {})
-    _fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     if spec.get("hostPath"):
         spec["hostPath"].setdefault("type", "")
     document.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def _storage_class(document: Json) -> None:
-    _fill(document, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+    fill(document, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def _priority_class(document: Json) -> None:
-    _fill(document, preemptionPolicy="PreemptLowerPriority", value=0)
-
-
-def _autoscaler(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    spec.setdefault("minReplicas", 1)
-    if document.get("apiVersion") == "autoscaling/v1":
-        spec.setdefault("targetCPUUtilizationPercentage", 80)
-    if document.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
-        target = {"type": "Utilization", "averageUtilization": 80}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    if spec.get("behavior") is not None:
-        percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
-        up, down = spec["behavior"].setdefault("scaleUp", {}), spec["behavior"].setdefault("scaleDown", {})
-        _fill(up, stabilizationWindowSeconds=0, selectPolicy="Max")
-        _fill(up, policies=[{"type": "Pods", "value": 4, "periodSeconds": 15}, percent])
-        _fill(down, selectPolicy="Max", policies=[percent])
+    fill(document, preemptionPolicy="PreemptLowerPriority", value=0)
 
 
 def _binding(document: Json) -> None:
@@ -361,7 +103,7 @@ def _binding(document: Json) -> None:
 def _webhooks(document: Json) -> None:
     mutating = document.get("kind") == "MutatingWebhookConfiguration"
     for hook in document.get("webhooks") or ():
-        _fill(
+        fill(
             hook,
             failurePolicy="Fail",
             matchPolicy="Equivalent",
@@ -383,7 +125,7 @@ def _definition(document: Json) -> None:
     spec.setdefault("conversion", {}).setdefault("strategy", "None")
     names = spec.setdefault("names", {})
     if names.get("kind"):
-        _fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+        fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
     service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
         service.setdefault("port", 443)
@@ -446,22 +188,7 @@ def _endpoint_slice(document: Json) -> None:
         endpoint.setdefault("conditions", {})
         endpoint.pop("deprecatedTopology", None)
     for port in document.get("ports") or ():
-        _fill(port, name="", protocol="TCP")
-
-
-def _pod_template(document: Json) -> None:
-    _template(document)
-
-
-def _replication_controller(document: Json) -> None:
-    spec = document.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    if "template" not in spec:
-        return
-    labels = _template(spec)["metadata"].get("labels")
-    if labels:
-        _fill(spec, selector=dict(labels))
-        _fill(document["metadata"], labels=dict(labels))
+        fill(port, name="", protocol="TCP")
 
 
 def _ingress_class(document: Json) -> None:
@@ -493,7 +220,7 @@ def _limit_range(document: Json) -> None:
 
 
 def _csi_driver(document: Json) -> None:
-    _fill(
+    fill(
         document.setdefault("spec", {}),
         attachRequired=True,
         podInfoOnMount=False,
@@ -519,7 +246,7 @@ def _policy_binding(document: Json) -> None:
 
 
 def _match_resources(match: Json) -> None:
-    _fill(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+    fill(match, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
     for rule in match.get("resourceRules") or ():
         rule.setdefault("scope", "*")
 
@@ -527,9 +254,9 @@ def _match_resources(match: Json) -> None:
 DEFAULTS: dict[str, Default] = {
     "admissionregistration.k8s.io/validatingadmissionpolicies": _policy,
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _policy_binding,
-    "/pods": _pod,
-    "/podtemplates": _pod_template,
-    "/replicationcontrollers": _replication_controller,
+    "/pods": poddefaults.pod,
+    "/podtemplates": workloaddefaults.pod_template,
+    "/replicationcontrollers": workloaddefaults.replication_controller,
     "/endpoints": _endpoints,
     "/limitranges": _limit_range,
     "storage.k8s.io/csidrivers": _csi_driver,
@@ -539,15 +266,15 @@ DEFAULTS: dict[str, Default] = {
     "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume_object,
-    "apps/deployments": _deployment,
-    "apps/replicasets": _replica_set,
-    "apps/statefulsets": _stateful_set,
-    "apps/daemonsets": _daemon_set,
-    "batch/jobs": _job,
-    "batch/cronjobs": _cron_job,
+    "apps/deployments": workloaddefaults.deployment,
+    "apps/replicasets": workloaddefaults.replica_set,
+    "apps/statefulsets": workloaddefaults.stateful_set,
+    "apps/daemonsets": workloaddefaults.daemon_set,
+    "batch/jobs": workloaddefaults.job,
+    "batch/cronjobs": workloaddefaults.cron_job,
     "storage.k8s.io/storageclasses": _storage_class,
     "scheduling.k8s.io/priorityclasses": _priority_class,
-    "autoscaling/horizontalpodautoscalers": _autoscaler,
+    "autoscaling/horizontalpodautoscalers": workloaddefaults.autoscaler,
     "rbac.authorization.k8s.io/rolebindings": _binding,
     "rbac.authorization.k8s.io/clusterrolebindings": _binding,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _webhooks,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
-from spinney.embedded import customs, defaults, limitranges, podrules, services
+from spinney.embedded import customs, defaults, limitranges, podrules, services, workloaddefaults
 from spinney.embedded.calls import Call
 from spinney.embedded.errors import forbidden
 
@@ -108,7 +108,7 @@ def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
 
 def _count_templates(new: Json, old: Json) -> None:
     """A DaemonSet counts its templates itself, and nobody else does."""
-    key = defaults.TEMPLATE_GENERATION
+    key = workloaddefaults.TEMPLATE_GENERATION
     count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
     if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
         count += 1

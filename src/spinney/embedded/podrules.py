@@ -12,8 +12,8 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded import limitranges
 from spinney.embedded.calls import Call
-from spinney.embedded.defaults import default_container
 from spinney.embedded.errors import forbidden
+from spinney.embedded.poddefaults import default_container
 
 if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer

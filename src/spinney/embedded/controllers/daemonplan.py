@@ -15,7 +15,7 @@ from spinney.embedded.controllers.pods import available_in, from_template, is_re
 from spinney.embedded.controllers.revisions import REVISION, revision, template_hash
 from spinney.embedded.controllers.sets import SetPlan, soonest, told_anew
 from spinney.embedded.controllers.views import DaemonSet
-from spinney.embedded.defaults import TEMPLATE_GENERATION
+from spinney.embedded.workloaddefaults import TEMPLATE_GENERATION
 
 _GENERATION = "pod-template-generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
