@@ -25,7 +25,6 @@ from spinney.embedded.kinds import Kind
 from spinney.kube.transport import Request, User
 
 JSON_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-MAX_DEPTH = 500
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 

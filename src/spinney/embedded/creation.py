@@ -53,13 +53,9 @@ async def create_from(
     if kind.table == PODS:
         _start_pod(server, call, document, known)
     if server.admission.concerns(kind):
-        seen = await server.admission.mutate(call, Operation.CREATE, document, None)
+        seen = await _mutated(server, call, document)
         if seen is not document:
-            document, known, sent = reformed(call, seen), None, b""
-            call.name = document["metadata"].get("name", "")
-            rules.default(document)
-            if kind.table == PODS:
-                document["status"] = podrules.first_status(server, document["spec"])
+            document, known, sent = seen, None, b""
     errors = metadata_checks.check(kind, document["metadata"])
     if known is None:
         errors += check(call, document, None)
@@ -80,6 +76,19 @@ async def create_from(
     if sent and known is None and spec is not None and record is None and not call.warnings:
         server.pod_specs.keep(sent, spec, document, item)
     return item
+
+
+async def _mutated(server: ApiServer, call: Call, document: Json) -> Json:
+    """The very same object, or what mutating webhooks made of it, in the form of its kind again."""
+    seen = await server.admission.mutate(call, Operation.CREATE, document, None)
+    if seen is document:
+        return document
+    made = reformed(call, seen)
+    call.name = made["metadata"].get("name", "")
+    strategy(call.kind).default(made)
+    if call.kind.table == PODS:
+        made["status"] = podrules.first_status(server, made["spec"])
+    return made
 
 
 def _start_pod(server: ApiServer, call: Call, pod: Json, known: PodSpec | None) -> None:

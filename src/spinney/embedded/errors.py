@@ -220,12 +220,6 @@ def unsupported_media_type(allowed: Sequence[str]) -> Refusal:
     )
 
 
-def not_acceptable(allowed: Sequence[str]) -> Refusal:
-    """406: an answer was wanted in a format that is not spoken here."""
-    listed = ", ".join(allowed)
-    return Refusal(406, "NotAcceptable", "only the following media types are accepted: " + listed)
-
-
 def expired(message: str) -> Refusal:
     """410: the version asked for is out of the window."""
     return Refusal(410, "Expired", message)

@@ -55,10 +55,6 @@ class Collector:
         if item.going and b'"finalizers"' in item.body:
             self._later(item.uid)
 
-    def restore(self, table: str, item: Item) -> None:
-        """Note an object that was kept from before."""
-        self.follow(table, Event(item.version, item, None))
-
     def _later(self, work: Place | str) -> None:
         self._queue.append(work)
         if not self._scheduled:
