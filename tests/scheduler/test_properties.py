@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -238,14 +239,15 @@ def test_victims_are_needed(data: some.DataObject) -> None:
     assert len({decision.node for decision in evicted}) == 1
 
 
-@given(
-    some.lists(
-        some.tuples(some.integers(-1, 6), some.integers(-1, 9), some.integers(0, 3), some.integers(0, 9)),
-        min_size=1,
-        max_size=5,
-    ),
-    some.integers(0, 20),
+# Quota, limit, weight and what is asked for.
+ROWS = some.lists(
+    some.tuples(some.integers(-1, 6), some.integers(-1, 9), some.integers(0, 3), some.integers(0, 9)),
+    min_size=1,
+    max_size=5,
 )
+
+
+@given(ROWS, some.integers(0, 20))
 def test_fair_share_matches_a_slow_reference(rows: list[tuple[int, int, int, int]], total: int) -> None:
     """The division equals one done by hand in exact fractions."""
     specs = {
@@ -257,7 +259,31 @@ def test_fair_share_matches_a_slow_reference(rows: list[tuple[int, int, int, int
     assert found == [float(share) for share in _by_hand(rows, total)]
 
 
-def _by_hand(rows: list[tuple[int, int, int, int]], total: int) -> list[Fraction]:
+@given(some.lists(ROWS, min_size=1, max_size=3), some.lists(ROWS, min_size=3, max_size=3), some.integers(0, 20))
+def test_fair_share_of_a_tree_matches_its_levels(
+    leaves: list[list[tuple[int, int, int, int]]], tops: list[list[tuple[int, int, int, int]]], total: int
+) -> None:
+    """Each department is given its part as if it were alone on its level, and its queues divide just that."""
+    parents = [(*rows[0][:3], sum(one[3] for one in below)) for rows, below in zip(tops, leaves, strict=False)]
+    specs: dict[str, QueueSpec] = {}
+    requested: dict[str, float] = {}
+    for number, ((quota, limit, weight, request), below) in enumerate(zip(parents, leaves, strict=True)):
+        specs[f"d{number}"] = QueueSpec(f"d{number}", created=number, gpu=Share(quota, limit, weight))
+        requested[f"d{number}"] = request
+        for index, (own_quota, own_limit, own_weight, own_request) in enumerate(below):
+            name, share = f"d{number}-{index}", Share(own_quota, own_limit, own_weight)
+            specs[name] = QueueSpec(name, f"d{number}", created=index, gpu=share)
+            requested[name] = own_request
+    queues = Queues(specs)
+    asked = [[0.0, 0.0, float(requested[name])] for name in queues.names]
+    found = dict(zip(queues.names, fair_shares(queues, [0.0, 0.0, float(total)], asked), strict=True))
+    for number, part in enumerate(_by_hand(parents, total)):
+        assert found[f"d{number}"][2] == float(part)
+        for index, own in enumerate(_by_hand(leaves[number], part)):
+            assert found[f"d{number}-{index}"][2] == pytest.approx(float(own))
+
+
+def _by_hand(rows: list[tuple[int, int, int, int]], total: int | Fraction) -> list[Fraction]:
     wants = [request if limit == -1 else min(limit, request) for _, limit, _, request in rows]
     given_ = [
         Fraction(min(total if quota == -1 else quota, want)) for (quota, *_), want in zip(rows, wants, strict=True)
