@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.grove.courtesy import Courtesy
+from spinney.kube.cache import Key
 from spinney.kube.clock import LoopClock
 from spinney.sim.loop import START, run_virtual
 from tests import make
@@ -36,17 +38,22 @@ def test_gates_of_all_go_ahead_of_services_of_each() -> None:
 
 
 def test_with_the_last_release_services_come_at_once() -> None:
-    """Once no replica is held, or one that was is gone, nothing is put off."""
+    """Once no replica is held, because the last was released or is gone, those that waited are looked at."""
 
-    async def scenario() -> None:
+    async def scenario(last: Callable[[Courtesy], object]) -> None:
+        woken: list[Key] = []
         courtesy = Courtesy(LoopClock(START))
+        courtesy.wake = woken.append
         courtesy.seconds(A, free=False)
         courtesy.seconds(B, free=False)
         assert courtesy.seconds(A, free=True) == 3
-        courtesy.forget(B)
+        assert not woken
+        last(courtesy)
+        assert woken == [A]
         assert courtesy.seconds(A, free=True) == 0
 
-    run_virtual(scenario(), limit=60)
+    run_virtual(scenario(lambda courtesy: courtesy.seconds(B, free=True)), limit=60)
+    run_virtual(scenario(lambda courtesy: courtesy.forget(B)), limit=60)
 
 
 def test_a_replica_that_is_never_released_has_its_service() -> None:
@@ -62,12 +69,12 @@ def test_a_replica_that_is_never_released_has_its_service() -> None:
 
 
 def test_every_replica_has_its_service_soon() -> None:
-    """However many replicas come at once, each has a Service when the last pod runs, or seconds later."""
+    """However many replicas come at once, each has its Service as soon as nobody waits for a release."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(make.pcs("svc", replicas=20).clique("a", 2).build())
         await stage.runs(40)
-        await stage.settle(3)
+        await stage.settle(0.1)
         assert await services(stage) == sorted(f"svc-{index}" for index in range(20))
 
     play(scenario, nodes=40)

@@ -57,6 +57,7 @@ class Operator:
         self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
         status.tell_set = self._tell_set
         replicas.news = self._news
+        replicas.courtesy.wake = self.replicas.queue.add
         Watcher(self.world, runtime.clock)
         self._wire()
 

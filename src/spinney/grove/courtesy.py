@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from spinney.kube.cache import Key
@@ -21,6 +22,8 @@ class Courtesy:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        # Set by the component: a replica need not wait any longer.
+        self.wake: Callable[[Key], None] = lambda key: None
         self._held: dict[Key, datetime] = {}
         self._free: dict[Key, datetime] = {}
 
@@ -28,7 +31,7 @@ class Courtesy:
         """How much longer a replica's Service waits; `free` where a pod of the replica may run."""
         now = self._clock.now()
         if free:
-            self._held.pop(key, None)
+            self._let_go(key)
             begun, longest = self._free.setdefault(key, now), _FREE_SECONDS if self._held else 0.0
         else:
             begun, longest = self._held.setdefault(key, now), _HELD_SECONDS
@@ -39,5 +42,11 @@ class Courtesy:
 
     def forget(self, key: Key) -> None:
         """The replica has its Service, or is gone."""
-        self._held.pop(key, None)
         self._free.pop(key, None)
+        self._let_go(key)
+
+    def _let_go(self, key: Key) -> None:
+        """One less is held; with the last of them the others' waiting ends."""
+        if self._held.pop(key, None) is not None and not self._held:
+            for waiting in self._free:
+                self.wake(waiting)

@@ -40,7 +40,7 @@ class Replicas:
         self._maker = Maker(world, writer, recorder, runtime.client.chance)
         self._remover = Remover(world, writer, recorder)
         self._devices = Devices(world, writer, runtime.client)
-        self._courtesy = Courtesy(runtime.clock)
+        self.courtesy = Courtesy(runtime.clock)
         # Set by the component: there is something else to say about a replica.
         self.news: Callable[[PodCliqueSet, int], None] = lambda pcs, index: None
 
@@ -50,7 +50,7 @@ class Replicas:
         pcs = self._world.sets.get(name, namespace)
         if pcs is None or index >= pcs.spec.replicas:
             self._maker.forget(key)
-            self._courtesy.forget(key)
+            self.courtesy.forget(key)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             await self._remover.let_go(key)
             await self._devices.release(key)
@@ -100,7 +100,7 @@ class Replicas:
         if not served:
             self._maker.check_service(view)
         free = await self._release(view, choice)
-        wait = 0.0 if served else self._courtesy.seconds(key, free=free)
+        wait = 0.0 if served else self.courtesy.seconds(key, free=free)
         if not wait:
             await all_of([self._maker.make_service(view, key), self._maker.make_autoscalers(view, key)])
         if view.updating:
