@@ -70,6 +70,12 @@ def test_a_waiting_gang_is_told_what_it_lacks(file: Path) -> None:
     assert "room for 2 more pods, each with 1 GPU on one node" in result.output
 
 
+@pytest.mark.parametrize("kind", ["gang", "podgroup", "podgroup.scheduling.run.ai", "podgang.scheduler.grove.io"])
+def test_kinds_may_be_named_as_kubectl_names_them(file: Path, kind: str) -> None:
+    """What `kubectl get -o name` prints can be asked about."""
+    assert run(explain, f"{kind}/waits", "--snapshot", str(file)).output.startswith("gang default/waits ")
+
+
 def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
     """The limit to raise, and by how much."""
     result = run(explain, "pod/capped-0", "--snapshot", str(file))
