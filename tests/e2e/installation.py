@@ -18,11 +18,14 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Event, Pod
 from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
 from spinney.api.meta import Json, Resource
+from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.backends.component import BackendsConfig
 from spinney.cli.components import load
 from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.cli.laptop import with_stand_in
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
+from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
@@ -258,6 +261,20 @@ async def platform(
     life = asyncio.create_task(host.run())
     try:
         yield launcher
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+
+
+@asynccontextmanager
+async def operated(client: Client, clock: Clock) -> AsyncIterator[None]:
+    """The operator, with KAI's backend, beside the services."""
+    config = GROVE.settings() if GROVE.settings else None
+    host = Host(client, clock, [(GROVE, config), (BACKENDS, BackendsConfig(only=("kai",)))])
+    life = asyncio.create_task(host.run())
+    try:
+        await host.ready.wait()
+        yield
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
-from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.backends.component import BackendsConfig
 from spinney.embedded.nodes.profile import Profile
-from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.host import Host
 from spinney.sim.loop import clock
 from tests import make
-from tests.e2e.installation import Installed, end_to_end
+from tests.e2e.installation import Installed, end_to_end, operated
 
 PODS = 3
-
-
-@asynccontextmanager
-async def operated(held: Installed) -> AsyncIterator[None]:
-    """The operator, with KAI's backend, beside the services."""
-    config = GROVE.settings() if GROVE.settings else None
-    host = Host(held.client, clock(), [(GROVE, config), (BACKENDS, BackendsConfig(only=("kai",)))])
-    life = asyncio.create_task(host.run())
-    try:
-        await host.ready.wait()
-        yield
-    finally:
-        life.cancel()
-        await asyncio.gather(life, return_exceptions=True)
 
 
 def service(image: str, gpus: int) -> Json:
@@ -48,7 +27,7 @@ def service(image: str, gpus: int) -> Json:
 @end_to_end(Profile(count=4, gpus=8, racks=1, blocks=1))
 async def test_updated_pods_go_back_to_their_nodes(held: Installed) -> None:
     """The new pods ask for less and would fit beside another job, on a fuller node; they return to where they were."""
-    async with operated(held):
+    async with operated(held.client, clock()):
         await held.job("filler", 1, gpus=5, queue=labels.DEFAULT_QUEUE)
         (filler,) = await held.runs("filler", 1)
         await held.client.create(PodCliqueSet, service("app:1", gpus=4), "default")

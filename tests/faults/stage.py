@@ -9,20 +9,16 @@ from functools import partial
 
 from spinney import initc
 from spinney.api.kai import Config, SchedulingShard
-from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.backends.component import BackendsConfig
 from spinney.cli.components import load
 from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.chance import Chance
 from spinney.kube.client import Client
-from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
 from spinney.kube.transport import User
 from spinney.sim.loop import clock
-from tests.e2e.installation import NAMESPACE, Installed, account, platform, ready
+from tests.e2e.installation import NAMESPACE, Installed, account, operated, platform, ready
 from tests.faults.server import RoughServer
 
 _OPERATOR = User("operator", ("system:masters", "system:authenticated"))
@@ -42,7 +38,8 @@ async def rough(
     programs = {"spinney initc": initc.program}
     async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs) as cluster:
         held = await _installed(cluster.client())
-        lives: list[Life] = [partial(_services, cluster, held), partial(_operator, cluster, held)]
+        operator = partial(operated, cluster.client(_OPERATOR), cluster.clock)
+        lives: list[Life] = [partial(_services, cluster, held), operator]
         tasks = []
         for number, life in enumerate(lives):
             up = asyncio.Event()
@@ -87,17 +84,3 @@ async def _services(cluster: Cluster, held: Installed) -> AsyncIterator[None]:
         for kind in (Config, SchedulingShard):
             await ready(held, kind)
         yield
-
-
-@asynccontextmanager
-async def _operator(cluster: Cluster, held: Installed) -> AsyncIterator[None]:
-    config = GROVE.settings() if GROVE.settings else None
-    parts = [(GROVE, config), (BACKENDS, BackendsConfig(only=("kai",)))]
-    host = Host(cluster.client(_OPERATOR), cluster.clock, parts)
-    life = asyncio.create_task(host.run())
-    try:
-        await host.ready.wait()
-        yield
-    finally:
-        life.cancel()
-        await asyncio.gather(life, return_exceptions=True)
