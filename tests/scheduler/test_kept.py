@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,18 @@ def _move(cycle: Cycle, kind: str, number: int) -> None:
         cycle.moves.wait(task, number % 3, groups)
 
 
+def _taken(cycle: Cycle, steps: list[tuple[str, int]]) -> Iterator[None]:
+    """Take one step after the other, and let the test look in between."""
+    points: list[tuple[int, int]] = []
+    for kind, number in steps:
+        if kind == "undo":
+            cycle.moves.rollback(points.pop() if points else (0, 0))
+        else:
+            points.append(cycle.moves.checkpoint())
+            _move(cycle, kind, number)
+        yield
+
+
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_spare_gpus_and_rankings_follow_every_move(steps: list[tuple[str, int]]) -> None:
@@ -50,13 +64,7 @@ def test_spare_gpus_and_rankings_follow_every_move(steps: list[tuple[str, int]])
     tasks = [cycle.state.tasks[key] for key in ("more-0", "large-0")]
     rankings = [Ranking(cycle, task) for task in tasks]
     cycle.spare.count(1.0)
-    points = []
-    for kind, number in steps:
-        if kind == "undo":
-            cycle.moves.rollback(points.pop() if points else (0, 0))
-        else:
-            points.append(cycle.moves.checkpoint())
-            _move(cycle, kind, number)
+    for _ in _taken(cycle, steps):
         fresh = Spare(cycle.nodes, cycle.state.gpus)
         assert np.array_equal(cycle.spare.gpus(), fresh.gpus())
         assert np.array_equal(cycle.spare.any(), fresh.any())
@@ -75,13 +83,7 @@ def test_next_tasks_follow_every_move(steps: list[tuple[str, int]]) -> None:
     cycle = _cycle()
     more = cycle.state.jobs["more"]
     part = trial_part(more, cycle.chunk(more)[:2])
-    points = []
-    for kind, number in steps:
-        if kind == "undo":
-            cycle.moves.rollback(points.pop() if points else (0, 0))
-        else:
-            points.append(cycle.moves.checkpoint())
-            _move(cycle, kind, number)
+    for _ in _taken(cycle, steps):
         for whole_or_part in (more, part):
             wanted = added_up(task.cls.triple for task in next_chunk(whole_or_part, trial=True))
             assert cycle.chunk(whole_or_part) == next_chunk(whole_or_part, trial=True)

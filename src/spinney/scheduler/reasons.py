@@ -112,11 +112,10 @@ class NotReady:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """The search for victims ended without a solution after so many scenarios; `complete` says that it saw them all."""
+    """The search for victims was given up after so many scenarios."""
 
     action: str
     steps: int
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True)

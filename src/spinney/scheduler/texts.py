@@ -71,8 +71,8 @@ def message(problem: Problem) -> str:
             return _queue_kept(problem)
         case LeftAside(error):
             return f"the scheduler failed on this gang and leaves it out until it changes: {error}"
-        case NotFound(action, steps, complete):
-            return f"{action}: {'no victims would be enough' if complete else f'not found in {steps} steps'}"
+        case NotFound(action, steps):
+            return f"{action}: not found in {steps} steps"
 
 
 def job_message(problems: Iterable[Problem]) -> str:

@@ -157,7 +157,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         if point is None:
             failed.add(job)
             if not solver.complete:
-                problem = NotFound(rules.action, solver.steps, complete=False)
+                problem = NotFound(rules.action, solver.steps)
                 cycle.problems.setdefault(job.key, []).append(problem)
             continue
         touched = {move.task.job for move in cycle.moves.done[point[1] :] if move.task.job is not None}
