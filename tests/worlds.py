@@ -179,7 +179,7 @@ class Cluster:
         attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
         review = {"spec": {"user": user, "groups": list(known_groups(user, None)), "resourceAttributes": attributes}}
         admin = self.client()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 answer = await admin.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=review)
                 if json.loads(answer.body)["status"]["allowed"]:

@@ -18,7 +18,7 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 # Long enough for a loaded machine: it bounds a failing check and is not part of any rule.
-PATIENCE = {"embedded": 15.0, "real": 120.0}
+PATIENCE = {"embedded": 120.0, "real": 120.0}
 
 
 @dataclass(frozen=True)

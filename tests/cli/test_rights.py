@@ -74,7 +74,7 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
     running = asyncio.ensure_future(host.run())
     ready = asyncio.ensure_future(host.ready.wait())
     try:
-        await asyncio.wait({running, ready}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, ready}, timeout=120, return_when=asyncio.FIRST_COMPLETED)
         assert wire.refused == []
         assert ready.done()
     finally:

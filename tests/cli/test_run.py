@@ -6,7 +6,6 @@ import asyncio
 import base64
 import re
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from click.testing import CliRunner
 
 from spinney.cli.components import COMPONENTS, load
 from spinney.cli.main import COMMANDS, main
+from spinney.testing.process import free_ports
 from tests import worlds
 from tests.kube.tls import AUTHORITY, serving
 from tests.worlds import Cluster
@@ -147,8 +147,8 @@ async def test_a_backend_that_does_not_exist_is_a_wrong_call(cluster: Cluster) -
 
 def test_an_unreachable_server(tmp_path: Path) -> None:
     """A server that nobody listens for is named."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        url = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    (port,) = free_ports(1)
+    url = f"https://127.0.0.1:{port}"
     assert_one_line(spinney("run", COMPONENT, "--kubeconfig", kubeconfig(tmp_path, url)), url, "not reachable")
 
 
@@ -194,8 +194,7 @@ def test_manifests_are_complete() -> None:
 
 async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
     """Against a server, a component gets ready, answers on its health pages, and ends with code 0 on SIGTERM."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     namespace = await cluster.namespace()
     listening = ["--health-listen", f"127.0.0.1:{port}", "--namespace", namespace, "--log-format", "json"]
     process = await asyncio.create_subprocess_exec(
@@ -204,7 +203,7 @@ async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
     )  # fmt: skip
     try:
         assert process.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while b"leader.started" not in await process.stderr.readline():
                 assert process.returncode is None
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -213,7 +212,7 @@ async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
         writer.close()
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await process.communicate()
     assert process.returncode == 0
 
@@ -221,8 +220,8 @@ async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
 async def test_a_component_with_webhooks_and_only_its_rights(cluster: Cluster, tmp_path: Path) -> None:
     """With the rights that `spinney manifests` prints, `spinney run --webhook-url` serves and registers by URL."""
     namespace = await cluster.namespace()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        url = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    (port,) = free_ports(1)
+    url = f"https://127.0.0.1:{port}"
     printed = spinney("manifests", "admission", "--namespace", namespace).out
     rights = [document for document in yaml.safe_load_all(printed) if "Webhook" not in document["kind"]]
     applied = await cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(rights))
@@ -233,7 +232,7 @@ async def test_a_component_with_webhooks_and_only_its_rights(cluster: Cluster, t
     try:
         assert process.stderr is not None
         seen = ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while "webhook.registered" not in seen:
                 line = await process.stderr.readline()
                 assert line, seen
@@ -243,7 +242,7 @@ async def test_a_component_with_webhooks_and_only_its_rights(cluster: Cluster, t
         assert "caBundle: " in shown.out
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await process.communicate()
         for kind in ("mutating", "validating"):
             await cluster.kubectl("delete", f"{kind}webhookconfigurations", "spinney-admission", "--ignore-not-found")

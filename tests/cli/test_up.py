@@ -58,7 +58,7 @@ async def test_up_says_ready_serves_and_stops_cleanly(tmp_path: Path, number: si
 
         process.send_signal(number)
 
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0
 
 
 async def test_bare_has_only_the_cluster(tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_an_impossible_profile_is_one_clear_line(tmp_path: Path) -> None:
     """The option, what was found and what is allowed; no stack trace."""
     with up(tmp_path / "kubeconfig", "--racks", "0") as (process, line):
         assert "Invalid value for '--racks': 0 is not in the range x>=1." in line
-        assert process.wait(timeout=30) == 2
+        assert process.wait(timeout=120) == 2

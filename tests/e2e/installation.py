@@ -42,6 +42,8 @@ from spinney.services.platform.settings import PlatformSettings
 from spinney.sim.loop import clock, run_virtual
 
 NAMESPACE = "kai-scheduler"
+# Seconds, far above what anything takes in real time on a busy machine: only what never happens is to fail.
+PATIENCE = 180.0
 # The prerequisites D, P and F of the samples, and one shard for nodes outside of any pool.
 _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 
@@ -193,7 +195,7 @@ class Installed:
 
         await self.eventually(gone)
 
-    async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = 60) -> None:
+    async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = PATIENCE) -> None:
         """Let time pass until something holds."""
         for _ in range(int(seconds * 4)):
             if await holds():
@@ -201,7 +203,7 @@ class Installed:
             await asyncio.sleep(0.25)
         raise AssertionError(await self.story())
 
-    async def runs(self, prefix: str, count: int, seconds: float = 60) -> list[Pod]:
+    async def runs(self, prefix: str, count: int, seconds: float = PATIENCE) -> list[Pod]:
         """Wait until exactly so many pods run."""
 
         async def enough() -> bool:
@@ -281,7 +283,7 @@ async def operated(client: Client, clock: Clock) -> AsyncIterator[None]:
 
 
 async def ready(held: Installed, kind: type[Config] | type[SchedulingShard]) -> None:
-    for _ in range(240):
+    for _ in range(int(PATIENCE * 4)):
         items = (await held.client.list(kind)).items
         if items and all(is_true(each.status.conditions, "Ready") for each in items):
             return

@@ -97,7 +97,7 @@ class Answers:
         """Take the certificate that the operator made."""
         self._launcher = launcher
         name = secret_name(Process(self._name, self._name, self._name, PlatformSettings()))
-        for _ in range(600):
+        for _ in range(1800):
             with suppress(NotFound):
                 data = (await client.get(Secret, name, NAMESPACE)).data
                 parts = [base64.b64decode(data[key]).decode() for key in ("tls.crt", "tls.key")]
@@ -109,7 +109,7 @@ class Answers:
 
 async def _called(client: Client) -> None:
     """Wait until the API server asks about queues: registrations reach it by a watch of its own."""
-    for _ in range(600):
+    for _ in range(1800):
         try:
             await client.create(Queue, ODD_QUEUE)
         except ApiError as error:

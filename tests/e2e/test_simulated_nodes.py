@@ -20,7 +20,7 @@ from spinney.kube.clock import SystemClock
 from spinney.kube.runtime import Runtime
 from tests import make, worlds
 
-_SECONDS = 60.0
+_SECONDS = 180.0
 
 
 class World:

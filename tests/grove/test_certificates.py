@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -23,12 +22,13 @@ from spinney.kube.clock import SystemClock
 from spinney.kube.errors import ApiError, NotFound
 from spinney.kube.host import Host
 from spinney.kube.manifests import webhook_configurations
+from spinney.testing.process import free_ports
 from tests import make
 from tests.backends import live
 from tests.worlds import Cluster
 
 GROUPS = ("grove.io", "scheduler.grove.io")
-PATIENCE = 60
+PATIENCE = 120
 
 
 async def test_cm1_certificates_change_hands(cluster: Cluster, tmp_path: Path) -> None:
@@ -68,8 +68,7 @@ def in_files(folder: Path) -> Supplied:
 @asynccontextmanager
 async def hooked(admin: Client) -> AsyncIterator[tuple[Host, int]]:
     """An operator whose webhooks can be served, and a free port; nothing stays registered."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     host = Host(admin, SystemClock(), [(component(), None)])
     running = asyncio.create_task(host.run())
     await asyncio.wait_for(host.ready.wait(), PATIENCE)

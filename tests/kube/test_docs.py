@@ -33,7 +33,7 @@ async def test_the_controller_of_the_docs(cluster: Cluster) -> None:
     host.caches.of(ConfigMap).on_change(look)
     running = asyncio.ensure_future(host.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await greeted.wait()
     finally:
         running.cancel()

@@ -44,7 +44,7 @@ class Plain:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=self._context, limit=0)
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=60)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=True)
         return self._session
 

@@ -8,11 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
+
+from spinney.kube.chance import Chance
 
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux: the kernel ends the child when its parent is gone
 # Loaded before the fork: between fork and exec only the system call itself is safe.
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+# Below those that systems give to outgoing connections: of these, one may be taken before the program listens on it.
+_PORTS = range(20000, 32000)
+_CHANCE = Chance()
 
 
 class Program:
@@ -61,11 +69,14 @@ class Program:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
+    """Ports of the loopback interface that nobody listens on now, and that no connection takes by itself."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            port = _PORTS.start + int(_CHANCE.random() * len(_PORTS))
+            with suppress(OSError):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+                ports.append(port)
     return ports
 
 
