@@ -183,6 +183,8 @@ async def test_replica_set_replaces(api: Api, namespace: str) -> None:
 async def test_replica_set_adopts(api: Api, namespace: str) -> None:
     """A pod that matches and belongs to nobody is adopted."""
     (await api.post(pods(namespace), make.pod("stray", namespace).label("app", "a").build())).ok()
+    # A set that hears of the pod too late makes one of its own, and of two takes away the one that does not run.
+    await set_phase(api, namespace, "stray", "Running")
     made = (await api.post(apps(namespace, "replicasets"), workload("ReplicaSet", replicas=1))).ok()
     found = await api.until(f"{pods(namespace)}/stray", lambda answer: "ownerReferences" in answer.ok()["metadata"])
     assert found.ok()["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]

@@ -25,7 +25,20 @@ async def quota(api: Api, namespace: str, **hard: str) -> Json:
     )
     status: Json = found.ok()["status"]
     assert status["hard"] == named
+    await noticed(api, namespace)
     return status
+
+
+async def noticed(api: Api, namespace: str) -> None:
+    """Wait until admission knows what is counted now: it hears of quotas in order, and of this one last."""
+    spec = {"hard": {"replicationcontrollers": "0"}}
+    (await api.post(path(namespace, "resourcequotas"), {"metadata": {"name": "last"}, "spec": spec})).ok()
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    controller = {"metadata": {"name": "a"}, "spec": {"selector": {"app": "a"}, "template": template}}
+    await api.repeat(
+        lambda: api.post(path(namespace, "replicationcontrollers"), controller, dryRun="All"),
+        lambda answer: answer.code == 403,
+    )
 
 
 def pod(namespace: str, name: str, **requests: str) -> Json:
@@ -77,10 +90,11 @@ async def test_counts(api: Api, namespace: str) -> None:
 
 
 async def enforced(api: Api, namespace: str, spec: Json) -> str:
-    """Make a quota, and wait until it is counted; its path."""
+    """Make a quota, and wait until it is counted and holds; its path."""
     (await api.post(path(namespace, "resourcequotas"), {"metadata": {"name": "q"}, "spec": spec})).ok()
     address = f"{path(namespace, 'resourcequotas')}/q"
     await api.until(address, lambda answer: "hard" in answer.ok().get("status", {}))
+    await noticed(api, namespace)
     return address
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from spinney.api.meta import Json
 from tests.api_behaviour.test_controllers import apps, condition, count, is_true, listed, pods, set_phase, workload
+from tests.api_behaviour.test_quotas import enforced
 from tests.api_behaviour.wire import Answer, Api
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -21,9 +22,7 @@ async def events(api: Api, namespace: str, kind: str, reason: str) -> set[str]:
 
 async def test_refused_pods(api: Api, namespace: str) -> None:
     """A replica set whose pods are refused says why, and no longer once they are not."""
-    quota = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    (await api.post(quota, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})).ok()
-    await api.until(f"{quota}/q", lambda answer: "hard" in answer.body.get("status", {}))
+    await enforced(api, namespace, {"hard": {"pods": "1"}})
     (await api.post(apps(namespace, "replicasets"), workload("ReplicaSet", replicas=2))).ok()
     path = f"{apps(namespace, 'replicasets')}/w"
     body = (await api.until(path, is_true("ReplicaFailure"))).ok()
@@ -41,9 +40,7 @@ async def test_refused_pods(api: Api, namespace: str) -> None:
 
 async def test_refused_pods_of_a_deployment(api: Api, namespace: str) -> None:
     """A deployment says it, too."""
-    quota = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    (await api.post(quota, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}})).ok()
-    await api.until(f"{quota}/q", lambda answer: "hard" in answer.body.get("status", {}))
+    await enforced(api, namespace, {"hard": {"pods": "1"}})
     (await api.post(apps(namespace, "deployments"), workload("Deployment", replicas=2))).ok()
     body = (await api.until(f"{apps(namespace, 'deployments')}/w", is_true("ReplicaFailure"))).ok()
     assert condition(body, "ReplicaFailure")["reason"] == "FailedCreate"  # type: ignore[index]  # it was waited for

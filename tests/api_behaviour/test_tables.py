@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of built-in kinds in many states; cells that hold an age read AGE."""
+"""What `kubectl get` shows of built-in kinds in many states; cells that hold an age read AGE, old ones YEARS."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ PODS = {
         },
     ),
     "restarted": pod(
-        ["1/2", "Running", "3 (25y ago)"],
+        ["1/2", "Running", "3 (YEARS ago)"],
         {
             "phase": "Running",
             "containerStatuses": [
@@ -244,7 +244,7 @@ NETWORK = {
     ),
     "old-event": Row(
         EVENTS,
-        ["25y", "Normal", "Because", "pod/p", "", "who, where", "two \nlines", "25y", 7, "x"],
+        ["YEARS", "Normal", "Because", "pod/p", "", "who, where", "two \nlines", "YEARS", 7, "x"],
         EVENT
         | {
             "firstTimestamp": LONG_AGO,
@@ -255,7 +255,7 @@ NETWORK = {
     ),
     "new-event": Row(
         EVENTS,
-        ["25y", "Normal", "Because", "pod/p", "", "example.com/who, where", "two \nlines", "25y", 1, "x"],
+        ["YEARS", "Normal", "Because", "pod/p", "", "example.com/who, where", "two \nlines", "YEARS", 1, "x"],
         EVENT | NEW_EVENT,
     ),
     "event-of-no-name": Row(
@@ -284,7 +284,7 @@ def resource(name: str, **values: Any) -> Json:
 WORKLOADS = {
     "job": Row(
         "/apis/batch/v1/namespaces/{ns}/jobs",
-        ["x", "Running", "2/5", "25y", "AGE", "a,b", "one,two"],
+        ["x", "Running", "2/5", "YEARS", "AGE", "a,b", "one,two"],
         {"spec": {"managedBy": "example.com/me", "parallelism": 3, "completions": 5, "template": TEMPLATE}},
         {"startTime": LONG_AGO, "succeeded": 2},
     ),
@@ -357,8 +357,9 @@ ROWS = {**PODS, **NETWORK, **WORKLOADS}
 
 
 def read(cells: list[Any]) -> list[Any]:
-    """Cells, with young ages as AGE."""
-    return ["AGE" if isinstance(cell, str) and re.fullmatch(r"\d+s|\dm\d*s?", cell) else cell for cell in cells]
+    """Cells, with young ages as AGE, and those of long ago, which grow too, as YEARS."""
+    years = [re.sub(r"\b\d+y\b", "YEARS", cell) if isinstance(cell, str) else cell for cell in cells]
+    return ["AGE" if isinstance(cell, str) and re.fullmatch(r"\d+s|\dm\d*s?", cell) else cell for cell in years]
 
 
 def placed(value: Any, namespace: str) -> Any:

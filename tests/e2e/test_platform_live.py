@@ -42,20 +42,28 @@ async def test_everything_is_deployed_settles_and_goes(cluster: worlds.Cluster) 
     host = Host(operator, SystemClock(), [(load("platform"), None)], namespace=NAMESPACE)
     life = asyncio.create_task(host.run())
     try:
-        await held.eventually(lambda: _deployed(held), 180)
-        await asyncio.sleep(2)
+        await held.eventually(lambda: _deployed(held))
+        await _at_rest(host)
         written = await _versions(held)
         assert set(written) == {*SERVICES, "kai-scheduler-default"}
         # Anything that changes makes it look again; what is as it should be stays untouched.
         await client.patch(Config, labels.KAI_CONFIG, "", {"metadata": {"annotations": {"look": "again"}}})
-        await asyncio.sleep(2)
+        await _at_rest(host)
         assert await _versions(held) == written
         await client.delete(SchedulingShard, "default")
         await client.delete(Config, labels.KAI_CONFIG)
-        await held.eventually(lambda: _gone(held), 180)
+        await held.eventually(lambda: _gone(held))
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
+
+
+async def _at_rest(host: Host) -> None:
+    """Wait until the operator has written nothing for a while."""
+    writes, before = host.runtimes["platform"].client.writes, -1
+    while writes.total() != before:
+        before = writes.total()
+        await asyncio.sleep(2)
 
 
 async def _deployed(held: Installed) -> bool:
