@@ -9,7 +9,7 @@ import pytest
 from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
-from spinney.backends.fit import Ground, misfit, rooms
+from spinney.backends.fit import Ground, Misfit, fit, rooms
 from spinney.backends.reach import Reach
 from tests import make
 
@@ -61,7 +61,7 @@ def port(number: int, address: str = "") -> list[Json]:
 def fits(pods: list[Pod], nodes: list[Node], held: list[Pod] | None = None, reach: Reach | None = None) -> bool:
     """Whether pods find room beside those that are there."""
     found = Ground(lambda above: rooms(nodes, held or [], above), lambda _: reach or Reach())
-    return misfit(pods, found) is None
+    return not isinstance(fit(pods, found), Misfit)
 
 
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
@@ -142,9 +142,9 @@ def test_pods_on_nodes_take_room_unless_they_could_be_preempted() -> None:
     """What has a lower priority counts as gone only when asked for."""
     nodes, held = [node("a", 8)], [pod("old", 8, on="a", priority=1)]
     ground = Ground(lambda above: rooms(nodes, held, above))
-    assert misfit([pod("p")], ground) is not None
-    assert misfit([pod("p")], ground, above=2) is None
-    assert misfit([pod("p")], ground, above=1) is not None
+    assert isinstance(fit([pod("p")], ground), Misfit)
+    assert fit([pod("p")], ground, above=2) == {"p": "a"}
+    assert isinstance(fit([pod("p")], ground, above=1), Misfit)
 
 
 def test_a_node_that_is_not_ready_has_no_room() -> None:

@@ -13,9 +13,10 @@ from spinney.api.meta import Object, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.gangpods import gang_names
-from spinney.backends.gatekeeper import Gatekeeper, Verdict
+from spinney.backends.gatekeeper import Gatekeeper
 from spinney.backends.interface import Readiness
 from spinney.backends.reach import Reach
+from spinney.backends.release import Verdict
 from spinney.kube.cache import Cache, Change
 from tests import make
 

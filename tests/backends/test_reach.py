@@ -11,7 +11,7 @@ from spinney.api.meta import Json, Object, convert
 from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
-from spinney.backends.fit import Ground, misfit, rooms
+from spinney.backends.fit import Ground, Misfit, fit, rooms
 from spinney.backends.reach import Reach, Storage
 from spinney.kube.cache import Cache
 from tests import make
@@ -89,6 +89,6 @@ def test_a_pod_can_be_where_its_claims_can(
 def test_what_is_missing_is_told() -> None:
     """The gang that waits says which claim it waits for."""
     ground = Ground(lambda above: rooms(NODES, [], above), lambda _: Reach(lacks="ResourceClaim gpu does not exist"))
-    found = misfit([user()], ground)
-    assert found is not None
+    found = fit([user()], ground)
+    assert isinstance(found, Misfit)
     assert found.lacks == "ResourceClaim gpu does not exist"

@@ -10,7 +10,7 @@ from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.elbowroom import Crowd
-from spinney.backends.fit import Ground, rooms
+from spinney.backends.fit import Ground, Places, rooms
 from spinney.backends.release import Candidate, minimum, overdue, placed, plan_release, untouched, whole
 from tests import make
 
@@ -57,7 +57,7 @@ def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> d
 
     ground = Ground(lambda above: rooms(nodes, [], above))
     verdicts = plan_release(candidates, ground, Crowd(ground, ()), now)
-    return {name: verdict.reason for (_, name), verdict in verdicts.items()}
+    return {name: verdict.readiness.reason for (_, name), verdict in verdicts.items()}
 
 
 def test_the_oldest_that_fits_goes_and_the_others_wait() -> None:
@@ -82,6 +82,24 @@ def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
     """Six GPUs hold pods of 3, 2 and 1, but not in every order and size."""
     roles = [waiting("wide", 3, pods=1), waiting("small", 1, pods=3)]
     assert decide(roles, 6) == {"small": "Released", "wide": "WaitsForOtherGang"}
+
+
+def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
+    """Were its small pods spread by chance, its large one would find no room; with room for all, nobody is told."""
+    nodes = [convert(Node, make.node(name, 2).build()) for name in "ab"]
+    gang = convert(PodGang, make.gang("g").group("small", 2).group("large", 1).build())
+    small = [member(f"g-small-{index}", "g-small", 1, index) for index in range(2)]
+    candidate = Candidate(gang, (*small, member("g-large-0", "g-large", 2)))
+
+    def places(nodes: list[Node]) -> Places:
+        ground = Ground(lambda above: rooms(nodes, [], above))
+        verdict = plan_release([candidate], ground, Crowd(ground, ()), NOW)[candidate.key]
+        assert verdict.readiness.reason == "Released"
+        return verdict.places
+
+    told = places(nodes)
+    assert told["g-small-0"] == told["g-small-1"] != told["g-large-0"]
+    assert places([*nodes, convert(Node, make.node("c", 2).build())]) == {}
 
 
 def test_priority_comes_before_age() -> None:

@@ -126,6 +126,36 @@ async def test_two_gangs_that_compete_run_one_after_the_other(cluster: Schedules
     assert cluster.bound(where, "never-0") == {"workers": 0}
 
 
+GATE_OF_A_USER = "example.com/not-yet"
+
+
+async def test_small_pods_that_come_first_leave_large_ones_their_room(cluster: Schedules, plane: ControlPlane) -> None:
+    """kube-scheduler 1.35 spreads pods as they come: four small ones would take a half of every node."""
+    if not plane.version.startswith("v1.35"):
+        pytest.skip("from 1.36 on kube-scheduler looks at a gang as a whole")
+    where = await place(cluster, "scatter")
+    for index in range(4):
+        await cluster.node(f"scatter-{index}", 2, where=where)
+    pcs = role(gang("train", where), "large", 2, 2, gpus=2)
+    cliques = pcs.object["spec"]["template"]["cliques"]
+    cliques[0]["spec"]["podSpec"]["schedulingGates"] = [{"name": GATE_OF_A_USER}]
+    for index in range(4):
+        role(pcs, f"small{index}", 1, 1)
+        # Pods that are alike would be put side by side.
+        cliques[-1]["spec"]["podSpec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{4 + index}"
+    await cluster.apply(pcs, where)
+
+    def waits_for_large() -> bool:
+        free = [pod for pod in cluster.living(where) if not pod.spec.scheduling_gates]
+        return len(free) == 4 and all(pod.status.nominated_node_name for pod in free)
+
+    await cluster.until("the small ones have their nodes in view", waits_for_large)
+    for pod in cluster.living(where):
+        if pod.spec.scheduling_gates:
+            await cluster.client.patch(Pod, pod.name, where, {"spec": {"schedulingGates": None}})
+    await cluster.until("all are bound", lambda: sum(cluster.bound(where).values()) == 6)
+
+
 MINIMUMS = {"router": 1, "prefill": 2, "decode": 4}
 
 

@@ -55,6 +55,8 @@ COMPONENT = Component(
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
         Rule(("resource.k8s.io",), ("resourceclaims",), _READ),
         Rule(("",), ("pods",), (*_READ, "delete")),
+        # The nodes of a gang that only just fits.
+        Rule(("",), ("pods/status",), ("patch",)),
         Rule(("",), ("events",), ("list", "create", "patch")),
         Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
         Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -20,11 +20,12 @@ from spinney.api.storage import StorageClass
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
 from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of, sign
-from spinney.backends.gatekeeper import Gatekeeper, Verdict, loose
+from spinney.backends.gatekeeper import Gatekeeper, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
+from spinney.backends.nominations import plan_nominations
 from spinney.backends.reach import Storage
-from spinney.backends.release import given_up
+from spinney.backends.release import Verdict, given_up
 from spinney.backends.served import Served, discover, follow
 from spinney.backends.silence import Silence
 from spinney.backends.status import plan_status, turned
@@ -38,6 +39,7 @@ from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.events import Recorder
 from spinney.kube.flow import Priority
 from spinney.kube.runtime import Runtime
+from spinney.kube.together import all_of
 
 _RETRY_SECONDS = 15.0
 
@@ -133,7 +135,7 @@ class BackendController:
         started = perf_counter()
         outcome = await self._sync(gang)
         self._latency.observe(perf_counter() - started)
-        verdict = Verdict(outcome.readiness, outcome.again)
+        verdict = Verdict(outcome.readiness, again=outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
         if verdict.recreate:
@@ -141,6 +143,8 @@ class BackendController:
             gang = await self._annotate(gang, RELEASE_ATTEMPTS, given_up(gang))
         elif is_true(gang.status.conditions, reasons.SCHEDULED):
             gang = await self._annotate(gang, RELEASE_ATTEMPTS, None)
+        if self._gatekeeper is not None:
+            await self._nominate(gang, verdict)
         await self._tell(gang, verdict.readiness, outcome.losses)
         if verdict.recreate:
             # The operator makes them again, gated.
@@ -153,12 +157,19 @@ class BackendController:
             verdict = self._gatekeeper.admit(gang, readiness, self._runtime.clock.now())
             if not verdict.readiness.ready:
                 return verdict
-            readiness, again = verdict.readiness, verdict.again
         else:
-            again = None
-        heard, later = await self._silence.heard(gang, pods_of(self._pods, gang), readiness)
-        waits = [seconds for seconds in (again, later) if seconds is not None]
-        return Verdict(heard, min(waits, default=None))
+            verdict = Verdict(readiness)
+        heard, later = await self._silence.heard(gang, pods_of(self._pods, gang), verdict.readiness)
+        waits = [seconds for seconds in (verdict.again, later) if seconds is not None]
+        return replace(verdict, readiness=heard, again=min(waits, default=None))
+
+    async def _nominate(self, gang: PodGang, verdict: Verdict) -> None:
+        """Write what is nominated ahead of the condition: nobody takes a gate off before that."""
+        client = self._runtime.client
+        await all_of(
+            client.patch(Pod, pod.name, pod.namespace, patch, subresource="status")
+            for pod, patch in plan_nominations(pods_of(self._pods, gang), verdict)
+        )
 
     async def _retried(self, gang: PodGang, backend: Retrying) -> PodGang:
         """Begin a new attempt where the scheduler has given up, and clear away pods of earlier ones."""

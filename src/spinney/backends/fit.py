@@ -3,7 +3,7 @@
 A "no" may be wrong, since placements are not searched exhaustively; a gang that is told no is only asked again later.
 A "yes" looks at requests, places for pods, taints, node selectors and affinity, host ports, rules between pods
 (`neighbours`) and what claims say (`reach`). It does not see what a scheduler settles only as it places a pod: devices
-and volumes that are not allocated yet, limits of volumes per node; and kube-scheduler may place pods in another way.
+and volumes that are not allocated yet, limits of volumes per node.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from spinney.backends.reach import Reach
 from spinney.kube.conditions import find
 
 Amounts = Mapping[str, int]
+# The node found for each pod, by name.
+Places = Mapping[str, str]
 _PODS = "pods"
 
 
@@ -79,11 +81,12 @@ def rooms(nodes: Iterable[Node], pods: Iterable[Pod], above: int | None = None) 
     return list(found.values())
 
 
-def misfit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Misfit | None:
-    """The first pod for which no node was found; None where all of them fit together.
+def fit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Places | Misfit:
+    """A node for every pod, or the first pod for which none was found.
 
     Largest first, each on the node where it leaves the least: the order in which pods are let go.
     """
+    places: dict[str, str] = {}
     requests = [(pod, request_of(pod)) for pod in pods]
     requests.sort(key=lambda item: size(item[1]), reverse=True)
     trial = [Room(room.node, dict(room.free), list(room.pods)) for room in ground.rooms(above)]
@@ -104,9 +107,10 @@ def misfit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Mis
         if chosen is None:
             return Misfit(pod, reach.lacks)
         chosen.take(pod, request)
+        places[pod.name] = chosen.node.name
         if away_terms(pod):
             repellers.append((chosen, pod))
-    return None
+    return places
 
 
 def size(amounts: Amounts) -> tuple[int, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from spinney.api import reasons
@@ -20,6 +20,7 @@ from spinney.backends.release import (
     PATIENCE,
     TURN,
     Candidate,
+    Verdict,
     given_up,
     held,
     overdue,
@@ -35,15 +36,6 @@ from spinney.kube.conditions import find
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _PATIENT = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a gang is told, when to look again, and whether its pods must be made anew."""
-
-    readiness: Readiness
-    again: float | None = None
-    recreate: bool = False
 
 
 class Gatekeeper:
@@ -65,11 +57,11 @@ class Gatekeeper:
         self._waiting: set[Key] = set()
         # Told in a condition, or about to be: then with the words.
         self._released: set[Key] = set()
-        self._granted: dict[Key, Readiness] = {}
+        self._granted: dict[Key, Verdict] = {}
         # What is being placed, on the room that was free when this was counted.
         self._crowd: Crowd | None = None
         # Good until something happens, or until a gang has rested long enough.
-        self._verdicts: dict[Key, Readiness] | None = None
+        self._verdicts: dict[Key, Verdict] | None = None
         self._expires = _NEVER
         gangs.on_change(self._gang_changed)
         pods.on_change(self._pod_changed)
@@ -91,11 +83,11 @@ class Gatekeeper:
             self._released.discard(key)
             self._waiting.add(key)
         verdict = self._decided(candidate, now)
-        if verdict.ready:
-            return Verdict(verdict, PATIENCE.total_seconds())
+        if verdict.readiness.ready:
+            return replace(verdict, again=PATIENCE.total_seconds())
         until = resting_until(candidate)
         again = (until - now).total_seconds() if until and until > now else None
-        return Verdict(self._patience(gang) if verdict is TURN else verdict, again)
+        return Verdict(self._patience(gang) if verdict.readiness is TURN else verdict.readiness, again=again)
 
     def _under_way(self, candidate: Candidate, readiness: Readiness, now: datetime) -> Verdict:
         """A gang some of whose pods are free or bound already."""
@@ -114,7 +106,7 @@ class Gatekeeper:
         self._released.add(key)
         since = released_since(candidate.gang)
         left = PATIENCE - (now - since) if since else PATIENCE
-        return Verdict(LET_GO, max(left.total_seconds(), 1.0))
+        return Verdict(LET_GO, again=max(left.total_seconds(), 1.0))
 
     def _patience(self, gang: PodGang) -> Readiness:
         """While another gang is being placed, what a gang was told last still holds."""
@@ -123,10 +115,10 @@ class Gatekeeper:
             return Readiness(False, told.reason, told.message)
         return TURN
 
-    def _decided(self, candidate: Candidate, now: datetime) -> Readiness:
+    def _decided(self, candidate: Candidate, now: datetime) -> Verdict:
         key = candidate.key
         if key not in self._granted and self._joins(candidate, now):
-            self._grant(key, LET_GO)
+            self._grant(key, Verdict(LET_GO))
         if key in self._granted:
             return self._granted[key]
         if self._verdicts is None or key not in self._verdicts or now >= self._expires:
@@ -139,7 +131,7 @@ class Gatekeeper:
             return False
         return self._crowd is not None and self._crowd.join(candidate.pods)
 
-    def _decide(self, asked: Key, now: datetime) -> dict[Key, Readiness]:
+    def _decide(self, asked: Key, now: datetime) -> dict[Key, Verdict]:
         """Look at all that wait together. Who is let go counts as being placed from here on, and is told so."""
         placing, candidates, ground = self._placing(), self._candidates(), self._ground()
         self._crowd = Crowd(ground, placing)
@@ -147,13 +139,13 @@ class Gatekeeper:
         rests = [until for until in map(resting_until, candidates) if until is not None and until > now]
         self._expires = min(rests, default=_NEVER)
         for winner, verdict in verdicts.items():
-            if verdict.ready:
+            if verdict.readiness.ready:
                 self._grant(winner, verdict)
                 if winner != asked:
                     self._enqueue(*winner)
         return verdicts
 
-    def _grant(self, key: Key, verdict: Readiness) -> None:
+    def _grant(self, key: Key, verdict: Verdict) -> None:
         self._waiting.discard(key)
         self._released.add(key)
         self._granted[key] = verdict

@@ -1,7 +1,9 @@
 """Lets gangs go in turn, where half-placed gangs would block each other for good (kube-scheduler 1.35).
 
 The state lives in the gang's own BackendReady condition: False while it waits, True with reason Released until it is
-bound for the first time, then True with reason Synced. An annotation lists the times it was let go in vain: each is
+bound for the first time, then True with reason Synced. A gang that only just fits goes with a node nominated for each
+pod, since kube-scheduler would take its pods one by one in any order, and may scatter small ones over the room that
+large ones need. An annotation lists the times it was let go in vain: each is
 there once, however often a backend is stopped while it gives up on the gang.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from spinney.api import reasons
@@ -17,7 +19,7 @@ from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.elbowroom import Crowd
-from spinney.backends.fit import Ground, misfit
+from spinney.backends.fit import Ground, Misfit, Places, fit
 from spinney.backends.gangpods import bound, gated
 from spinney.backends.interface import Readiness
 from spinney.kube.conditions import find
@@ -25,6 +27,16 @@ from spinney.kube.conditions import find
 PATIENCE = timedelta(minutes=5)
 BACK_OFF = timedelta(minutes=1)
 MOST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gang is told and the nodes its pods are nominated for, when to look again, and whether it is made anew."""
+
+    readiness: Readiness
+    places: Places = field(default_factory=dict)
+    again: float | None = None
+    recreate: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,25 +130,27 @@ def resting_until(candidate: Candidate) -> datetime | None:
 
 def plan_release(
     waiting: Iterable[Candidate], ground: Ground, crowd: Crowd, now: datetime
-) -> dict[tuple[str, str], Readiness]:
+) -> dict[tuple[str, str], Verdict]:
     """What every waiting gang is told, each with its reason, while a crowd is being placed already.
 
     Gangs go together as long as they cannot get into each other's way. One that could, and fits, goes alone: it waits
     until nothing else is being placed, and nobody overtakes it.
     """
-    verdicts: dict[tuple[str, str], Readiness] = {}
+    verdicts: dict[tuple[str, str], Verdict] = {}
     closed = False
     for candidate in sorted(waiting, key=lambda each: each.rank):
-        verdict = held(candidate, now)
-        if verdict is None and closed:
-            verdict = TURN
-        elif verdict is None and crowd.join(candidate.pods):
-            verdict = LET_GO
-        elif verdict is None:
+        kept = held(candidate, now)
+        if kept is not None:
+            verdict = Verdict(kept)
+        elif closed:
+            verdict = Verdict(TURN)
+        elif crowd.join(candidate.pods):
+            verdict = Verdict(LET_GO)
+        else:
             verdict = _tried(candidate, ground)
-            closed = verdict.ready
+            closed = verdict.readiness.ready
             if closed and not crowd.is_empty:
-                verdict = TURN
+                verdict = Verdict(TURN)
             elif closed:
                 crowd.close()
         verdicts[candidate.key] = verdict
@@ -169,20 +183,22 @@ def held(candidate: Candidate, now: datetime) -> Readiness | None:
     return Readiness(False, reasons.RECREATED, message)
 
 
-def _tried(candidate: Candidate, ground: Ground) -> Readiness:
+def _tried(candidate: Candidate, ground: Ground) -> Verdict:
     needed = minimum(candidate)
     missing = [pod for pod in needed if not bound(pod)]
-    without = misfit(missing, ground)
-    if without is None:
-        return LET_GO
+    found = fit(missing, ground)
+    if not isinstance(found, Misfit):
+        return Verdict(LET_GO, found)
     priority = -candidate.rank[0]
-    if priority > 0 and misfit(missing, ground, priority) is None:
-        return Readiness(True, reasons.RELEASED, "let go; waits to be bound in the place of pods of lower priority")
-    role = without.pod.metadata.labels.get(PODCLIQUE, "")
+    if priority > 0 and not isinstance(fit(missing, ground, priority), Misfit):
+        # Whom it takes the place of is kube-scheduler's choice.
+        message = "let go; waits to be bound in the place of pods of lower priority"
+        return Verdict(Readiness(True, reasons.RELEASED, message))
+    role = found.pod.metadata.labels.get(PODCLIQUE, "")
     message = f"the {len(needed)} pods it cannot do without do not fit on what is free now: " + (
-        f"of {role}, {without.lacks}" if without.lacks else f"no node was found for a pod of {role} beside the others"
+        f"of {role}, {found.lacks}" if found.lacks else f"no node was found for a pod of {role} beside the others"
     )
-    return Readiness(False, reasons.DOES_NOT_FIT_YET, message)
+    return Verdict(Readiness(False, reasons.DOES_NOT_FIT_YET, message))
 
 
 def _first(pod: Pod) -> tuple[bool, bool, int]:

@@ -15,9 +15,10 @@ from spinney.grove.metadata import managed
 from spinney.grove.sharing import Claim
 from spinney.grove.view import View
 from spinney.grove.world import World
-from spinney.grove.writer import Work, Writer, all_of
+from spinney.grove.writer import Writer
 from spinney.kube.cache import Key
 from spinney.kube.client import Client
+from spinney.kube.together import Work, all_of
 
 Owner = PodCliqueSet | PodCliqueScalingGroup | PodClique
 

@@ -22,11 +22,12 @@ from spinney.grove.revisions import canonical
 from spinney.grove.status import gangs as gang_status
 from spinney.grove.view import View
 from spinney.grove.world import World
-from spinney.grove.writer import NameTaken, Work, Writer, all_of
+from spinney.grove.writer import NameTaken, Writer
 from spinney.kube.cache import Key
 from spinney.kube.chance import Chance
 from spinney.kube.errors import ApiError
 from spinney.kube.events import Recorder
+from spinney.kube.together import Work, all_of
 
 
 class Maker:

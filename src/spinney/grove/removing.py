@@ -13,9 +13,10 @@ from spinney.backends.registry import Choice
 from spinney.grove import handover, podstate, scaling, updates
 from spinney.grove.view import View
 from spinney.grove.world import World, split
-from spinney.grove.writer import Work, Writer, all_of
+from spinney.grove.writer import Writer
 from spinney.kube.cache import Key
 from spinney.kube.events import Recorder
+from spinney.kube.together import Work, all_of
 
 _FINALIZERS = {
     PodClique.resource.kind: labels.CLIQUE_FINALIZER,

@@ -18,12 +18,13 @@ from spinney.grove.status import gangs as gang_status
 from spinney.grove.summary import Summaries
 from spinney.grove.view import View, look
 from spinney.grove.world import World, split
-from spinney.grove.writer import Writer, all_of
+from spinney.grove.writer import Writer
 from spinney.kube.cache import Key
 from spinney.kube.controller import After
 from spinney.kube.errors import Conflict, ConnectionLost
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.kube.together import all_of
 
 
 class Replicas:

@@ -15,11 +15,12 @@ from spinney.grove.layout import lay_out
 from spinney.grove.status import sets as set_status
 from spinney.grove.summary import SET_ITSELF, Summaries
 from spinney.grove.world import BY_SET, World
-from spinney.grove.writer import NameTaken, Work, Writer, all_of
+from spinney.grove.writer import NameTaken, Writer
 from spinney.kube.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controller import After
 from spinney.kube.events import Recorder
+from spinney.kube.together import Work, all_of
 
 
 class Sets:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
@@ -18,8 +17,6 @@ from spinney.kube.flow import Priority
 
 T = TypeVar("T", bound=Object)
 
-# One thing to do, handed to `all_of` with others.
-Work = Coroutine[Any, Any, object]
 
 # Pods cannot be made before these are.
 _BEFORE_PODS = (PodCliqueScalingGroup, PodClique, PodGang, Pod)
@@ -96,17 +93,3 @@ class Writer:
         left = [name for name in found.metadata.finalizers if name != finalizer]
         # The UID is a precondition: a new object of the same name keeps its finalizer.
         await self.patch(found, {"metadata": {"uid": found.uid, "finalizers": left or None}})
-
-
-async def all_of(work: Iterable[Work]) -> None:
-    """Do things at once; the first error is raised when all are done."""
-    things = list(work)
-    if len(things) < 2:
-        # Most looks find nothing to do, or one thing: no task is needed for that.
-        for thing in things:
-            await thing
-        return
-    outcomes = await asyncio.gather(*things, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
