@@ -47,7 +47,9 @@ async def test_v3_custom_resource(api: Api) -> None:
     )
     await install(api, make.crd("openapi.example.com", "Widget", schema))
     await api.until("/openapi/v3", lambda answer: "apis/openapi.example.com/v1" in answer.ok()["paths"])
-    schemas = (await api.get("/openapi/v3/apis/openapi.example.com/v1")).ok()["components"]["schemas"]
+    path = "/openapi/v3/apis/openapi.example.com/v1"
+    body = (await api.until(path, lambda answer: answer.code == 200 and b"Widget" in answer.raw)).ok()
+    schemas = body["components"]["schemas"]
     widget = schemas["com.example.openapi.v1.Widget"]
     assert widget["properties"]["spec"]["description"] == "What is wanted."
     assert "ObjectMeta" in widget["properties"]["metadata"]["allOf"][0]["$ref"]

@@ -132,7 +132,9 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
 
 async def test_a_shard_comes_and_goes(held: Installed) -> None:
     """A shard serves its pool from the moment it is there, never another's nodes; without it the pool gets nothing."""
-    blue = (await held.client.list(Node)).items[0].name
+    # Only nodes of the installation have GPUs, whatever others have left on a shared control plane.
+    nodes = (await held.client.list(Node)).items
+    blue = next(node.name for node in nodes if labels.GPU_RESOURCE in node.status.allocatable)
     in_pool = {"metadata": {"labels": {labels.NODE_POOL: "blue"}}}
     await held.client.patch(Node, blue, "", in_pool)
     await held.queue("blue")
