@@ -17,6 +17,7 @@ from spinney.embedded.controllers import (
     podgc,
     protection,
     replicaset,
+    serviceendpoints,
     slices,
     statefulset,
     tainteviction,
@@ -47,4 +48,5 @@ CONTROLLERS: tuple[Factory, ...] = (
     volumes.volumes,
     protection.claims,
     protection.volumes,
+    serviceendpoints.controller,
 )
