@@ -15,7 +15,8 @@ from spinney.embedded.cel import Rule
 from spinney.embedded.jsonpath import find
 from spinney.embedded.shapes import built_in_shape
 from spinney.embedded.store import Store, TooOld
-from spinney.embedded.structural import Checker, Defaults, prune
+from spinney.embedded.structural import Defaults, prune
+from spinney.embedded.structuralchecks import Checker
 
 POD = built_in_shape("", "v1", "Pod")
 

@@ -18,7 +18,8 @@ from spinney.api.meta import Json, Object, convert, without_nulls
 from spinney.api.pod import PodSpec
 from spinney.api.quantity import milli
 from spinney.embedded.poddefaults import pod_spec
-from spinney.embedded.structural import Checker, prune
+from spinney.embedded.structural import prune
+from spinney.embedded.structuralchecks import Checker
 from spinney.embedded.validation.pods import check_spec
 from spinney.grove.admission.sets import World, check_create
 from spinney.grove.topology import Levels

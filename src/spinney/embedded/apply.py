@@ -16,6 +16,7 @@ from spinney.embedded.fieldsets import FieldSet, item_key
 from spinney.embedded.ownership import Writer, is_of, make_entry, owned_part, set_entries, shape_of
 from spinney.embedded.reads import answer
 from spinney.embedded.shapes import Shape
+from spinney.embedded.typemeta import told_type
 from spinney.kube.transport import Response
 
 if TYPE_CHECKING:
@@ -66,11 +67,14 @@ def config_of(call: Call) -> Json:
         config = parse(call.request.body, "application/yaml") if call.request.body.strip() else {}
     except Unreadable as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    config = {} if config is None else config
     if not isinstance(config, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
             f"{json_name(config)} into Go value of type map[string]interface {{}}"
         )
+    if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
+        raise bad_request(f"invalid object type: {told_type(config)}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise bad_request("error decoding YAML: metadata is no object")
@@ -79,11 +83,10 @@ def config_of(call: Call) -> Json:
     if metadata.get("name") not in (None, "", call.name):
         name = metadata["name"]
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
-    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
-    if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
-        raise bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
     typed.check(config, call.kind, shape_of(call.kind))
-    config = cast(Json, without_nulls(config))
+    custom = call.kind.custom
+    # A schema may allow nulls; elsewhere they say nothing.
+    config = cast(Json, without_nulls(config) if custom is None else custom.without_nulls(call.kind.version, config))
     config["metadata"] = {**metadata, "name": call.name}
     if call.kind.namespaced:
         config["metadata"].setdefault("namespace", call.namespace)

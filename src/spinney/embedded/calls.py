@@ -164,7 +164,7 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
     body = call.request.body
     wanted = kind.kind if kind is not None else body_kind(call)
     try:
-        document = parse(body, form)
+        document = parse(body, form) if call.kind.custom is None else parse(body, form, gojson.untyped)
         if document is None and (body or "yaml" in form) and call.kind.custom is None:
             document = {}
         if not isinstance(document, dict):
@@ -179,6 +179,8 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
                     f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(document[key])} "
                     f"into Go struct field .{key} of type string"
                 )
+        if str(document.get("apiVersion")).count("/") > 1:
+            raise Unreadable(f"unexpected GroupVersion string: {document['apiVersion']}")
         if call.kind.custom is not None and not call.subresource and not document.get("kind"):
             raise Unreadable(f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
     except Unreadable as error:

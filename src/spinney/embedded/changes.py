@@ -95,6 +95,8 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
         await server.admission.validate(call, Operation.UPDATE, new, old)
     if not call.subresource:
         call.warnings.extend(warnings.warnings_of_update(kind.table, new, old))
+    if kind.custom is not None:
+        call.warnings.extend(warnings.finalizer_warnings(new["metadata"], old["metadata"]))
     quotas.admit_change(server, call, new, old)
     return _finish(server, call, item, (old, new), given_version)
 
@@ -102,7 +104,7 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
 def _proposed(call: Call, old: Json, change: Change) -> Json:
     """What the change makes of the old object, in the form of its kind."""
     proposed = change(old)
-    if not isinstance(proposed, dict) or not isinstance(proposed.get("metadata"), dict):
+    if not isinstance(proposed, dict) or proposed.get("metadata") is None:
         raise no_name(call)
     try:
         return checked(call, proposed, old if call.verb == "patch" else None)
@@ -128,6 +130,12 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
     kind = call.kind
     metadata, before = new["metadata"], old["metadata"]
     name = before["name"]
+    if kind.namespaced and metadata.get("namespace") not in (None, "", before.get("namespace")):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if not metadata.get("name"):
+        raise no_name(call)
+    if metadata["name"] != name:
+        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
     version = metadata.get("resourceVersion")
     if version and version != before["resourceVersion"]:
         if not str(version).isdigit():
@@ -142,10 +150,6 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
         )
     if metadata.get("deletionTimestamp") and not before.get("deletionTimestamp"):
         raise _immutable(call, "deletionTimestamp", metadata["deletionTimestamp"])
-    if metadata.get("name") not in (None, name):
-        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
-    if kind.namespaced and metadata.get("namespace") not in (None, before.get("namespace")):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _immutable(call: Call, key: str, value: str) -> Refusal:

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from spinney.embedded.server import ApiServer
 
 _NAME_DRAWS = 8
-_SET_BY_SERVER = (
-    *("resourceVersion", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
-    "selfLink",
-)
+_SET_BY_SERVER = ("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
 async def create_from(
@@ -66,6 +63,8 @@ async def create_from(
         await server.admission.validate(call, Operation.CREATE, document, None)
     if known is None:
         call.warnings.extend(warnings.warnings_of(kind.table, document))
+    if kind.custom is not None:
+        call.warnings.extend(warnings.finalizer_warnings(document["metadata"], {}))
     if kind.table == PODS and ("." in call.name or len(call.name) > 63):
         call.warnings.extend(warnings.host_name(call.name))
     quotas.admit(server, call, document)
@@ -113,6 +112,8 @@ def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
     call.name = metadata.get("name", "")
     for key in _SET_BY_SERVER:
         metadata.pop(key, None)
+    if not call.dry_run:
+        metadata.pop("resourceVersion", None)
     owners.named_once(call, metadata)
     now = server.timestamp()
     metadata["uid"] = server.chance.uid()

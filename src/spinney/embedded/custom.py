@@ -8,10 +8,12 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.cel import Rules, rules_below
 from spinney.embedded.conform import conform_metadata
-from spinney.embedded.errors import FieldError, invalid
+from spinney.embedded.errors import FieldError, bad_request, invalid
 from spinney.embedded.kinds import Kind, Subresource, subresource
 from spinney.embedded.shapes import Shape, definitions, meta_schema
-from spinney.embedded.structural import Checker, Defaults, compiled, has_defaults, prune, without_nulls
+from spinney.embedded.stringformats import is_checked
+from spinney.embedded.structural import Defaults, Misfit, compiled, has_defaults, prune, without_nulls
+from spinney.embedded.structuralchecks import Checker
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 # In the order in which the server for custom resources lists them.
@@ -34,7 +36,8 @@ class Version:
     normal: Any
     defaults: Defaults | None
     rules: Rules | None
-    lists: bool
+    # Whether every object is looked at in detail.
+    walked: bool
     warning: str
 
 
@@ -68,7 +71,11 @@ class Custom:
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         normal = served.normal.is_valid(body)
         if not normal:
-            body = prune(body, served.schema, "", dropped)
+            try:
+                body = prune(body, served.schema, "", dropped)
+            except Misfit as misfit:
+                where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+                raise bad_request(f"{where}: {misfit}") from None
         before = (known or {}).get("metadata") or {}
         metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version, before)
         if served.defaults is not None:
@@ -78,6 +85,11 @@ class Custom:
         dropped += [f"metadata.{path}" for path in unknown]
         head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
         return head | body, sorted(dropped)
+
+    def without_nulls(self, version: str, document: Json) -> Json:
+        """An object without the nulls that its schema does not allow."""
+        made: Json = without_nulls(document, self.versions[version].schema)
+        return made
 
     def pruned(self, version: str, document: Json) -> Json:
         """An object of another version without what this one does not know."""
@@ -92,7 +104,7 @@ class Custom:
         served = self.versions[version]
         body = {key: value for key, value in new.items() if key not in _TYPE_AND_METADATA}
         checker = Checker()
-        if not served.normal.is_valid(body) or served.lists:
+        if not served.normal.is_valid(body) or served.walked:
             before = {key: value for key, value in (old or {}).items() if key not in _TYPE_AND_METADATA}
             checker.check(body, served.schema, "", before or None)
         if checker.errors and served.rules is not None:
@@ -124,7 +136,7 @@ def _version(version: Json, group: str, kind: str) -> Version:
         compiled(body),
         Defaults(body) if has_defaults(body) else None,
         Rules(schema, root=True) if rules_below(schema) else None,
-        _has_unique_lists(body),
+        _needs_walk(body),
         _warning(version, group, kind),
     )
 
@@ -135,12 +147,12 @@ def _warning(version: Json, group: str, kind: str) -> str:
     return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
 
 
-def _has_unique_lists(schema: Json) -> bool:
-    """Whether duplicates must be looked for, which the compiled schema cannot do."""
-    if schema.get("x-kubernetes-list-type") in ("set", "map"):
+def _needs_walk(schema: Json) -> bool:
+    """Whether duplicates or formats must be looked for, which the compiled schema cannot do."""
+    if schema.get("x-kubernetes-list-type") in ("set", "map") or is_checked(schema.get("format", "")):
         return True
     below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(_has_unique_lists(item) for item in below if isinstance(item, dict))
+    return any(_needs_walk(item) for item in below if isinstance(item, dict))
 
 
 def kinds_of(definition: Json, since: int = 0) -> list[Kind]:

@@ -80,7 +80,13 @@ def options_of(call: Call) -> Json:
 
 
 def _check_form(options: Json) -> None:
-    kind, version = options.get("kind", "DeleteOptions"), options.get("apiVersion", "meta.k8s.io/v1")
+    for key in ("kind", "apiVersion"):
+        if not isinstance(options.get(key, ""), str):
+            what = f"cannot unmarshal {json_name(options[key])} into Go struct field .{key} of type string"
+            raise bad_request(f"couldn't get version/kind; json parse error: json: {what}")
+    kind, version = options.get("kind") or "DeleteOptions", options.get("apiVersion") or "meta.k8s.io/v1"
+    if version.count("/") > 1:
+        raise bad_request(f"unexpected GroupVersion string: {version}")
     if kind != "DeleteOptions":
         raise bad_request(
             f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'

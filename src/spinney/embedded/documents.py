@@ -32,10 +32,11 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     if kind.custom is not None and kind.custom.versions[kind.version].warning:
         call.warnings.append(kind.custom.versions[kind.version].warning)
     check_type(document, call.kind, call.verb)
-    if not isinstance(document.get("metadata") or {}, dict):
+    if not isinstance(document.get("metadata"), dict | None):
+        goal = f"struct field {kind.kind}.metadata" if kind.custom is None else "value"
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"{json_name(document['metadata'])} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+            f"{json_name(document['metadata'])} into Go {goal} of type v1.ObjectMeta"
         )
     # Kind and version come first, whatever the body says of them.
     document = {"kind": "", "apiVersion": "", **document}

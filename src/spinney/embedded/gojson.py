@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
+
+import msgspec
 
 _SPACE = " \t\r\n"
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 ENDED = "unexpected end of JSON input"
 _MAX_DEPTH = 10_000
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return int(value) if value.is_integer() else value
+
+
+_decoder = msgspec.json.Decoder(float_hook=_number)
+
+
+def untyped(body: bytes) -> Any:
+    """What is read without a type in mind, as patches and custom objects are: there 1.0 and 1e3 are whole numbers."""
+    return _decoder.decode(body)
 
 
 class _Found(Exception):
@@ -17,7 +35,7 @@ class _Found(Exception):
 
 def explain(body: bytes) -> str:
     """Why a text is not JSON."""
-    scanner = _Scanner(body.decode("utf-8", "replace"))
+    scanner = _Scanner(body.decode("utf-8", "replace") if body[:1] < b"\x80" else body.decode("latin-1"))
     try:
         scanner.value(0, "looking for beginning of value")
         scanner.space()

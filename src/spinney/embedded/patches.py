@@ -36,7 +36,8 @@ def apply_json_patch(document: Json, operations: Any) -> Json:
     """The document with the operations applied in order. What they do not touch is shared with the one given."""
     if not isinstance(operations, list):
         raise bad_request(
-            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+            f"error decoding patch: json: cannot unmarshal {json_name(operations)} into Go value of type "
+            "[]handlers.jsonPatchOp"
         )
     if len(operations) > 10000:
         why = f"The allowed maximum operations in a JSON patch is 10000, got {len(operations)}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from typing import Any
-
-import msgspec
+from typing import Any, cast
 
 from spinney.api.meta import Json, encode
-from spinney.embedded import patches, strategic
+from spinney.embedded import gojson, patches, strategic
 from spinney.embedded.calls import Call, Unreadable, json_name, media_type, parse
+from spinney.embedded.documents import check_duplicates
 from spinney.embedded.errors import Refusal, bad_request, invalid, unsupported_media_type
 from spinney.embedded.shapes import built_in_shape
 
@@ -30,42 +28,51 @@ _ORDER = (
 )
 
 
-def _number(text: str) -> int | float:
-    """A patch is read without a type in mind, and so a whole number is one however it is written."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return int(value) if value.is_integer() else value
-
-
-_decoder = msgspec.json.Decoder(float_hook=_number)
-
-
 def patcher(call: Call, kind: str) -> Change:
     """The change that a patch in the body describes."""
-    body = call.request.body
-    if kind == JSON_PATCH:
-        operations = _patch_body(body)
-        return lambda old: patches.apply_json_patch(old, operations)
-    if kind == MERGE_PATCH:
-        changes = _patch_body(body)
-        _must_be_object(changes)
-        return lambda old: patches.merge(old, changes)
-    if kind == STRATEGIC_PATCH and call.kind.custom is None:
-        changes = _patch_body(body, "")
-        _must_be_object(changes, "")
-        # A kind or version in it says nothing.
-        changes = {key: value for key, value in changes.items() if key not in ("kind", "apiVersion")}
-        shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
-        return lambda old: strategic.merge(old, changes, shape)
-    if kind == STRATEGIC_PATCH:
+    if kind == STRATEGIC_PATCH and call.kind.custom is not None:
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY[0]))
-    raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    if kind not in _CHANGES:
+        raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    # Read only where there is an object to change: without one, that is what is told.
+    return lambda old: _CHANGES[kind](call, old)
+
+
+def _by_operations(call: Call, old: Json) -> Json:
+    operations = _patch_body(call.request.body)
+    return patches.apply_json_patch(old, [] if operations is None else operations)
+
+
+def _by_merge(call: Call, old: Json) -> Json:
+    changes = _patch_body(call.request.body)
+    if changes is None:
+        raise bad_request("Invalid JSON Patch")
+    _must_be_object(changes)
+    check_duplicates(call, changes)
+    return cast(Json, patches.merge(old, changes))
+
+
+def _by_strategy(call: Call, old: Json) -> Json:
+    changes = _patch_body(call.request.body, "")
+    changes = {} if changes is None else changes
+    _must_be_object(changes, "")
+    check_duplicates(call, changes)
+    # A kind or version in it says nothing.
+    changes = {key: value for key, value in changes.items() if key not in ("kind", "apiVersion")}
+    shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
+    return cast(Json, strategic.merge(old, changes, shape))
+
+
+_CHANGES: dict[str, Callable[[Call, Json], Json]] = {
+    JSON_PATCH: _by_operations,
+    MERGE_PATCH: _by_merge,
+    STRATEGIC_PATCH: _by_strategy,
+}
 
 
 def _patch_body(body: bytes, prefix: str = "error decoding patch: ") -> Any:
     try:
-        return parse(body, "application/json", _decoder.decode)
+        return parse(body, "application/json", gojson.untyped)
     except Unreadable as error:
         raise bad_request(prefix + str(error).removeprefix("couldn't get version/kind; json parse error: ")) from None
 
@@ -86,7 +93,7 @@ def blamed(call: Call, proposed: Json, refusal: Refusal) -> Refusal:
         patch = strategic.go_map(parse(call.request.body, "application/json"))
         error = invalid("patch", patch, misfit(why))
     else:
-        error = invalid("patch", _written(proposed), why)
+        error = invalid("patch", _written(call, proposed), why)
     return Refusal(422, "Invalid", f' "" is invalid: {error}', {"causes": [error.cause()]})
 
 
@@ -94,7 +101,7 @@ def misfit(why: str) -> str:
     """A type that does not fit, in the words of the converter that a strategic patch goes through."""
     found = _MISFIT.match(why)
     if found is None:
-        return why
+        return f"error decoding from json: {why}" if why.startswith("illegal base64") else why
     given, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
     if wanted.startswith("[]"):
         return f"cannot restore slice from {given}"
@@ -105,10 +112,20 @@ def misfit(why: str) -> str:
     return f"cannot convert {given} to string" if wanted == "string" else f"unrecognized type: {wanted}"
 
 
-def _written(document: Json) -> str:
+def _written(call: Call, document: Json) -> str:
+    patch = _patch_body(call.request.body)
     metadata = document.get("metadata")
-    if isinstance(metadata, dict):
+    if isinstance(patch, dict):
+        document = _sorted_where_touched(document, patch)
+    if isinstance(metadata, dict) and not (isinstance(patch, dict) and "metadata" in patch):
         known = [key for key in _ORDER if key in metadata]
         rest = [key for key in metadata if key not in _ORDER]
         document = {**document, "metadata": {key: metadata[key] for key in (*known, *rest)}}
     return encode({key: document[key] for key in sorted(document)}).decode()
+
+
+def _sorted_where_touched(value: Any, patch: Any) -> Any:
+    """What a merge went into is a map of Go since, and its keys come out in order."""
+    if not isinstance(value, dict) or not isinstance(patch, dict):
+        return value
+    return {key: _sorted_where_touched(value[key], patch.get(key)) for key in sorted(value)}

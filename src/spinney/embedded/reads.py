@@ -172,9 +172,9 @@ def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
     token = call.query.get("continue", "")
     if token:
         _check_match(call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", ""), token)
+        version, after = _read_token(token)
         if call.query.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
-        version, after = _read_token(token)
         try:
             past = table_.at(version) if 0 <= version < table_.last else None
             version = version if version >= 0 else store.version

@@ -121,7 +121,8 @@ def _set(tokens: list[str], at: int) -> tuple[tuple[str, ...], int]:
             values.append(_value("", tokens[at]))
         at += 1
     if at >= len(tokens):
-        raise _unparsable("found '', expected: ',' or ')'")
+        expected = "',', ')' or identifier" if tokens[-1] in ("(", ",") else "',' or ')'"
+        raise _unparsable(f"found '', expected: {expected}")
     return tuple(values) or ("",), at + 1
 
 
@@ -136,8 +137,15 @@ def parse_fields(text: str) -> tuple[FieldTest, ...]:
         match = re.fullmatch(r"([^=!]*)(==|!=|=)(.*)", term)
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        found.append((match[1], match[2] != "!=", re.sub(r"\\([,=\\])", r"\1", match[3])))
+        found.append((match[1], match[2] != "!=", _unescaped(match[3])))
     return tuple(found)
+
+
+def _unescaped(value: str) -> str:
+    for wrong in re.finditer(r"\\(.?)", value):
+        if wrong[1] not in (",", "=", "\\"):
+            raise bad_request(f"invalid field selector: invalid escape sequence: \\{wrong[1]}")
+    return re.sub(r"\\([,=\\])", r"\1", value)
 
 
 def field_matcher(tests: tuple[FieldTest, ...]) -> Callable[[Mapping[str, str]], bool]:

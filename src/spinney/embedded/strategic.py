@@ -42,12 +42,17 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
             child = shape.child(key)
             merges = "merge" in child.strategy
             order = patch.get(_ORDER + key) if directed else None
-            target[key] = (
-                _merge_list(target.get(key) or [], value, child, order) if merges else [_strip(item) for item in value]
-            )
+            if merges and (key in target or order is not None or _directed(value)):
+                target[key] = _merge_list(target.get(key) or [], value, child, order)
+            else:
+                target[key] = [_strip(item) for item in value]
         else:
             target[key] = value
     return _reordered(target, patch, shape) if directed else target
+
+
+def _directed(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) and "$patch" in item for item in items)
 
 
 def _kept(target: Json, patch: Json) -> Json:

@@ -34,12 +34,12 @@ async def update(server: ApiServer, call: Call) -> Response:
     check_duplicates(call, body)
     document = checked(call, body)
     metadata = document["metadata"]
+    place(call, metadata)
     name = metadata.get("name", "")
     if name and name != call.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if not name:
         raise no_name(call)
-    place(call, metadata)
     rules = strategy(call.kind)
     if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
         return answer(call, [await create_from(server, call, document)], server, 201)

@@ -81,8 +81,10 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
         found.append(required("metadata.name", "name or generateName is required"))
     elif name != known.get("name") or prefix != known.get("generateName", ""):
         rule = _NAME_RULES.get(kind.table, names.subdomain_problems)
-        if prefix and rule(prefix.rstrip("-.")) and not names.DNS_SUBDOMAIN.match(name):
-            found += [invalid("metadata.generateName", prefix, problem) for problem in rule(prefix)]
+        if prefix:
+            # A name goes on where a prefix ends, so that may be a dash.
+            begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+            found += [invalid("metadata.generateName", prefix, problem) for problem in rule(begun)]
         found += [invalid("metadata.name", name, problem) for problem in rule(name)]
     if metadata.get("labels") and metadata["labels"] is not known.get("labels"):
         found += names.check_labels(metadata["labels"], "metadata.labels")

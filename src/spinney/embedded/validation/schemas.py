@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
-from spinney.embedded.structural import Checker
+from spinney.embedded.structuralchecks import Checker
 from spinney.embedded.validation.rules import check_rules
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

@@ -1,0 +1,135 @@
+"""The formats of texts that a schema may ask for, as Kubernetes' library of them reads each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date
+from ipaddress import IPv6Address, ip_network
+from urllib.parse import urlsplit
+
+_HOST = re.compile(
+    r"^([a-zA-Z0-9]((-?[a-zA-Z0-9]{0,62})?)|([a-zA-Z0-9](([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(\.))+([a-zA-Z]){2,63})\Z"
+)
+_TIME = re.compile(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})\Z")
+_DURATION = re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))*\Z")
+_UNITS = ("nano", "ns", "micro", "us", "µs", "milli", "ms", "sec", "s", "min", "m", "hr", "hour", "h", "day", "d")
+_WORDY = re.compile(r"\d+\s*([A-Za-zµ]+)")
+_BYTE = r"(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PATTERNS = {
+    "bsonobjectid": r"[0-9a-fA-F]{24}",
+    "mac": r"([0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}(([:-][0-9a-fA-F]{2}){2}|([:-][0-9a-fA-F]{2}){14})?|"
+    r"[0-9a-fA-F]{4}(\.[0-9a-fA-F]{4}){2}((\.[0-9a-fA-F]{4}){1}|(\.[0-9a-fA-F]{4}){7})?)",
+    "uuid": r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12})",
+    "uuid3": r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12})",
+    "uuid4": r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12})",
+    "uuid5": r"(?i:[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12})",
+    "ssn": r"\d{3}[- ]?\d{2}[- ]?\d{4}",
+    "hexcolor": r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})",
+    "rgbcolor": rf"rgb\(\s*{_BYTE}\s*,\s*{_BYTE}\s*,\s*{_BYTE}\s*\)",
+    "byte": r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})",
+    "email": r"([^<>@]*<[^@\s<>]+@[^@\s<>]+>|[^@\s<>]+@[^@\s<>]+)",
+    "k8sshortname": rf"(?=.{{1,63}}\Z){_LABEL}",
+    "k8slongname": rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*",
+}
+
+
+def _is_host(text: str) -> bool:
+    return bool(_HOST.match(text)) and len(text) <= 255 and all(len(part) <= 63 for part in text.split("."))
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return len(text) == 10 and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _is_moment(text: str) -> bool:
+    day, _, rest = text.lower().partition("t")
+    found = _TIME.match(rest)
+    return _is_date(day) and found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+
+
+def _is_duration(text: str) -> bool:
+    if text == "0" or _DURATION.match(text):
+        return True
+    units = [found[1].lower() for found in _WORDY.finditer(text)]
+    return bool(units) and all(unit.startswith(_UNITS) or unit.startswith("w") for unit in units)
+
+
+def _is_ipv4(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ":" in text and bool(IPv6Address(text))
+    except ValueError:
+        return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return "/" in text and text.rpartition("/")[2].isdigit() and bool(ip_network(text, strict=False))
+    except ValueError:
+        return False
+
+
+def _is_uri(text: str) -> bool:
+    try:
+        return text.startswith("/") or bool(urlsplit(text).scheme)
+    except ValueError:
+        return False
+
+
+def _is_isbn10(text: str) -> bool:
+    digits = re.sub(r"[\s-]", "", text)
+    if not re.fullmatch(r"[0-9]{9}[0-9X]", digits):
+        return False
+    return sum((at + 1) * (10 if digit == "X" else int(digit)) for at, digit in enumerate(digits)) % 11 == 0
+
+
+def _is_isbn13(text: str) -> bool:
+    digits = re.sub(r"[\s-]", "", text)
+    return bool(re.fullmatch(r"[0-9]{13}", digits)) and (
+        sum(int(digit) * (3 if at % 2 else 1) for at, digit in enumerate(digits)) % 10 == 0
+    )
+
+
+def _is_card(text: str) -> bool:
+    digits = re.sub(r"[^0-9]", "", text)
+    if not 12 < len(digits) < 20:
+        return False
+    doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits))]
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    **{name: re.compile(rf"^{pattern}\Z", re.ASCII).match for name, pattern in _PATTERNS.items()},
+    "hostname": _is_host,
+    "date": _is_date,
+    "datetime": _is_moment,
+    "duration": _is_duration,
+    "ipv4": _is_ipv4,
+    "ipv6": _is_ipv6,
+    "cidr": _is_network,
+    "uri": _is_uri,
+    "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
+    "creditcard": _is_card,
+}
+
+
+def is_checked(form: str) -> bool:
+    """Whether a format means anything; one that is not known allows every text."""
+    return form.replace("-", "") in _CHECKS
+
+
+def fits(text: str, form: str) -> bool:
+    """Whether a text has a format."""
+    check = _CHECKS.get(form.replace("-", ""))
+    return check is None or bool(check(text))
