@@ -11,7 +11,7 @@ from spinney.api import quantity
 from spinney.embedded import fieldsets, patches, selectors, strategic
 from spinney.embedded.ages import age, duration
 from spinney.embedded.calls import split_path
-from spinney.embedded.cel import Rule
+from spinney.embedded.celrules import Rule
 from spinney.embedded.jsonpath import find
 from spinney.embedded.shapes import built_in_shape
 from spinney.embedded.store import Store, TooOld
@@ -216,7 +216,7 @@ def test_structural_schemas() -> None:
 )
 def test_rules(rule: dict[str, Any], value: Any, old: Any, told: str | None) -> None:
     """A rule holds, or says why not."""
-    error = Rule.of(rule).check(value, old, "spec")
+    error = Rule.of(rule, {}).check(value, old, "spec")
     assert (error.message if error else None) == told
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.cel import Rules, rules_below
+from spinney.embedded.celrules import Rules, rules_below
 from spinney.embedded.conform import conform_metadata
 from spinney.embedded.errors import FieldError, bad_request, invalid
 from spinney.embedded.kinds import Kind, Subresource, subresource

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from spinney.api.meta import Json
 from spinney.embedded import cel
+from spinney.embedded.celrules import escaped
 from spinney.embedded.errors import FieldError, invalid, required, shown, unsupported
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -33,6 +35,21 @@ def check_rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
     return found
 
 
+def uncorrelated(schema: Json, path: str, list_path: str = "") -> Iterator[FieldError]:
+    """Rules that ask what an element was, in lists where nobody can tell which element that is."""
+    for at, entry in enumerate(schema.get("x-kubernetes-validations") or () if list_path else ()):
+        if re.search(r"\boldSelf\b", entry.get("rule", "")):
+            detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {list_path}"
+            yield invalid(f"{path}.x-kubernetes-validations[{at}].rule", entry["rule"], detail)
+    for name, below in (schema.get("properties") or {}).items():
+        yield from uncorrelated(below, f"{path}.properties[{name}]", list_path)
+    if isinstance(schema.get("items"), dict):
+        told = list_path or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
+        yield from uncorrelated(schema["items"], f"{path}.items", told)
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from uncorrelated(schema["additionalProperties"], f"{path}.additionalProperties", list_path)
+
+
 def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldError]:
     text, message = entry.get("rule", ""), entry.get("message", "")
     if not text.strip():
@@ -41,7 +58,7 @@ def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldErro
         return [required(f"{path}.message", "message must be specified if rule contains line breaks")]
     found: list[FieldError] = []
     if message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "message must be non-empty if specified"))
+        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
         found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     if entry.get("reason") and entry["reason"] not in _REASONS:
@@ -157,7 +174,7 @@ def _below(node: Json, name: str) -> Json | None:
     if isinstance(node.get("additionalProperties"), dict):
         return dict(node["additionalProperties"])
     for member, schema in (node.get("properties") or {}).items():
-        if cel.escaped(member) == name:
+        if escaped(member) == name:
             return dict(schema)
     return None
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded.cel import BadRule
+from spinney.embedded.celrules import Rules, rules_below
 from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.structuralchecks import Checker
-from spinney.embedded.validation.rules import check_rules
+from spinney.embedded.validation.rules import check_rules, uncorrelated
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "set", "map")
@@ -43,7 +45,7 @@ def check_root(schema: Json, path: str) -> list[FieldError]:
     if isinstance(metadata, dict) and not _plain_metadata(metadata):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         found.append(forbidden_field(f"{path}.properties[metadata]", detail))
-    return found + _node(schema, path, root=True)
+    return found + _node(schema, path, root=True) + list(uncorrelated(schema, path))
 
 
 def _typed_head(properties: Json, path: str) -> list[FieldError]:
@@ -97,6 +99,9 @@ def _keywords(schema: Json, path: str) -> list[FieldError]:
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
         found.append(required(f"{path}.properties", detail))
+    if schema.get("x-kubernetes-embedded-resource") and schema.get("type") not in ("object", None, ""):
+        detail = "must be object if x-kubernetes-embedded-resource is true"
+        found.append(invalid(f"{path}.type", schema["type"], detail))
     if schema.get("type") == "array" and "items" not in schema:
         found.append(required(f"{path}.items", "must be specified"))
     if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
@@ -218,7 +223,18 @@ def _default(schema: Json, path: str) -> list[FieldError]:
         found.append(FieldError(error.reason, field, message))
     if not found and _has_unknown(schema["default"], schema):
         found.append(invalid(path, schema["default"], "must not have unknown fields"))
+    if not found and rules_below(schema):
+        found += _broken_rules(schema, path)
     return found
+
+
+def _broken_rules(schema: Json, path: str) -> list[FieldError]:
+    """What the rules of a schema have against its own default; a rule that does not compile is told of elsewhere."""
+    try:
+        errors = Rules(schema).check(schema["default"], None, path)
+    except BadRule:
+        return []
+    return errors
 
 
 def _has_unknown(value: Any, schema: Json) -> bool:
