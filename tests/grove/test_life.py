@@ -45,6 +45,38 @@ def test_cascade_delete_leaves_nothing(both: Play) -> None:
     both(scenario, nodes=10)
 
 
+def test_a_deleted_set_is_cleared_away_by_the_operator_itself() -> None:
+    """Each pod, gang and Service is deleted once by the operator: nobody waits for the garbage collector's pace."""
+
+    async def scenario(stage: Stage) -> None:
+        (pcs,) = sample("e2e-yaml/workload2")
+        await stage.apply(pcs)
+        await stage.runs(10)
+        once = {kind.resource.kind: len(await stage.list(kind)) for kind in (Pod, PodGang, Service)}
+        stage.operator.writes.clear()
+        await stage.delete(PodCliqueSet, "workload2")
+        await stage.sees(partial(stage.list, Pod), [])
+        assert {kind: stage.operator.writes.of(kind) for kind in once} == once
+
+    play(scenario, nodes=10)
+
+
+def test_a_set_that_was_told_to_leave_all_behind_does() -> None:
+    """`--cascade=orphan`: pods, gangs and Services outlive their set."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("kept").clique("worker", 2, **KAI).build())
+        await stage.runs(2)
+        pods = await stage.uids()
+        await stage.client.delete(PodCliqueSet, "kept", stage.namespace, propagation="Orphan")
+        await stage.sees(partial(stage.list, PodCliqueSet), [])
+        await stage.settle()
+        assert await stage.uids() == pods
+        assert [len(await stage.list(kind)) for kind in (PodClique, PodGang)] == [1, 1]
+
+    play(scenario, nodes=2)
+
+
 def test_scaling_in_takes_the_highest_replica_with_all_it_has(both: Play) -> None:
     """Scale-in removes the highest index with its Services, gangs and pods, and nothing of the others."""
 

@@ -61,6 +61,8 @@ SET_FINALIZER = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER = "grove.io/podclique.grove.io"
 SCALING_GROUP_FINALIZER = "grove.io/podcliquescalinggroup.grove.io"
 COMPUTE_DOMAIN_FINALIZER = "grove.io/computedomain-finalizer"
+# Kubernetes' own: what the object owns is to stay.
+ORPHAN_FINALIZER = "orphan"
 
 # Scheduling gates, one per backend
 DEFAULT_GATE = "scheduling.k8s.io/workload"

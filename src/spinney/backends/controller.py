@@ -19,6 +19,7 @@ from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
+from spinney.backends.departed import Departed
 from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of, sign
 from spinney.backends.gatekeeper import Gatekeeper, loose
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
@@ -71,6 +72,7 @@ class BackendController:
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs, when=_gang_matters)
         self.controller.watch(self._pods, self._gang_of)
+        self._departed = Departed(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)
         self._gatekeeper: Gatekeeper | None = None
         self._topologies = (
             TopologyController(runtime, backend.name, backend, self._targets)
@@ -125,9 +127,9 @@ class BackendController:
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one gang's objects and conditions up to date."""
+        await self._departed.clear(key)
         gang = self._gangs.get(key[1], key[0])
         if gang is None or gang.metadata.deletion_timestamp is not None:
-            # Its objects go with it: the garbage collector follows their owner.
             self._silence.forget(key)
             return None
         if isinstance(self.backend, Retrying):

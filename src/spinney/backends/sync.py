@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from spinney.api.meta import Json, Object, Resource
 from spinney.backends.capabilities import Loss
 from spinney.backends.interface import Wanted
@@ -12,8 +14,10 @@ from spinney.backends.served import Served
 from spinney.backends.stored import Stored, stored
 from spinney.kube.cache import Cache
 from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
+from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.runtime import Runtime
+
+_log = structlog.get_logger("spinney.backends.sync")
 
 _OWNER = "owner"
 
@@ -90,6 +94,31 @@ class Targets:
                 known = (resource.group, resource.kind, extra.name)
                 if known not in kept and extra.metadata.deletion_timestamp is None:
                     await self.remove(resource, extra)
+
+    def owned_by(self, uid: str) -> list[tuple[Resource, Stored]]:
+        """What is there that has this owner and no other, and is not on its way out."""
+        return [
+            (resource, found)
+            for resource, cache in self.watched.items()
+            for found in cache.by(_OWNER, uid)
+            if _owner_uids(found) == (uid,) and found.metadata.deletion_timestamp is None
+        ]
+
+    async def clear(self, uid: str) -> None:
+        """Delete what an owner that is gone left behind, unless it got another since; what we may not, others will."""
+        for resource, found in self.owned_by(uid):
+            version = found.metadata.resource_version
+            try:
+                await self._client.delete(
+                    resource, found.name, found.namespace, uid=found.uid, resource_version=version
+                )
+            except Conflict:
+                # Changed since we looked: somebody may have adopted it.
+                raise
+            except NotFound:
+                continue
+            except ApiError as error:
+                _log.info("left.behind", kind=resource.kind, name=found.name, error=str(error))
 
     async def remove(self, resource: Resource, extra: Stored) -> None:
         """Delete this very object."""

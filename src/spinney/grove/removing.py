@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Object
+from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
 from spinney.backends.registry import Choice
 from spinney.grove import handover, podstate, scaling, updates
 from spinney.grove.view import View
 from spinney.grove.world import World, split
 from spinney.grove.writer import Writer
-from spinney.kube.cache import Key
+from spinney.kube.cache import Cache, Key
 from spinney.kube.events import Recorder
 from spinney.kube.together import Work, all_of
 
@@ -22,6 +24,8 @@ _FINALIZERS = {
     PodClique.resource.kind: labels.CLIQUE_FINALIZER,
     PodCliqueScalingGroup.resource.kind: labels.SCALING_GROUP_FINALIZER,
 }
+# How many replicas of a set that is going are taken away together.
+_REPLICAS_AT_ONCE = 100
 
 
 class Remover:
@@ -33,10 +37,28 @@ class Remover:
         self._recorder = recorder
 
     async def let_go(self, key: Key) -> None:
-        """The set is gone or going: the garbage collector takes its children, and must not wait for us."""
-        found = [*self._world.of(self._world.cliques, key), *self._world.of(self._world.groups, key)]
-        leaving = [item for item in found if item.metadata.deletion_timestamp is not None]
+        """The set is gone or going: what is leaving takes along what it owns, and must not wait for us."""
+        cliques, groups = self._world.of(self._world.cliques, key), self._world.of(self._world.groups, key)
+        leaving = [item for item in (*cliques, *groups) if item.metadata.deletion_timestamp is not None]
+        for item in leaving:
+            await self._take_along(item, [*cliques, *self._world.of(self._world.pods, key)])
         await all_of(self._writer.release(item, _FINALIZERS[item.resource.kind]) for item in leaving)
+
+    async def clear_away(self, pcs: PodCliqueSet) -> None:
+        """Take away what a set that is going owns; what that owns goes in its turn, as it leaves."""
+        keys = [(pcs.namespace, f"{pcs.name}/{index}") for index in range(pcs.spec.replicas)]
+        for begin in range(0, len(keys), _REPLICAS_AT_ONCE):
+            some = keys[begin : begin + _REPLICAS_AT_ONCE]
+            await self._take_along(pcs, [item for key in some for item in self._besides_pods(key)])
+
+    async def _take_along(self, owner: Object, found: Iterable[Object]) -> None:
+        """Delete what an owner that is going owns, as the garbage collector would, but not at its pace.
+
+        Only as it was seen: an orphaning deletion takes the owner references off, and then nothing may go.
+        """
+        if labels.ORPHAN_FINALIZER not in owner.metadata.finalizers:
+            owned = [item for item in found if controlled_by(item.metadata, owner)]
+            await all_of([self._writer.delete_unchanged(item) for item in owned])
 
     async def remove(self, pcs: PodCliqueSet, key: Key) -> None:
         """Take away a replica beyond the set's replicas: its pods, and when they go everything else."""
@@ -46,18 +68,21 @@ class Remover:
             await all_of([self._delete(pod) for pod in staying])
             # Their going wakes this replica again; where many are removed, the pods of all go before the rest of each.
             return
-        gangs = world.of(world.gangs, key)
-        if gangs:
+        if world.of(world.gangs, key):
             message = f"replica {split(key)[2]} was removed"
             self._recorder.event(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message)
-        rest: list[Object] = [
-            *gangs,
-            *world.of(world.cliques, key),
-            *world.of(world.groups, key),
-            *world.of(world.services, key),
-            *world.of(world.autoscalers, key),
-        ]
-        await all_of([self._delete(item) for item in rest])
+        await all_of([self._delete(item) for item in self._besides_pods(key)])
+
+    def _besides_pods(self, key: Key) -> list[Object]:
+        world = self._world
+        caches: tuple[Cache[Any], ...] = (
+            world.gangs,
+            world.cliques,
+            world.groups,
+            world.services,
+            world.autoscalers,
+        )
+        return [item for cache in caches for item in world.of(cache, key)]
 
     async def _delete(self, found: Object) -> None:
         if isinstance(found, Pod) and podstate.is_leaving(found):

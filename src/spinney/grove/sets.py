@@ -12,6 +12,7 @@ from spinney.backends.registry import MixedSchedulers, UnknownBackend
 from spinney.grove import access, names, podstate, rollout
 from spinney.grove.gangs import clique_priorities
 from spinney.grove.layout import lay_out
+from spinney.grove.removing import Remover
 from spinney.grove.status import sets as set_status
 from spinney.grove.summary import SET_ITSELF, Summaries
 from spinney.grove.world import BY_SET, World
@@ -29,6 +30,7 @@ class Sets:
     def __init__(self, world: World, writer: Writer, recorder: Recorder, clock: Clock, summaries: Summaries) -> None:
         self._world = world
         self._writer = writer
+        self._remover = Remover(world, writer, recorder)
         self._recorder = recorder
         self._clock = clock
         self._summaries = summaries
@@ -65,7 +67,8 @@ class Sets:
         return {"availableReplicas": pcs.status.available_replicas, "updatedReplicas": 0, **patch}
 
     async def _leave(self, pcs: PodCliqueSet) -> None:
-        """Let the set go; the garbage collector takes what it owns."""
+        """Take away what the set owns, and let it go; what is missed the garbage collector takes."""
+        await self._remover.clear_away(pcs)
         if self._world.domains is not None:
             domains = [domain for domain in self._world.domains if _part_of(domain, pcs)]
             await all_of(self._writer.release(domain, labels.COMPUTE_DOMAIN_FINALIZER) for domain in domains)

@@ -77,13 +77,25 @@ class Writer:
         """This very object, by UID; our finalizer goes first, so that nothing waits for us."""
         if finalizer and finalizer in found.metadata.finalizers:
             await self.release(found, finalizer)
+        await self._delete(found)
+
+    async def delete_unchanged(self, found: Object) -> None:
+        """This very object, unless somebody wrote it since we read it."""
+        await self._delete(found, resource_version=found.metadata.resource_version)
+
+    async def _delete(self, found: Object, *, resource_version: str = "") -> None:
         if found.metadata.deletion_timestamp is not None:
             return
         # Others wait for the room that pods leave, and pods go after their gang.
         async with self._client.turn(Priority.POD if isinstance(found, Pod | PodGang) else Priority.NORMAL):
             with suppress(NotFound, Conflict):
                 await self._client.delete(
-                    type(found), found.name, found.namespace, uid=found.uid, propagation="Background"
+                    type(found),
+                    found.name,
+                    found.namespace,
+                    uid=found.uid,
+                    resource_version=resource_version,
+                    propagation="Background",
                 )
 
     async def release(self, found: Object, finalizer: str) -> None:

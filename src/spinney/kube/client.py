@@ -331,7 +331,10 @@ class Client:
         force: bool = False,
         dry_run: bool = False,
     ) -> T | Json:
-        """Change an object. A `metadata.resourceVersion` in a merge patch is a precondition."""
+        """Change an object. A `metadata.resourceVersion` in a merge patch is a precondition.
+
+        Nobody looks for unknown fields, as in `create`.
+        """
         resource = _resource(of)
         body: object = patch
         if kind is Patch.APPLY:
@@ -340,7 +343,7 @@ class Client:
                 "kind": resource.kind,
                 **cast(Mapping[str, Any], patch),
             }
-        query = [("fieldManager", self.field_manager)]
+        query = [("fieldManager", self.field_manager), ("fieldValidation", "Ignore")]
         query += [("force", "true")] if force else []
         query += [("dryRun", "All")] if dry_run else []
         write = Write("patch", resource, namespace, name, subresource)
