@@ -20,19 +20,26 @@ from tests.grove.virtual import play
 A, B = ("default", "set/0"), ("default", "set/1")
 
 
+HELD = {"free": False, "placed": False}
+FREE = {"free": True, "placed": False}
+PLACED = {"free": True, "placed": True}
+
+
 def test_gates_of_all_go_ahead_of_services_of_each() -> None:
-    """A released replica waits for others that are still held, one that is held waits longer, and nobody for ever."""
+    """A replica waits for others that are still held, less long once a pod of its own has a node; nobody for ever."""
 
     async def scenario() -> None:
         courtesy = Courtesy(LoopClock(START))
-        assert courtesy.seconds(A, free=False) == courtesy.seconds(B, free=False) == 10
+        assert courtesy.seconds(A, **HELD) == courtesy.seconds(B, **HELD) == 10
         await asyncio.sleep(4)
-        assert courtesy.seconds(A, free=True) == 3
-        assert courtesy.seconds(B, free=False) == 6
+        assert courtesy.seconds(A, **FREE) == courtesy.seconds(B, **HELD) == 6
+        await asyncio.sleep(1)
+        assert courtesy.seconds(A, **PLACED) == 3
         await asyncio.sleep(3)
-        assert courtesy.seconds(A, free=True) == 0
-        await asyncio.sleep(3)
-        assert courtesy.seconds(B, free=False) == 0
+        assert courtesy.seconds(A, **PLACED) == 0
+        assert courtesy.seconds(B, **HELD) == 2
+        await asyncio.sleep(2)
+        assert courtesy.seconds(B, **HELD) == 0
 
     run_virtual(scenario(), limit=60)
 
@@ -44,15 +51,15 @@ def test_with_the_last_release_services_come_at_once() -> None:
         woken: list[Key] = []
         courtesy = Courtesy(LoopClock(START))
         courtesy.wake = woken.append
-        courtesy.seconds(A, free=False)
-        courtesy.seconds(B, free=False)
-        assert courtesy.seconds(A, free=True) == 3
+        courtesy.seconds(A, **HELD)
+        courtesy.seconds(B, **HELD)
+        assert courtesy.seconds(A, **FREE) == 10
         assert not woken
         last(courtesy)
-        assert woken == [A]
-        assert courtesy.seconds(A, free=True) == 0
+        assert A in woken
+        assert courtesy.seconds(A, **FREE) == 0
 
-    run_virtual(scenario(lambda courtesy: courtesy.seconds(B, free=True)), limit=60)
+    run_virtual(scenario(lambda courtesy: courtesy.seconds(B, **FREE)), limit=60)
     run_virtual(scenario(lambda courtesy: courtesy.forget(B)), limit=60)
 
 

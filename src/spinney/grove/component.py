@@ -35,6 +35,8 @@ from spinney.kube.runtime import Component, Runtime
 NAME = "grove"
 _WINDOW_PER_REPLICA = 0.01
 _LONGEST_WINDOW = 2.0
+# Services that were put off for others' gates let the last of those pods start, too.
+_AFTER_LAST_RELEASE = 1.0
 
 
 class Operator:
@@ -57,7 +59,7 @@ class Operator:
         self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
         status.tell_set = self._tell_set
         replicas.news = self._news
-        replicas.courtesy.wake = self.replicas.queue.add
+        replicas.courtesy.wake = lambda key: self.replicas.queue.add_after(key, _AFTER_LAST_RELEASE)
         Watcher(self.world, runtime.clock)
         self._wire()
 

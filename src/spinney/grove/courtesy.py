@@ -8,9 +8,9 @@ from datetime import datetime
 from spinney.kube.cache import Key
 from spinney.kube.clock import Clock
 
-# How long a Service is put off while pods of its replica are free to run, and while all of them are held.
-_FREE_SECONDS = 3.0
-_HELD_SECONDS = 10.0
+# How long a Service is put off from when its replica has a pod on a node, and from the first look where it has none.
+_PLACED_SECONDS = 3.0
+_LONGEST_SECONDS = 10.0
 
 
 class Courtesy:
@@ -24,29 +24,36 @@ class Courtesy:
         self._clock = clock
         # Set by the component: a replica need not wait any longer.
         self.wake: Callable[[Key], None] = lambda key: None
-        self._held: dict[Key, datetime] = {}
-        self._free: dict[Key, datetime] = {}
+        self._waiting: dict[Key, datetime] = {}
+        self._placed: dict[Key, datetime] = {}
+        self._held: set[Key] = set()
 
-    def seconds(self, key: Key, *, free: bool) -> float:
-        """How much longer a replica's Service waits; `free` where a pod of the replica may run."""
+    def seconds(self, key: Key, *, free: bool, placed: bool) -> float:
+        """How much longer a replica's Service waits; `free` where a pod may run, `placed` where one has a node."""
         now = self._clock.now()
+        begun, longest = self._waiting.setdefault(key, now), _LONGEST_SECONDS
         if free:
             self._let_go(key)
-            begun, longest = self._free.setdefault(key, now), _FREE_SECONDS if self._held else 0.0
         else:
-            begun, longest = self._held.setdefault(key, now), _HELD_SECONDS
-        left = longest - (now - begun).total_seconds()
+            self._held.add(key)
+        if placed:
+            begun, longest = self._placed.setdefault(key, now), _PLACED_SECONDS
+        left = longest - (now - begun).total_seconds() if self._held else 0.0
         if left <= 0:
             self.forget(key)
         return max(0.0, left)
 
     def forget(self, key: Key) -> None:
         """The replica has its Service, or is gone."""
-        self._free.pop(key, None)
+        self._waiting.pop(key, None)
+        self._placed.pop(key, None)
         self._let_go(key)
 
     def _let_go(self, key: Key) -> None:
         """One less is held; with the last of them the others' waiting ends."""
-        if self._held.pop(key, None) is not None and not self._held:
-            for waiting in self._free:
+        if key not in self._held:
+            return
+        self._held.remove(key)
+        if not self._held:
+            for waiting in self._waiting:
                 self.wake(waiting)

@@ -8,7 +8,7 @@ from datetime import datetime
 from spinney.api import labels, reasons
 from spinney.api.grove import PodCliqueSet
 from spinney.backends.registry import Choice
-from spinney.grove import gates, termination
+from spinney.grove import gates, podstate, termination
 from spinney.grove.courtesy import Courtesy
 from spinney.grove.devices import Devices
 from spinney.grove.layout import check_names
@@ -101,7 +101,8 @@ class Replicas:
         if not served:
             self._maker.check_service(view)
         free = await self._release(view, choice)
-        wait = 0.0 if served else self.courtesy.seconds(key, free=free)
+        placed = any(podstate.is_scheduled(pod) for pods in view.pods.values() for pod in pods)
+        wait = 0.0 if served else self.courtesy.seconds(key, free=free, placed=placed)
         if not wait:
             await all_of([self._maker.make_service(view, key), self._maker.make_autoscalers(view, key)])
         if view.updating:
