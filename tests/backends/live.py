@@ -72,7 +72,7 @@ async def until(
     client: Client, kind: type[T], name: str, namespace: str, holds: Callable[[T | None], bool]
 ) -> T | None:
     """The object once something holds for it (None: once it is gone), by watching and not by asking again."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             listing = await client.list(kind, namespace, fields=f"metadata.name={name}")
             found = listing.items[0] if listing.items else None
