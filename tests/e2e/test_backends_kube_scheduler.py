@@ -156,6 +156,16 @@ async def test_small_pods_that_come_first_leave_large_ones_their_room(cluster: S
     await cluster.until("all are bound", lambda: sum(cluster.bound(where).values()) == 6)
 
 
+async def test_a_gang_of_all_sizes_is_placed_where_it_only_just_fits(cluster: Schedules) -> None:
+    """From 1.36 on kube-scheduler tries pods in the order in which they were let go, and in no other."""
+    where = await place(cluster, "sizes")
+    for index in range(4):
+        await cluster.node(f"sizes-{index}", 4, where=where)
+    pcs = role(role(role(gang("train", where), "small", 4, 4), "middle", 2, 2, gpus=2), "large", 2, 2, gpus=4)
+    await cluster.apply(pcs, where)
+    await cluster.until("all are bound", lambda: cluster.bound(where) == {"small": 4, "middle": 2, "large": 2})
+
+
 MINIMUMS = {"router": 1, "prefill": 2, "decode": 4}
 
 

@@ -44,10 +44,20 @@ def released(stored: PodGang, *members: Member, **how: Any) -> list[str]:
     return [found.name for found in gates.releasable(stored, members, GATE, **settings)]
 
 
-def test_the_largest_go_first() -> None:
-    """All pods of a complete gang are let go together, in the order of what they ask for."""
+def test_all_pods_of_a_complete_gang_are_let_go_together() -> None:
+    """Whatever they ask for."""
     pods = [pod("small", 0, "1"), pod("large", 1, "8"), pod("middle", 2, "4")]
-    assert released(gang(*pods), Member("a", 1, 3, pods)) == ["large", "middle", "small"]
+    assert released(gang(*pods), Member("a", 1, 3, pods)) == ["small", "large", "middle"]
+
+
+def test_the_largest_go_first() -> None:
+    """Pods of the same size go at once."""
+    pods = [pod("small", 0, "1"), pod("large", 1, "8"), pod("middle", 2, "4"), pod("little", 3, "1")]
+    assert [[found.name for found in wave] for wave in gates.waves(pods)] == [
+        ["large"],
+        ["middle"],
+        ["small", "little"],
+    ]
 
 
 @pytest.mark.parametrize(

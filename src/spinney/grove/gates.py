@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from spinney.api.core import Pod
 from spinney.api.labels import PENDING_CREATION_GATE
@@ -22,7 +23,7 @@ def ours(gate: str) -> frozenset[str]:
 def releasable(
     gang: PodGang, members: Sequence[Member], gate: str, *, base_scheduled: bool, surplus_held: bool
 ) -> list[Pod]:
-    """The pods whose gate comes off now, largest request first.
+    """The pods whose gate comes off now.
 
     Everything must hold for the gang as a whole: every pod exists and is referenced, the backend is ready for this
     generation, and the base gang is on its nodes. Where the scheduler would let surplus pods take the gang's room,
@@ -31,8 +32,19 @@ def releasable(
     if not base_scheduled or not gangs.backend_ready(gang) or not gangs.is_complete(gang, members):
         return []
     hold = surplus_held and not gangs.is_scheduled(members)
-    chosen = [pod for member in members for pod in _of_member(member, ours(gate), hold)]
-    return sorted(chosen, key=lambda pod: (tuple(-amount for amount in size(pod)), pod.name))
+    return [pod for member in members for pod in _of_member(member, ours(gate), hold)]
+
+
+def waves(pods: Iterable[Pod]) -> list[list[Pod]]:
+    """Pods of one size each, largest first: a wave is let go when the one before is.
+
+    kube-scheduler tries the pods of a gang in the order in which they lost their gates, and never in another: small
+    ones ahead of large ones may leave these no room.
+    """
+    by_size: dict[tuple[int, ...], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        by_size[size(pod)].append(pod)
+    return [by_size[amounts] for amounts in sorted(by_size, reverse=True)]
 
 
 def _of_member(member: Member, gates: frozenset[str], hold: bool) -> list[Pod]:

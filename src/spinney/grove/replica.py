@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from spinney.api import labels, reasons
+from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.backends.registry import Choice
 from spinney.grove import gates, podstate, termination
@@ -115,21 +116,21 @@ class Replicas:
         surplus_held = choice.backend.capabilities(self._world.served).surplus_held
         base_scheduled = gang_status.is_scheduled(view.members(view.layout.base_gang))
         gate = choice.backend.gate
-        work = []
+        free: list[Pod] = []
         for gang in view.layout.gangs:
             stored = view.gangs.get(gang.name)
             if stored is None or not is_whole(view, gang):
                 continue
-            free = gates.releasable(
+            free += gates.releasable(
                 stored,
                 view.members(gang),
                 gate,
                 base_scheduled=not gang.base or base_scheduled,
                 surplus_held=surplus_held,
             )
-            work += [self._writer.release_pod(pod, gates.release_patch(pod, gate)) for pod in free]
-        await all_of(work)
-        return bool(work) or any(gates.is_free(pod, gate) for pods in view.pods.values() for pod in pods)
+        for wave in gates.waves(free):
+            await all_of([self._writer.release_pod(pod, gates.release_patch(pod, gate)) for pod in wave])
+        return bool(free) or any(gates.is_free(pod, gate) for pods in view.pods.values() for pod in pods)
 
     async def _terminate(self, view: View) -> After | None:
         """Replace what stayed below its minimum for too long."""
