@@ -84,9 +84,10 @@ async def test_force(api: Api, namespace: str) -> None:
 
 
 async def test_same_value_is_no_conflict(api: Api, namespace: str) -> None:
-    """Agreeing on a value is shared ownership."""
+    """Agreeing on a value is shared ownership; whoever changes nothing has no time, and so comes first."""
     await api.apply(path(namespace), wanted(a="1"), "one")
-    assert (await api.apply(path(namespace), wanted(a="1"), "two")).code == 200
+    body = (await api.apply(path(namespace), wanted(a="1"), "two")).ok()
+    assert [(e["manager"], "time" in e) for e in body["metadata"]["managedFields"]] == [("two", False), ("one", True)]
 
 
 async def test_update_takes_ownership(api: Api, namespace: str) -> None:

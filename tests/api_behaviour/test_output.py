@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from spinney.kube.config import find_server
+from spinney.kube.https import connect
+from spinney.kube.transport import Request
 from tests import make
 from tests.api_behaviour.test_patches import deployment
 from tests.api_behaviour.wire import Api, Json
+from tests.worlds import Cluster
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
@@ -284,3 +288,15 @@ async def test_metadata_of_a_list_is_a_list(api: Api, namespace: str) -> None:
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     why = "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ServiceAccount)"
     (await api.with_headers(accept=PARTIALS.partition(",")[0]).get(account)).refused(406, "NotAcceptable", why)
+
+
+async def test_every_answer_has_an_audit_id(cluster: Cluster) -> None:
+    """The one that the client gives, or a new one."""
+    client = connect(find_server(str(await cluster.world.kubeconfig())))
+    try:
+        named = await client.transport.send(Request("GET", "/api/v1/nodes/nope", headers={"audit-id": "mine"}))
+        drawn = await client.transport.send(Request("GET", "/api/v1/nodes/nope"))
+    finally:
+        await client.close()
+    assert (named.status, dict(named.headers)["audit-id"]) == (404, "mine")
+    assert len(dict(drawn.headers)["audit-id"]) == 36

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import make
-from tests.api_behaviour.wire import Api, Json
+from tests.api_behaviour.wire import MERGE, Api, Json
 
 
 def pods(namespace: str) -> str:
@@ -233,3 +233,38 @@ async def test_repeated_causes(api: Api, namespace: str) -> None:
     body = (await api.merge(f"{path}/m", {"metadata": {"labels": {"a b": "c"}}})).refused(422, "Invalid")
     assert body["message"].count("metadata.labels: Invalid value") == 1
     assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.labels"] * 4
+
+
+async def test_what_patches_say_and_nobody_knows(api: Api, namespace: str) -> None:
+    """A member that operations lack, a directive that is none and a repeated field are told, and the rest is done."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    (await api.post(path, {"metadata": {"name": "a"}, "data": {"k": "v"}})).ok()
+    operation = {"op": "add", "path": "/data/x", "value": "1", "extra": 2}
+    answer = await api.json_patch(f"{path}/a", operation)
+    assert (answer.ok()["data"], answer.warnings) == (
+        {"k": "v", "x": "1"},
+        '299 - "json patch unknown field \\"[0].extra\\""',
+    )
+    answer = await api.strategic(f"{path}/a", {"data": {"y": "2"}, "$foo": 1})
+    assert (answer.ok()["data"]["y"], answer.warnings) == ("2", '299 - "unknown field \\"$foo\\""')
+    answer = await api.call("PATCH", f"{path}/a", b'{"data":{"z":"3"},"data":{"z":"4"}}', MERGE)
+    assert (answer.ok()["data"]["z"], answer.warnings) == ("4", '299 - "duplicate field \\"data\\""')
+
+
+async def test_json_patch_begins_at_the_first_slash(api: Api, namespace: str) -> None:
+    """What stands before it is nothing."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    (await api.post(path, {"metadata": {"name": "a"}})).ok()
+    answer = await api.json_patch(f"{path}/a", {"op": "add", "path": "nothing/data", "value": {"k": "v"}})
+    assert answer.ok()["data"] == {"k": "v"}
+
+
+async def test_strategic_lists_that_are_not_there(api: Api, namespace: str) -> None:
+    """The patch's elements are taken as they are, without those that say what to delete."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    (await api.post(path, {"metadata": {"name": "d"}, "spec": spec})).ok()
+    volumes = [{"name": "v", "emptyDir": {}}, {"name": "w", "$patch": "delete"}]
+    answer = await api.strategic(f"{path}/d", {"spec": {"template": {"spec": {"volumes": volumes}}}}, dryRun="All")
+    assert answer.ok()["spec"]["template"]["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}]

@@ -149,6 +149,10 @@ def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force
     unchanged = mine is not None and mine["fieldsV1"] == claimed and not changes.changed and not changes.removed
     merged = {**merged, "metadata": dict(merged["metadata"])}
     own = mine if unchanged and mine is not None else make_entry(writer, "Apply", kind.api_version, claimed)
+    if not changes.changed and not changes.removed and not unchanged:
+        # Whoever changes nothing but who owns what does so at no time of its own.
+        own = {key: value for key, value in own.items() if key != "time"}
+        own |= {"time": mine["time"]} if mine is not None and "time" in mine else {}
     if unchanged:
         set_entries(merged, live["metadata"].get("managedFields") or entries)
     else:

@@ -151,6 +151,8 @@ def delete_item(
     _check_preconditions(kind, item, metadata, options.get("preconditions") or {})
     if kind.table == "/namespaces" and item.name in _IMMORTAL:
         raise forbidden(kind, item.name, "this namespace may not be deleted")
+    if kind.table == "scheduling.k8s.io/priorityclasses" and item.name.startswith("system-"):
+        raise forbidden(kind, item.name, "this is a system priority class and cannot be deleted")
     finalizers = _finalizers(kind, metadata, options)
     if kind.table == DEFINITIONS and CLEANUP not in finalizers and not metadata.get("deletionTimestamp"):
         finalizers.append(CLEANUP)
@@ -304,6 +306,7 @@ def remove(server: ApiServer, kind: Kind, item: Item, document: Json) -> Item:
 async def delete_collection(server: ApiServer, call: Call) -> Response:
     """Delete every object that matches, and answer with them."""
     options = call.options = options_of(call)
+    number(call.query.get("limit", "0"))
     passes = matcher(call)
     table = server.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]

@@ -17,7 +17,7 @@ def check_duplicates(call: Call, document: Json) -> None:
     body, form = call.request.body, media_type(call.request)
     if len(encode(document)) == len(body) or call.field_validation == "Ignore":
         return
-    if form == JSON_TYPES[0]:
+    if form == JSON_TYPES[0] or form.endswith("-patch+json"):
         call.duplicates = [f'duplicate field "{path}"' for path in gojson.duplicates(body)]
     elif form == JSON_TYPES[1]:
         call.duplicates = repeated_keys(body)

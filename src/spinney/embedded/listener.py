@@ -68,10 +68,15 @@ class Listener:
             request = await self._read(incoming)
         except Refusal as refusal:
             return _whole(Response(refusal.code, encode(refusal.body()), {"content-type": "application/json"}))
-        response = await self._server.handle(request)
+        response = self._with_audit_id(request, await self._server.handle(request))
         if response.stream is None:
             return _whole(response)
         return await _stream(incoming, response)
+
+    def _with_audit_id(self, request: Request, response: Response) -> Response:
+        """The answer with the name that logs would have for the request: the client's own, or one drawn for it."""
+        name = request.headers.get("audit-id") or self._server.chance.uid()
+        return Response(response.status, response.body, {**response.headers, "audit-id": name}, response.stream)
 
     async def _read(self, incoming: web.BaseRequest) -> Request:
         if (incoming.content_length or 0) > MAX_BODY:

@@ -87,8 +87,9 @@ def _test(document: Any, path: str, wanted: Any) -> Any:
 
 
 def _parts(path: str) -> list[str]:
-    if not path.startswith("/"):
-        raise _unprocessable(f"the path {path!r} of a JSON patch must start with '/'")
+    # What comes before the first slash is nothing to the library of Kubernetes.
+    if "/" not in path:
+        raise _unprocessable(f"the path {path!r} of a JSON patch has no '/'")
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 
@@ -143,7 +144,7 @@ def _add(document: Any, path: str, value: Any) -> Any:
         else:
             raise _unprocessable(f"add operation does not apply: doc is missing path: {path}: invalid array index")
 
-    return _edited(document, _parts(path), "add", path, add) if path else value
+    return _edited(document, _parts(path), "add", path, add)
 
 
 def _remove(document: Any, path: str, operation: str) -> Any:

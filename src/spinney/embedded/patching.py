@@ -40,7 +40,21 @@ def patcher(call: Call, kind: str) -> Change:
 
 def _by_operations(call: Call, old: Json) -> Json:
     operations = _patch_body(call.request.body)
+    _unknown_members(call, operations)
     return patches.apply_json_patch(old, [] if operations is None else operations)
+
+
+def _unknown_members(call: Call, operations: Any) -> None:
+    """Note members that operations do not have, which is told or refused as are repeated fields."""
+    if call.field_validation == "Ignore" or not isinstance(operations, list):
+        return
+    call.duplicates = [
+        f'json patch unknown field "[{at}].{name}"'
+        for at, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for name in operation
+        if name not in ("op", "path", "from", "value")
+    ]
 
 
 def _by_merge(call: Call, old: Json) -> Json:

@@ -129,7 +129,20 @@ def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
     status: Json = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason
+    ignored = _ignored_selectors((body.get("spec") or {}).get("resourceAttributes") or {})
+    if ignored:
+        status["evaluationError"] = ", ".join(ignored)
     return _answer(server, call, body, status)
+
+
+def _ignored_selectors(resource: Json) -> list[str]:
+    """Selectors that cannot be read narrow nothing, and the review says so."""
+    return [
+        f"spec.resourceAttributes.{key} ignored due to parse error"
+        for key in ("fieldSelector", "labelSelector")
+        for term in ((resource.get(key) or {}).get("requirements") or ())[:1]
+        if term.get("operator") not in ("In", "NotIn", "Exists", "DoesNotExist")
+    ]
 
 
 def _self_review(server: ApiServer, call: Call, body: Json) -> Response:

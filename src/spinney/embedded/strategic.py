@@ -14,6 +14,7 @@ from spinney.embedded.shapes import Shape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
+_DIRECTIVES = ("$patch", "$retainKeys", _DELETE_FROM, _ORDER)
 
 
 def merge(target: Any, patch: Any, shape: Shape) -> Any:
@@ -32,7 +33,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
             raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
         target = _kept(target, patch)
     for key, value in patch.items():
-        if directed and key[:1] == "$":
+        if directed and key.startswith(_DIRECTIVES):
             continue
         if value is None:
             target.pop(key, None)
@@ -42,17 +43,18 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
             child = shape.child(key)
             merges = "merge" in child.strategy
             order = patch.get(_ORDER + key) if directed else None
-            if merges and (key in target or order is not None or _directed(value)):
-                target[key] = _merge_list(target.get(key) or [], value, child, order)
+            if merges and key in target:
+                target[key] = _merge_list(target[key] or [], value, child, order)
             else:
-                target[key] = [_strip(item) for item in value]
+                target[key] = [_strip(item) for item in value if not (merges and _is_directive(item))]
         else:
             target[key] = value
     return _reordered(target, patch, shape) if directed else target
 
 
-def _directed(items: list[Any]) -> bool:
-    return any(isinstance(item, dict) and "$patch" in item for item in items)
+def _is_directive(item: Any) -> bool:
+    """Whether an element says only what to do with others."""
+    return isinstance(item, dict) and ("$patch" in item and (len(item) == 1 or item["$patch"] == "delete"))
 
 
 def _kept(target: Json, patch: Json) -> Json:

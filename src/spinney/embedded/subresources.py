@@ -133,11 +133,11 @@ async def evict(server: ApiServer, call: Call) -> Response:
     eviction = read_body(call)
     if not str(eviction.get("apiVersion", "")).startswith("policy/"):
         check_type(eviction, _EVICTION)
+    if (eviction.get("metadata") or {}).get("name", "") != call.name:
+        raise bad_request("name in URL does not match name in Eviction object")
     item = server.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    if (eviction.get("metadata") or {}).get("name", "") != call.name:
-        raise bad_request("name in URL does not match name in Eviction object")
     options = eviction.get("deleteOptions") or {}
     dry_run = call.dry_run or bool(options.get("dryRun"))
     allow(server, item, dry_run=dry_run)

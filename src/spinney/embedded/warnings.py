@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded.tlswarnings import tls_warning
 from spinney.embedded.validation import names
 from spinney.embedded.validation.schemas import strange_formats
 
@@ -22,7 +23,7 @@ _TEMPLATES = {
 
 
 # Kinds that are warned of at every update.
-_ALWAYS = frozenset(("/services", "/nodes", "/persistentvolumeclaims"))
+_ALWAYS = frozenset(("/services", "/secrets", "/nodes", "/persistentvolumeclaims"))
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -232,9 +233,16 @@ def _hidden(variables: list[Json] | tuple[()], path: str) -> Iterator[str]:
         names.add(name)
 
 
+def _secret(document: Json) -> Iterator[str]:
+    told = tls_warning(document)
+    if told:
+        yield told
+
+
 _OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
     "/services": _service,
+    "/secrets": _secret,
     "/nodes": _node,
     "/persistentvolumeclaims": _volume_claim,
     "batch/jobs": _pod_names,
