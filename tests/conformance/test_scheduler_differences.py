@@ -17,6 +17,7 @@ from tests.conformance.upstream import (
     gpus_by_chance,
     narrow_domains,
     victims_end_for_nothing,
+    victims_leave_in_vain,
     victims_twice,
 )
 
@@ -37,6 +38,7 @@ TRACED: dict[str, tuple[Fault, ...]] = {
     **dict.fromkeys([f"random {number}" for number in (590, 632, 867, 1495)], (first_ways_only,)),
     "sharing 165": (first_ways_only,),
     **dict.fromkeys(_sharing(34, 748), (victims_end_for_nothing,)),
+    **dict.fromkeys(["random 57", "random 1222", "random 1479", *_sharing(25, 601, 685)], (victims_leave_in_vain,)),
     **dict.fromkeys(_sharing(200, 370, 378, 404, 461, 589, 603, 716, 824, 848), (careless_books,)),
     "random 223": (narrow_domains, victims_twice),
     "random 320": (victims_twice, first_ways_only),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spinney.kube.chance import Chance
-from spinney.scheduler import cases, cycle, placement, scenarios, search
+from spinney.scheduler import cases, cycle, placement, plan, scenarios, search
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
 from spinney.scheduler.cycle import Cycle
@@ -42,6 +42,11 @@ def victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Victims without GPUs are placed again only on nodes that whom they make room for could use."""
     config = cases._config
     monkeypatch.setattr(cases, "_config", lambda entry: replace(config(entry), rehome_anywhere=False))
+
+
+def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was told to leave leaves, though nobody takes its place in the end."""
+    monkeypatch.setattr(plan, "let_stay", lambda _: None)
 
 
 def gpus_by_chance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

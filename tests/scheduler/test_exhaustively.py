@@ -55,14 +55,15 @@ class Small:
     def fits(self, rooms: Sequence[float], wanted: Iterable[float], moved: Iterable[str] = ()) -> bool:
         """Whether tasks of so many GPUs, and gangs that were moved, go onto the nodes in any way at all."""
         again = [one.gpus for one in map(self.running.__getitem__, moved) for _ in one.nodes]
-        return _pack(tuple(rooms), sorted([*wanted, *again], reverse=True))
+        return pack(tuple(rooms), sorted([*wanted, *again], reverse=True))
 
 
-def _pack(rooms: tuple[float, ...], sizes: list[float]) -> bool:
+def pack(rooms: tuple[float, ...], sizes: list[float]) -> bool:
+    """Whether tasks, the largest first, go onto nodes with so much room in any way at all."""
     if not sizes:
         return min(rooms) >= 0
     return any(
-        _pack((*rooms[:node], rooms[node] - sizes[0], *rooms[node + 1 :]), sizes[1:])
+        pack((*rooms[:node], rooms[node] - sizes[0], *rooms[node + 1 :]), sizes[1:])
         for node in {room: node for node, room in enumerate(rooms)}.values()
         if rooms[node] >= sizes[0]
     )
@@ -178,20 +179,26 @@ def reclaimable(setting: Small, done: Plan, gone: Iterable[str], wanted: float) 
 
 @given(small(queues=3), SIZES, some.integers(1, 3))
 def test_reclaim_is_neither_blind_nor_wasteful_nor_unfair(setting: Small, gpus: int, count: int) -> None:
-    """A gang that its queue is entitled to waits only if no set of others may be taken; of those taken all may be."""
+    """What its queue is entitled to waits only if others may not be taken or moved; of those taken all may be."""
     cluster, wanted = setting.cluster, [gpus] * count
     config = Config(actions=("allocate", "reclaim"), staleness_grace=-1)
     done = cluster.job("gang", "q0", [""] * count, gpus=gpus).plan(config=config)
     entitled = setting.held("q0") + gpus * count <= done.fair_share["q0"][2]
-    others = [name for name, one in setting.running.items() if one.queue != "q0" and one.preemptible]
-    possible = setting.fits(setting.left, wanted) or (
-        entitled
-        and any(
-            reclaimable(setting, done, gone, gpus * count) and setting.fits(setting.without(gone), wanted)
-            for gone in subsets(others)
+    # Who may be taken first from its queue may be moved as well.
+    others = [
+        name
+        for name, one in setting.running.items()
+        if one.queue != "q0" and one.preemptible and reclaimable(setting, done, [name], gpus * count)
+    ]
+
+    def possible(gone: Sequence[str]) -> bool:
+        rest = [name for name in others if name not in gone]
+        return reclaimable(setting, done, gone, gpus * count) and any(
+            setting.fits(setting.without([*gone, *moved]), wanted, moved) for moved in subsets(rest)
         )
-    )
-    assert is_placed(done) or not possible
+
+    assert is_placed(done) or not setting.fits(setting.left, wanted)
+    assert is_placed(done) or not entitled or not any(map(possible, subsets(others)))
     lost, _ = after_moves(done, setting)
     assert not lost or entitled
     assert reclaimable(setting, done, lost, gpus * count)

@@ -188,6 +188,13 @@ class Job(Gang):
         count += sum(self.used[leaf] >= self.minimums[leaf] for leaf in node.podsets)
         return count >= self.needed(index)
 
+    def in_one_piece(self) -> bool:
+        """Whether the gang has what it needs, and no subgroup is there in part only."""
+        if self.lone:
+            return self.active[0] >= self.minimums[0]
+        leaves = zip(self.active, self.minimums, strict=True)
+        return self.set_satisfied(0) and all(not active or active >= least for active, least in leaves)
+
     def elastic(self) -> bool:
         """Whether some leaf has more tasks than it needs."""
         return any(len(tasks) > minimum for tasks, minimum in zip(self.tasks, self.minimums, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,12 @@ class SharedGpus:
         used, releasing, allocated = self.cells[row, :3]
         memory = int(self.nodes.gpu_memory[self.node[row]])
         return bool(used != 0 and allocated != releasing and memory - allocated + releasing >= cls.memory_on(memory))
+
+    def overcommitted(self, node: int, groups: Iterable[str]) -> bool:
+        """Whether some devices of a node are given out beyond their memory, once releasing tasks are gone."""
+        memory = int(self.nodes.gpu_memory[node])
+        cells = [self.cells[self.index[node, group]] for group in groups if (node, group) in self.index]
+        return any(int(cell[2]) - int(cell[1]) > memory for cell in cells)
 
     def fits_now(self, row: int, cls: TaskClass) -> bool:
         """Whether a task finds room on one device without waiting for anyone to leave."""

@@ -46,6 +46,8 @@ class Moves:
         self.done: list[Move] = []
         # Where tasks were before the trial evicted them: status, node and GPU groups.
         self.evicted: dict[str, Before] = {}
+        # The same of tasks whose eviction was decided.
+        self._leaving: dict[str, Before] = {}
         # Grows with every change, also with those taken back: what was worked out for an older version is stale.
         self.version = 0
         # Told when a task takes room on a node (1) or gives it up (-1).
@@ -130,6 +132,10 @@ class Moves:
             self.books.shift(some[0], status, st.RELEASING, self.log, len(some))
         held.write(self.log)
 
+    def stay(self, task: Task) -> None:
+        """Take an eviction that was decided back: the task keeps its place."""
+        self._keep(task, self._leaving[task.key])
+
     def delay(self, job: Job, since: Checkpoint) -> None:
         """Turn every bind of a job since a point into a wait: the gang starts together or not yet."""
         for number in range(since[1], len(self.done)):
@@ -158,7 +164,8 @@ class Moves:
             held.append(move)
         for key in [move.task.key for move in moves]:
             if key in self.evicted:
-                self.log.append((setitem, self.evicted, key, self.evicted.pop(key)))
+                before = self._leaving[key] = self.evicted.pop(key)
+                self.log.append((setitem, self.evicted, key, before))
         return held
 
     def _unmoved(self, task: Task, before: Before, groups: tuple[str, ...]) -> bool:

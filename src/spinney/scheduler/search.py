@@ -18,6 +18,7 @@ from spinney.scheduler.leaving import Batch
 from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder
+from spinney.scheduler.placement import place
 from spinney.scheduler.pools import Pool
 from spinney.scheduler.scenarios import every_choice
 from spinney.scheduler.tasks import Task, Vector
@@ -26,6 +27,7 @@ from spinney.scheduler.trials import Search, Trial
 from spinney.scheduler.victims import VictimLine
 
 Check = Callable[[Scenario], bool]
+PlaceAgain = Callable[["Solver", Trial, Rows], bool]
 # How a search ends, as upstream's metrics call it.
 SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
 # What victims are that did not stay where they were.
@@ -41,8 +43,8 @@ class Solver:
     check: Check
     victim_order: Callable[[], JobOrder]
     waiting: Pool
-    # How a trial of every choice places everyone again: `Solver.in_order` or `Solver.gang_first`.
-    place_again: Callable[[Solver, Trial, Rows], bool]
+    # How a trial of every choice places everyone again, one way after the other: see the methods below.
+    place_again: tuple[PlaceAgain, ...]
     failed: set[tuple[object, ...]] = field(default_factory=set)
     steps: int = 0
     # False when the search stopped at its limit of steps.
@@ -79,12 +81,12 @@ class Solver:
     def _solve_exactly(self, tasks: list[Task], feasible: Rows) -> bool:
         """Try every choice of victims where there are few: what quicker ways overlook is found, or there is none."""
         search = Search(self.cycle, self.job, [], self._victims(), feasible)
-        for trial in every_choice(search):
+        for trial, way in ((trial, way) for trial in every_choice(search) for way in self.place_again):
             if self.steps >= self.cycle.config.search_steps:
                 self.complete = False
                 return False
             self.steps += 1
-            if self._simulate(trial, feasible, partial(self.place_again, self)) is not None:
+            if self._simulate(trial, feasible, partial(way, self)) is not None:
                 return True
         return False
 
@@ -159,8 +161,11 @@ class Solver:
 
     def in_order(self, trial: Trial, rows: Rows) -> bool:
         """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
+        return self._in_order(trial, rows, [job for job, _ in trial.victims()])
+
+    def _in_order(self, trial: Trial, rows: Rows, victims: list[Job]) -> bool:
         preemptor = trial.preemptor
-        some: dict[str, Gang] = {job.key: job for job, _ in trial.victims()}
+        some: dict[str, Gang] = {job.key: job for job in victims}
         some[preemptor.job.key] = preemptor
         for gang in TrialOrder(self.waiting, some):
             if gang is not preemptor:
@@ -176,6 +181,18 @@ class Solver:
         for gang in TrialOrder(self.waiting, {job.key: job for job, _ in trial.victims()}):
             self._place_victim(gang, rows)
         return True
+
+    def some_moved_before(self, trial: Trial, rows: Rows) -> bool:
+        """Place in order, but after victims that find a place beside the preemptor: these are moved, not taken."""
+        point = self.cycle.moves.checkpoint()
+        if not self.gang_first(trial, rows):
+            return False
+        places = [(task, task.node) for task in trial.tasks() if task.status != st.RELEASING]
+        self.cycle.moves.rollback(point)
+        moved = {task.job for task, _ in places}
+        if not all(place(self.cycle, task, np.array([row]), trial=True) for task, row in places):
+            return False
+        return bool(places) and self._in_order(trial, rows, [job for job, _ in trial.victims() if job not in moved])
 
     def _place_victim(self, gang: Gang, rows: Rows) -> None:
         # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.

@@ -17,9 +17,8 @@ from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
-from spinney.scheduler.search import SOLVED, Check, Solver
+from spinney.scheduler.search import SOLVED, Check, PlaceAgain, Solver
 from spinney.scheduler.tasks import Task
-from spinney.scheduler.trials import Trial
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
 # From so many changed jobs on, sorting anew is cheaper than moving each to its place.
@@ -55,7 +54,7 @@ def consolidation(cycle: Cycle) -> None:
         wanted = sum(task.cls.quota for task in cycle.chunk(job))
         return spare[1] >= wanted and _memory_left(cycle, job, ready)
 
-    rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, Solver.gang_first)
+    rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, (Solver.gang_first,))
     _run(cycle, jobs, rules)
 
 
@@ -95,7 +94,8 @@ def reclaim(cycle: Cycle) -> None:
             levels[queue] = min(known) if known else None
         return levels
 
-    rules = _Rules(RECLAIM, may, victims, partial(_passes, hooks.reclaim_checks), caps, Solver.in_order)
+    ways = (Solver.in_order, Solver.some_moved_before)
+    rules = _Rules(RECLAIM, may, victims, partial(_passes, hooks.reclaim_checks), caps, ways)
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -116,7 +116,7 @@ def preempt(cycle: Cycle) -> None:
     def caps(job: Job, _: Freeable) -> dict[int, float | None]:
         return {job.queue: None}
 
-    rules = _Rules(PREEMPT, may, victims, partial(_passes, hooks.preempt_checks), caps, Solver.in_order)
+    rules = _Rules(PREEMPT, may, victims, partial(_passes, hooks.preempt_checks), caps, (Solver.in_order,))
     _run(cycle, _claimants(cycle), rules)
 
 
@@ -130,8 +130,8 @@ class _Rules:
     check: Check
     # Queues that victims may come from, each with a bound on how much.
     caps: Callable[[Job, Freeable], dict[int, float | None]]
-    # Who is placed first when every choice of victims is tried: where nobody loses its place, the gang may be.
-    place_again: Callable[[Solver, Trial, Rows], bool]
+    # Who is placed first when every choice of victims is tried.
+    place_again: tuple[PlaceAgain, ...]
 
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
