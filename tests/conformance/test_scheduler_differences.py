@@ -33,18 +33,20 @@ def _sharing(*numbers: int) -> list[str]:
 
 
 TRACED: dict[str, tuple[Fault, ...]] = {
-    **dict.fromkeys(["random 90", "random 123", "random 897", *_sharing(283, 313, 724)], (narrow_domains,)),
+    **dict.fromkeys(["random 90", "random 123", *_sharing(283, 313, 724)], (narrow_domains,)),
     **dict.fromkeys(["random 206", "random 543"], (victims_twice,)),
     **dict.fromkeys([f"random {number}" for number in (590, 632, 867, 1495)], (first_ways_only,)),
     "sharing 165": (first_ways_only,),
-    **dict.fromkeys(_sharing(34, 748), (victims_end_for_nothing,)),
+    "sharing 34": (victims_end_for_nothing,),
     **dict.fromkeys(["random 57", "random 1222", "random 1479", *_sharing(25, 601, 685)], (victims_leave_in_vain,)),
     **dict.fromkeys(_sharing(200, 370, 378, 404, 461, 589, 603, 716, 824, 848), (careless_books,)),
     "random 223": (narrow_domains, victims_twice),
+    "random 897": (narrow_domains, first_ways_only),
     "random 320": (victims_twice, first_ways_only),
     "sharing 862": (narrow_domains, first_ways_only),
     "sharing 324": (careless_books, victims_twice),
     "sharing 469": (careless_books, partial(gpus_by_chance, 4)),
+    "sharing 748": (victims_end_for_nothing, victims_leave_in_vain),
     "sharing 868": (careless_books, victims_end_for_nothing),
 }
 
