@@ -111,14 +111,24 @@ def test_many_victims_at_one_stroke_are_the_same_as_one_by_one(cluster: Cluster)
         assert cluster.plan().decisions == slow.decisions
 
 
-@given(clusters())
-def test_no_node_is_overcommitted(cluster: Cluster) -> None:
-    """After a plan every node still has what its tasks use, and every shared GPU its memory."""
-    state = after(cluster.state, cluster.plan())
+def assert_not_overcommitted(state: State) -> None:
+    """Every node has what its tasks use, and every shared GPU its memory."""
     rows = state.nodes.all_rows()
     assert (state.nodes.idle[rows] >= 0).all()
     for row in range(len(state.gpus)):
         assert state.gpus.cells[row, 2] <= state.nodes.gpu_memory[state.gpus.node[row]]
+
+
+@given(clusters())
+def test_no_node_is_overcommitted(cluster: Cluster) -> None:
+    """After a plan every node still has what its tasks use; also when everyone runs who waits for room."""
+    done = cluster.plan()
+    state = after(cluster.state, done)
+    assert_not_overcommitted(state)
+    for key, (status, node, groups) in done.outcome.items():
+        if status == st.PIPELINED:
+            state.assume(key, st.RUNNING, node, groups)
+    assert_not_overcommitted(state)
 
 
 @given(clusters())
@@ -239,68 +249,97 @@ def test_victims_are_needed(data: some.DataObject) -> None:
     assert len({decision.node for decision in evicted}) == 1
 
 
-# Quota, limit, weight and what is asked for.
+# Quota, limit, weight, priority and what is asked for.
+Row = tuple[int, int, int, int, int]
 ROWS = some.lists(
-    some.tuples(some.integers(-1, 6), some.integers(-1, 9), some.integers(0, 3), some.integers(0, 9)),
+    some.tuples(
+        some.integers(-1, 6),
+        some.integers(-1, 9),
+        some.integers(0, 3),
+        some.sampled_from([1, 1, 2]),
+        some.integers(0, 9),
+    ),
     min_size=1,
     max_size=5,
 )
 
 
+def _queue(name: str, row: Row, created: int, parent: str = "") -> QueueSpec:
+    quota, limit, weight, priority, _ = row
+    return QueueSpec(name, parent, priority, created=created, gpu=Share(quota, limit, weight))
+
+
 @given(ROWS, some.integers(0, 20))
-def test_fair_share_matches_a_slow_reference(rows: list[tuple[int, int, int, int]], total: int) -> None:
+def test_fair_share_matches_a_slow_reference(rows: list[Row], total: int) -> None:
     """The division equals one done by hand in exact fractions."""
-    specs = {
-        f"q{number}": QueueSpec(f"q{number}", created=number, gpu=Share(quota, limit, weight))
-        for number, (quota, limit, weight, _) in enumerate(rows)
-    }
+    specs = {f"q{number}": _queue(f"q{number}", row, number) for number, row in enumerate(rows)}
     requested = [[0.0, 0.0, float(request)] for *_, request in rows]
     found = [share[2] for share in fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)]
     assert found == [float(share) for share in _by_hand(rows, total)]
 
 
+@given(ROWS, some.integers(0, 20), some.data())
+def test_who_had_more_lately_gets_no_more_now(rows: list[Row], total: int, data: some.DataObject) -> None:
+    """A queue's share never grows with its own usage, and in all no more is given out for it."""
+    number, usage = data.draw(some.integers(0, len(rows) - 1)), data.draw(some.floats(0, 2))
+    specs = {f"q{index}": _queue(f"q{index}", row, index) for index, row in enumerate(rows)}
+    requested = [[0.0, 0.0, float(request)] for *_, request in rows]
+    before = fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)
+    specs[f"q{number}"] = replace(specs[f"q{number}"], usage=(0.0, 0.0, usage))
+    now = fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)
+    assert now[number][2] <= before[number][2]
+    assert sum(share[2] for share in now) <= max(total, sum(share[2] for share in before)) + 1e-9
+
+
 @given(some.lists(ROWS, min_size=1, max_size=3), some.lists(ROWS, min_size=3, max_size=3), some.integers(0, 20))
-def test_fair_share_of_a_tree_matches_its_levels(
-    leaves: list[list[tuple[int, int, int, int]]], tops: list[list[tuple[int, int, int, int]]], total: int
-) -> None:
+def test_fair_share_of_a_tree_matches_its_levels(leaves: list[list[Row]], tops: list[list[Row]], total: int) -> None:
     """Each department is given its part as if it were alone on its level, and its queues divide just that."""
-    parents = [(*rows[0][:3], sum(one[3] for one in below)) for rows, below in zip(tops, leaves, strict=False)]
+    parents = [(*rows[0][:4], sum(one[4] for one in below)) for rows, below in zip(tops, leaves, strict=False)]
     specs: dict[str, QueueSpec] = {}
     requested: dict[str, float] = {}
-    for number, ((quota, limit, weight, request), below) in enumerate(zip(parents, leaves, strict=True)):
-        specs[f"d{number}"] = QueueSpec(f"d{number}", created=number, gpu=Share(quota, limit, weight))
-        requested[f"d{number}"] = request
-        for index, (own_quota, own_limit, own_weight, own_request) in enumerate(below):
-            name, share = f"d{number}-{index}", Share(own_quota, own_limit, own_weight)
-            specs[name] = QueueSpec(name, f"d{number}", created=index, gpu=share)
-            requested[name] = own_request
+    for number, (row, below) in enumerate(zip(parents, leaves, strict=True)):
+        specs[f"d{number}"], requested[f"d{number}"] = _queue(f"d{number}", row, number), row[4]
+        for index, own in enumerate(below):
+            name = f"d{number}-{index}"
+            specs[name], requested[name] = _queue(name, own, index, parent=f"d{number}"), own[4]
     queues = Queues(specs)
     asked = [[0.0, 0.0, float(requested[name])] for name in queues.names]
     found = dict(zip(queues.names, fair_shares(queues, [0.0, 0.0, float(total)], asked), strict=True))
     for number, part in enumerate(_by_hand(parents, total)):
         assert found[f"d{number}"][2] == float(part)
-        for index, own in enumerate(_by_hand(leaves[number], part)):
-            assert found[f"d{number}-{index}"][2] == pytest.approx(float(own))
+        for index, share in enumerate(_by_hand(leaves[number], part)):
+            assert found[f"d{number}-{index}"][2] == pytest.approx(float(share))
 
 
-def _by_hand(rows: list[tuple[int, int, int, int]], total: int | Fraction) -> list[Fraction]:
-    wants = [request if limit == -1 else min(limit, request) for _, limit, _, request in rows]
-    given_ = [
-        Fraction(min(total if quota == -1 else quota, want)) for (quota, *_), want in zip(rows, wants, strict=True)
-    ]
-    left, rests = Fraction(total) - sum(given_), dict[int, Fraction]()
-    while left > 0:
-        hungry = [
-            number
-            for number, (_, limit, weight, request) in enumerate(rows)
-            if request > given_[number] and (limit == -1 or limit > given_[number]) and weight
-        ]
-        weights = sum(rows[number][2] for number in hungry if wants[number] > given_[number])
-        if not hungry or not weights:
-            break
-        amount, again = left, False
+def _by_hand(rows: list[Row], total: int | Fraction) -> list[Fraction]:
+    """Quotas first; then what is left by weight, priority by priority; then single units to those cut most."""
+    wants = [Fraction(request if limit == -1 else min(limit, request)) for _, limit, _, _, request in rows]
+    given_ = [min(Fraction(total if row[0] == -1 else row[0]), want) for row, want in zip(rows, wants, strict=True)]
+    left, cut = Fraction(total) - sum(given_), list[dict[int, Fraction]]()
+    for priority in sorted({row[3] for row in rows}, reverse=True):
+        weights = {number: row[2] for number, row in enumerate(rows) if row[3] == priority and row[2]}
+        left, rests = _by_weight(weights, wants, given_, left)
+        cut.append(rests)
+    for rests in cut:
+        for number in sorted(rests, key=lambda one: (-rests[one], one)):
+            part = min(Fraction(1), max(left, Fraction(0)))
+            given_[number] += part
+            left -= part
+    return given_
+
+
+def _by_weight(
+    weights: dict[int, int], wants: list[Fraction], given_: list[Fraction], left: Fraction
+) -> tuple[Fraction, dict[int, Fraction]]:
+    """Whole units by weight until nobody wants less than its part; what is left then, and what was cut from whom."""
+    rests: dict[int, Fraction] = {}
+    again = left > 0
+    while again and left > 0:
+        hungry = [number for number in weights if wants[number] > given_[number]]
+        amount, whole, again = left, sum(weights[number] for number in hungry), False
         for number in hungry:
-            share, want = amount * rows[number][2] / weights, wants[number] - given_[number]
+            share = amount * weights[number] / whole
+            want = wants[number] - given_[number]
             part = want if want <= share else Fraction(share.numerator // share.denominator)
             rests.pop(number, None)
             if want > share > part:
@@ -308,12 +347,4 @@ def _by_hand(rows: list[tuple[int, int, int, int]], total: int | Fraction) -> li
             given_[number] += part
             left -= part
             again = again or (part > 0 and want < share)
-        if not again:
-            break
-    for number in sorted(rests, key=lambda one: (-rests[one], one)):
-        part = min(Fraction(1), left)
-        if part <= 0:
-            break
-        given_[number] += part
-        left -= part
-    return given_
+    return left, rests
