@@ -70,12 +70,16 @@ class Operator:
             self._watch_owned(owned)
         self.sets.watch(world.secrets, set_keys, _is_filled)
         for placed in world.by_replica:
-            self.replicas.watch(placed, replica_keys, calls_for_action)
+            self.replicas.watch(placed, replica_keys, self._calls_replica)
         for shown in (world.pods, world.cliques, world.groups, world.gangs):
             self._show(shown)
         self.bare.watch(world.gangs, gang_keys, calls_for_words).watch(world.foreign_pods, pod_keys, calls_for_words)
         world.sets.on_change(self._set_changed)
         world.bindings.on_change(self._binding_changed)
+
+    def _calls_replica(self, change: Change[Any]) -> bool:
+        """What is left of a replica or a set that is gone wakes nobody else: the operator may have ended in between."""
+        return calls_for_action(change) or (change.old is None and self.world.is_left_over(change.object))
 
     def _watch_owned(self, cache: Cache[Any]) -> None:
         # Only a loss matters: what is created is ours.
