@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,17 +11,29 @@ from spinney.api import reasons
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
+from spinney.kube.cache import Change
 from spinney.kube.client import Client, Patch
 from spinney.kube.clock import seconds
 from spinney.kube.errors import ApiError, ConnectionLost
+from spinney.kube.errors import NotFound as NotFoundError
 from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.scheduler import status as st
 from spinney.scheduler import texts
+from spinney.scheduler.gangs import Job
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.reasons import NotFound, NotReady, Problem
 from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.state import State
+
+
+class _Waiting(NamedTuple):
+    """What there is to tell about a gang: whether it has started, why the rest of it waits, and which pods that is."""
+
+    started: bool
+    problems: tuple[Problem, ...]
+    pending: tuple[str, ...]
 
 
 class Reports:
@@ -31,24 +44,52 @@ class Reports:
         self._clock = runtime.clock
         self._feed = feed
         self._events = Recorder(runtime.client, runtime.clock, feed.shard.scheduler_name)
-        # What was last told about each waiting gang: whether it has started, and why the rest of it waits.
-        self._told: dict[str, tuple[bool, tuple[Problem, ...]]] = {}
+        # What was last told about each waiting gang.
+        self._told: dict[str, _Waiting] = {}
+        # Groups that carry a condition of ours, by what we wrote or what their watch tells, a predecessor's included.
+        self._marked: dict[str, None] = {}
+        self._next: dict[str, _Waiting] | None = None
+        self._telling = False
+        feed.groups.on_change(self._look)
 
     async def tell(self, state: State, made: Plan) -> None:
-        """Tell what is new since the last plan."""
+        """Tell what is new since the last plan; one at a time, so that an older word never comes after a newer one."""
         placed = {decision.job for decision in made.decisions if decision.kind == "bind"}
-        waiting = {
-            key: (any(job.active), tuple(made.problems.get(key, ())))
+        self._next = {
+            key: _Waiting(any(job.active), tuple(made.problems.get(key, ())), _pending_tasks(job))
             for key, job in state.jobs.items()
             if job.pending and key not in placed
         }
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._next is not None:
+                waiting, self._next = self._next, None
+                await self._tell(waiting)
+        finally:
+            self._telling = False
+
+    async def _tell(self, waiting: dict[str, _Waiting]) -> None:
         for key in [key for key in self._told if key not in waiting]:
             del self._told[key]
+        for key in [key for key in self._marked if key not in waiting]:
             await self._clear(key)
-        for key, (started, problems) in waiting.items():
-            if self._told.get(key) != (started, problems):
-                self._told[key] = (started, problems)
-                await self._write(key, started, problems)
+        for key, found in waiting.items():
+            if self._told.get(key) != found:
+                self._told[key] = found
+                await self._write(key, found.started, found.problems)
+
+    def _look(self, change: Change[PodGroup]) -> None:
+        key = f"{change.object.namespace}/{change.object.name}"
+        if change.new is None:
+            self._marked.pop(key, None)
+        elif any(found.node_pool == self._pool for found in change.new.status.scheduling_conditions):
+            self._marked[key] = None
+
+    @property
+    def _pool(self) -> str:
+        return self._feed.shard.pool or "default"
 
     async def _write(self, key: str, started: bool, problems: tuple[Problem, ...]) -> None:
         group = self._group(key)
@@ -70,17 +111,16 @@ class Reports:
             await self._condition(group, blockers, text)
         if group is None or group.spec.mark_unschedulable is not False:
             for pod in self._pending(key):
-                await self._mark(pod, text)
+                await self._mark(key, pod, text)
 
     async def _condition(self, group: PodGroup, blockers: Sequence[Problem], text: str) -> None:
-        pool = self._feed.shard.pool or "default"
         known = group.status.scheduling_conditions
-        same = next((found for found in known if found.node_pool == pool), None)
+        same = next((found for found in known if found.node_pool == self._pool), None)
         if same is not None and same.message == text:
             return
         entry: Json = {
             "type": reasons.UNSCHEDULABLE_ON_NODE_POOL,
-            "nodePool": pool,
+            "nodePool": self._pool,
             "status": "True",
             "reason": texts.reason(blockers[0]) if blockers else texts.PODS,
             "message": text,
@@ -88,23 +128,37 @@ class Reports:
             "transitionID": str(max((int(found.transition_id or 0) for found in known), default=0) + 1),
             "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
         }
+        self._marked[f"{group.namespace}/{group.name}"] = None
         # The newest condition stands last; there is one per node pool.
-        kept = [msgspec.to_builtins(found) for found in known if found.node_pool != pool]
-        await self._patch(group, {"status": {"schedulingConditions": [*kept, entry]}})
+        await self._patch(group, {"status": {"schedulingConditions": [*self._others(group), entry]}})
 
     async def _clear(self, key: str) -> None:
+        """Take our condition back, also where the cache does not show it yet."""
+        if key not in self._marked:
+            return
         group = self._group(key)
-        if group is not None and group.status.scheduling_conditions:
-            await self._patch(group, {"status": {"schedulingConditions": None}})
+        del self._marked[key]
+        if group is not None and not await self._patch(
+            group, {"status": {"schedulingConditions": self._others(group) or None}}
+        ):
+            self._marked[key] = None
 
-    async def _patch(self, group: PodGroup, patch: Json) -> None:
+    def _others(self, group: PodGroup) -> list[Json]:
+        known = group.status.scheduling_conditions
+        return [msgspec.to_builtins(found) for found in known if found.node_pool != self._pool]
+
+    async def _patch(self, group: PodGroup, patch: Json) -> bool:
         try:
             await self._client.patch(PodGroup, group.name, group.namespace, patch, subresource="status")
+        except NotFoundError:
+            return True
         except (ApiError, ConnectionLost):
             # The next plan says it again.
             self._told.pop(f"{group.namespace}/{group.name}", None)
+            return False
+        return True
 
-    async def _mark(self, pod: Pod, text: str) -> None:
+    async def _mark(self, key: str, pod: Pod, text: str) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
         known = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
         if known is not None and (known.status, known.reason, known.message) == ("False", "Unschedulable", text):
@@ -113,8 +167,11 @@ class Reports:
         patch = {"status": {"conditions": [condition]}}
         try:
             await self._client.patch(Pod, pod.name, pod.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
-        except (ApiError, ConnectionLost):
+        except NotFoundError:
             return
+        except (ApiError, ConnectionLost):
+            # The next plan says it again.
+            self._told.pop(key, None)
 
     def _pending(self, key: str) -> list[Pod]:
         job = self._feed.state.jobs.get(key)
@@ -126,3 +183,7 @@ class Reports:
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
         return self._feed.groups.get(name, namespace)
+
+
+def _pending_tasks(job: Job) -> tuple[str, ...]:
+    return tuple(task.key for task in job.all_tasks() if task.status == st.PENDING)
