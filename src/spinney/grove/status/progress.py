@@ -36,11 +36,15 @@ def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime)
     if not is_clique_updating(view, clique):
         if known is None:
             return None
+        generation, template = known.pod_clique_set_generation_hash, known.pod_template_hash
+        if template != revision and updates.is_clique_converged(view, clique):
+            # A second change in mid-update may be met without a turn of its own.
+            generation, template = view.pcs.status.current_generation_hash, revision
         return {
             "updateStartedAt": _stamp(known.update_started_at),
             "updateEndedAt": _stamp(known.update_ended_at or now),
-            "podCliqueSetGenerationHash": known.pod_clique_set_generation_hash,
-            "podTemplateHash": known.pod_template_hash,
+            "podCliqueSetGenerationHash": generation,
+            "podTemplateHash": template,
             "readyPodsSelectedToUpdate": None,
         }
     same = known is not None and known.pod_template_hash == revision and known.update_ended_at is None
@@ -63,10 +67,13 @@ def group_progress(
     if not is_group_updating(view, group):
         if known is None:
             return None
+        # What has converged has so to the newest change, be it with a turn of its own or not.
+        met = updates.is_group_converged(view, group)
+        generation = view.pcs.status.current_generation_hash if met else known.pod_clique_set_generation_hash
         return {
             "updateStartedAt": _stamp(known.update_started_at or now),
             "updateEndedAt": _stamp(known.update_ended_at or now),
-            "podCliqueSetGenerationHash": known.pod_clique_set_generation_hash,
+            "podCliqueSetGenerationHash": generation,
             "readyReplicaIndicesSelectedToUpdate": None,
             **amounts,
         }
