@@ -94,9 +94,9 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     placed = [pod for pod in pods if pod.status.phase == "Succeeded" or (pod.spec.node_name and _lives(pod))]
     missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
     status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
-    message = missing or f"{len(placed)} pods have a node"
+    # No number: how many more than the minimum are placed is not worth a write, and an old one would be untrue.
+    message = missing or "enough pods have a node"
     old = next((condition for condition in group.status.conditions if condition.type == reasons.SCHEDULED), None)
-    # How many more than the minimum are placed is not worth a write.
     if old is not None and old.status == status and (status == "True" or old.message == message):
         return None
     if old is not None and old.status == status:
