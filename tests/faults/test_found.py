@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from spinney.api import labels
+import asyncio
+
+from spinney.api import labels, reasons
 from spinney.api.core import Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.podgang import PodGang
 from spinney.sim.loop import run_virtual
 from tests.faults.processes import World, installation
-from tests.faults.scenarios import NODES, Step, change, create, serve
+from tests.faults.scenarios import NODES, Step, change, cordon, create, lose, serve
 from tests.faults.wire import Accident
 
 
@@ -45,3 +47,24 @@ def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
 def test_a_removed_replica_was_left_when_its_pods_had_gone() -> None:
     """The operator ends after the four pods of a replica: the next one takes the gang, cliques and service as well."""
     assert crashed(change(PodCliqueSet, "serve", {"spec": {"replicas": 1}}), 4, replicas=2) == {"0"}
+
+
+def test_a_gang_termination_was_forgotten_when_the_operator_ended_in_it() -> None:
+    """It ends once it has noted that the breach is answered: the next one still replaces every clique."""
+
+    async def main() -> None:
+        async with installation(NODES) as world:
+            await create(PodCliqueSet, serve(labels.KAI_SCHEDULER))(world)
+            await world.settled()
+            before = {each.name: each.uid for each in (await world.held.client.list(PodClique, "default")).items}
+            world.road.counting = True
+            Accident(1, done=True, holding=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).arrange(world.road)
+            await cordon(True)(world)
+            await lose("serve-0-decode-0-worker")(world)
+            await asyncio.sleep(40)
+            assert world.road.struck.startswith("grove: "), world.road.writes
+            after = {each.name: each.uid for each in (await world.held.client.list(PodClique, "default")).items}
+            assert before.keys() == after.keys()
+            assert not set(before.values()) & set(after.values())
+
+    run_virtual(main())

@@ -23,6 +23,8 @@ class Accident:
 
     number: int
     done: bool
+    # Only writes with this in them count.
+    holding: bytes = b""
 
     def __str__(self) -> str:
         return f"{'after' if self.done else 'before'} write {self.number}"
@@ -69,6 +71,7 @@ class Road:
     last_write: float = 0.0
     writes: list[str] = field(default_factory=list)
     counting: bool = False
+    counted: int = 0
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=12))
     # What the accident hit, and how often anything else went wrong.
     struck: str = ""
@@ -120,12 +123,13 @@ class Wire:
         if not road.counting or not is_write(request):
             return None
         road.writes.append(f"{self.who}: {request.method} {request.path}")
-        number = len(road.writes)
-        if road.accident is not None and number == road.accident.number:
-            road.struck = road.writes[-1]
-            return road.accident
+        if road.accident is not None and road.accident.holding in request.body:
+            road.counted += 1
+            if road.counted == road.accident.number:
+                road.struck = road.writes[-1]
+                return road.accident
         if self._happens("crashed", road.weather.crashes):
-            return Accident(number, done=road.chance.random() < 0.5)
+            return Accident(len(road.writes), done=road.chance.random() < 0.5)
         return None
 
     async def _end(self) -> None:

@@ -33,6 +33,8 @@ class Verdict:
 
 def judge(view: View, now: datetime) -> Verdict:
     """What the breaches of one set replica come to."""
+    if unfinished := _unfinished(view):
+        return Verdict(unfinished, whole=True)
     delay = delay_of(view.pcs)
     whole: list[datetime] = []
     replaced: list[str] = []
@@ -50,6 +52,17 @@ def judge(view: View, now: datetime) -> Verdict:
         return Verdict(tuple(view.cliques), whole=True)
     wakes += whole
     return Verdict(tuple(replaced), wake=min(wakes, default=None))
+
+
+def _unfinished(view: View) -> tuple[str, ...]:
+    """Cliques that are older than the answer to a breach that should have taken all: the operator ended in between."""
+    notes = [find(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()]
+    moments = [note.last_transition_time for note in notes if note is not None and note.status == "True"]
+    answered = max((moment for moment in moments if moment is not None), default=None)
+    if answered is None:
+        return ()
+    created = {name: found.metadata.creation_timestamp for name, found in view.cliques.items()}
+    return tuple(name for name, moment in created.items() if moment is not None and moment < answered)
 
 
 def delay_of(pcs: PodCliqueSet) -> timedelta:
