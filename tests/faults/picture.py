@@ -21,7 +21,7 @@ _CHANCE = (
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<address>"),
     (re.compile(r"\bnode-\d+\b"), "<node>"),
     (re.compile(r"kube-api-access-[a-z0-9]{5}"), "kube-api-access-*"),
-    (re.compile(r'"token": "[^"]+"'), '"token": "*"'),
+    (re.compile(r'"(token|caBundle|(tls|ca)\.(crt|key)|spinney\.dev/applied)": "[^"]+"'), r'"\1": "*"'),
     (re.compile(r"-[a-z0-9]{7}-shared-gpu"), "-*-shared-gpu"),
     (re.compile(r"gpu-reservation-[0-9a-f]{16}"), "gpu-reservation-*"),
 )

@@ -23,14 +23,13 @@ def searched(*arguments: str) -> None:
 
 @pytest.mark.parametrize(
     ("scenario", "every"),
-    [("gang-kai", 9), ("gang-default", 11), ("scaling-kai", 60), ("shared", 12), ("claims", 5), ("services", 12)],
+    [("gang-kai", 11), ("gang-default", 13), ("scaling-kai", 70), ("shared", 13), ("claims", 7)],
 )
 def test_a_process_ends_at_a_write(scenario: str, every: int) -> None:
     """Before it arrived or before its answer did: nothing is lost, doubled, left behind or started once more."""
     searched(scenario, "--every", str(every))
 
 
-@pytest.mark.parametrize("scenario", ["gang-kai", "scaling-kai"])
-def test_watches_are_late_and_break(scenario: str) -> None:
+def test_watches_are_late_and_break() -> None:
     """Caches lag by seconds, each by its own; watches break, begin anew, and processes end in the middle."""
-    searched(scenario, "--storms", "5")
+    searched("gang-kai", "--storms", "5")
