@@ -208,3 +208,60 @@ async def test_what_a_definition_may_not_ask(api: Api, namespace: str) -> None:
         answer = await api.post(CRDS, make.crd("asks.example.com", "Widget", schema(properties)), dryRun="All")
         assert answer.code == 422, answer.raw
         assert answer.message.endswith(f"is invalid: {why}")
+
+
+async def test_columns_say_where_they_come_from(api: Api, namespace: str) -> None:
+    """A column without a description names its path; a value that is not of its type is not shown."""
+    columns = [
+        {"name": "Text", "type": "string", "jsonPath": ".spec.text"},
+        {"name": "Flag", "type": "boolean", "jsonPath": ".spec.text"},
+        {"name": "Count", "type": "integer", "jsonPath": ".spec.text"},
+        {"name": "Size", "type": "number", "jsonPath": ".spec.size", "description": "how large"},
+        {"name": "When", "type": "date", "jsonPath": ".spec.size"},
+    ]
+    properties = schema({"text": {"type": "string"}, "size": {"type": "integer"}})
+    crd = make.crd("columns.example.com", "Widget", properties, additionalPrinterColumns=columns)
+    path = at(await install(api, crd), namespace)
+    (await api.post(path, widget(path, text="a", size=3))).ok()
+    table = (await api.with_headers(accept="application/json;as=Table;v=v1;g=meta.k8s.io").get(path)).ok()
+    told = [column["description"] for column in table["columnDefinitions"][1:]]
+    text = "Custom resource definition column (in JSONPath format): .spec.text"
+    size = "Custom resource definition column (in JSONPath format): .spec.size"
+    assert told == [text, text, text, "how large", size]
+    assert table["rows"][0]["cells"] == ["w", "a", None, None, 3, None]
+
+
+async def test_the_scale_of_an_object_without_replicas(api: Api, namespace: str) -> None:
+    """Is an error, and so is a negative one."""
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    properties = schema({"replicas": {"type": "integer"}})
+    crd = make.crd("scaled.example.com", "Widget", properties, subresources={"scale": scale})
+    path = at(await install(api, crd), namespace)
+    (await api.post(path, widget(path))).ok()
+    (await api.get(f"{path}/w/scale")).refused(
+        500, "InternalError", 'Internal error occurred: the spec replicas field ".spec.replicas" does not exist'
+    )
+    (await api.merge(f"{path}/w", {"spec": {"replicas": 1}})).ok()
+    (await api.merge(f"{path}/w/scale", {"spec": {"replicas": -1}})).refused(
+        422,
+        "Invalid",
+        'Widget.scaled.example.com "w" is invalid: .spec.replicas: Invalid value: -1: should be a non-negative integer',
+    )
+
+
+async def test_selectable_fields_of_a_definition(api: Api) -> None:
+    """Each is one field of a plain type, named once."""
+    where = "spec.versions[0].selectableFields"
+    for paths, why in (
+        ((".spec",), f'{where}[0].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or '),
+        ((".spec.a", ".spec.a"), f'{where}[1].jsonPath: Duplicate value: ".spec.a"'),
+    ):
+        fields = [{"jsonPath": path} for path in paths]
+        crd = make.crd("selected.example.com", "Widget", schema({"a": {"type": "string"}}), selectableFields=fields)
+        # Where versions share a schema, the server looks for it in another place and says something else.
+        other = schema({"a": {"type": "string"}, "b": {"type": "string"}})
+        version = {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": other}}
+        crd["spec"]["versions"].append(version)
+        answer = await api.post(CRDS, crd, dryRun="All")
+        assert answer.code == 422, answer.raw
+        assert why in answer.message

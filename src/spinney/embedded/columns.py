@@ -92,7 +92,8 @@ def _custom(columns: tuple[Json, ...]) -> Columns:
                 column.get("type", "string"),
                 column.get("priority", 0),
                 column.get("format", ""),
-                column.get("description", ""),
+                column.get("description")
+                or f"Custom resource definition column (in JSONPath format): {column['jsonPath']}",
             )
         )
 
@@ -107,10 +108,14 @@ def _cell(column: Json, document: Json, now: datetime) -> Any:
     if not found:
         return None
     value, kind = found[0], column.get("type", "string")
+    # A value of another type than its column is not shown.
     if kind == "date":
-        return age(value, now) if isinstance(value, str) else "<unknown>"
-    if kind in ("integer", "number", "boolean"):
-        return value
+        return age(value, now) if isinstance(value, str) else None
+    if kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if kind in ("integer", "number"):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return (int(value) if kind == "integer" else value) if is_number else None
     return _text(value)
 
 

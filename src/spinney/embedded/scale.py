@@ -12,7 +12,16 @@ from spinney.embedded import apply, changes, patching, scaleowners, selectors, s
 from spinney.embedded.calls import Call, flag, media_type, read_body
 from spinney.embedded.conversion import load, shown
 from spinney.embedded.documents import checked
-from spinney.embedded.errors import Refusal, bad_request, conflict, invalid, invalid_object, not_found, wrong_uid
+from spinney.embedded.errors import (
+    Refusal,
+    bad_request,
+    conflict,
+    internal,
+    invalid,
+    invalid_object,
+    not_found,
+    wrong_uid,
+)
 from spinney.embedded.forms import JSON
 from spinney.embedded.jsonpath import find
 from spinney.embedded.kinds import Kind
@@ -56,6 +65,9 @@ def _scaled(call: Call, old: Json) -> Json:
 
 def _replicas(call: Call, wanted: Json) -> int:
     replicas: int = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas < 0 and call.kind.custom is not None:
+        error = invalid(_path(call.kind, "specReplicasPath"), replicas, "should be a non-negative integer")
+        raise invalid_object(call.kind, call.name, [error])
     if replicas < 0:
         error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_object(SCALE, call.name, [error])
@@ -129,6 +141,8 @@ def scale_of(kind: Kind, document: Json) -> Json:
     metadata = document["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = find(document, _path(kind, "specReplicasPath"))
+    if kind.custom is not None and not replicas:
+        raise internal(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
     current = find(document, _path(kind, "statusReplicasPath"))
     status: Json = {"replicas": current[0] if current else 0}
     selector = _selector(kind, document)

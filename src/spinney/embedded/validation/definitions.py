@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.validation import names
 from spinney.embedded.validation.schemas import check_root
 
@@ -19,7 +19,9 @@ def check(document: Json) -> list[FieldError]:
     spec, metadata = document.get("spec") or {}, document["metadata"]
     group, labels = spec.get("group", ""), spec.get("names") or {}
     name, found = metadata.get("name", ""), []
-    if name != f"{labels.get('plural', '')}.{group}":
+    # Once it is there, neither of them changes, and that is told instead.
+    is_new = "resourceVersion" not in metadata
+    if is_new and name != f"{labels.get('plural', '')}.{group}":
         found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     found += _group(group) + _scope(spec.get("scope", ""))
     if spec.get("preserveUnknownFields"):
@@ -154,6 +156,10 @@ def _contents(versions: list[Json]) -> list[FieldError]:
 def _selectable(version: Json, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     found: list[FieldError] = []
+    if not schema and version.get("selectableFields"):
+        detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        return [invalid(f"{path}.selectableFields", "", detail)]
+    seen: set[str] = set()
     for at, field in enumerate(version.get("selectableFields") or ()):
         where, told = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
         if not told:
@@ -162,8 +168,17 @@ def _selectable(version: Json, path: str) -> list[FieldError]:
         node: Any = schema
         for part in told.strip(".").split("."):
             node = (node.get("properties") or {}).get(part) or {}
-        if node.get("type") not in ("string", "integer", "boolean") or told.startswith(".metadata."):
+        if not node.get("type") or told.startswith(".metadata."):
             found.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
+        elif node["type"] not in ("string", "integer", "boolean"):
+            detail = (
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats "
+                "are allowed."
+            )
+            found.append(invalid(where, told, detail))
+        elif told in seen:
+            found.append(duplicate(where, told))
+        seen.add(told)
     return found
 
 

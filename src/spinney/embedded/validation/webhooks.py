@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from spinney.api.meta import Json
@@ -64,9 +65,14 @@ def _service(service: Json, where: str) -> list[FieldError]:
     return found
 
 
-def _rule(rule: Json, path: str) -> list[FieldError]:
-    """Which requests a webhook is asked about."""
+def check_rule(rule: Json, path: str) -> list[FieldError]:
+    """Which requests a webhook or a policy is asked about; only a policy names objects."""
     found: list[FieldError] = []
+    for at, name in enumerate(rule.get("resourceNames") or ()):
+        where = f"{path}.resourceNames[{at}]"
+        found += [invalid(where, name, problem) for problem in names.path_problems(name)]
+        if name in rule["resourceNames"][:at]:
+            found.append(duplicate(where, name))
     for key, others in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
         given = rule.get(key) or []
         if not given:
@@ -83,6 +89,9 @@ def _rule(rule: Json, path: str) -> list[FieldError]:
     resources = rule.get("resources") or []
     if not resources:
         found.append(required(f"{path}.resources"))
+    if "*/*" in resources and len(resources) > 1:
+        detail = "if '*/*' is present, must not specify other resources"
+        found.append(invalid(f"{path}.resources", resources, detail))
     if "*" in resources and any("/" not in name for name in resources if name != "*"):
         detail = "if '*' is present, must not specify other resources without subresources"
         found.append(invalid(f"{path}.resources", resources, detail))
@@ -110,7 +119,7 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     if again not in ("IfNeeded", "Never"):
         found.append(unsupported(f"{where}.reinvocationPolicy", again, ("IfNeeded", "Never")))
     for at, rule in enumerate(hook.get("rules") or ()):
-        found += _rule(rule, f"{where}.rules[{at}]")
+        found += check_rule(rule, f"{where}.rules[{at}]")
     timeout = hook.get("timeoutSeconds", 10)
     if not 1 <= timeout <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
@@ -131,17 +140,39 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     elif not set(hook["admissionReviewVersions"]) & {"v1", "v1beta1"}:
         detail = "must include at least one of v1, v1beta1"
         found.append(invalid(f"{where}.admissionReviewVersions", hook["admissionReviewVersions"], detail))
+    values = ("object", "oldObject", "request", "authorizer")
+    return found + check_conditions(hook.get("matchConditions") or (), values, f"{where}.matchConditions")
+
+
+def check_conditions(conditions: Sequence[Json], values: tuple[str, ...], where: str) -> list[FieldError]:
+    """The match conditions of a webhook or a policy."""
+    found: list[FieldError] = []
     seen: set[str] = set()
-    for at, condition in enumerate(hook.get("matchConditions") or ()):
-        field = f"{where}.matchConditions[{at}]"
-        if condition.get("name") and condition["name"] in seen:
-            found.append(duplicate(f"{field}.name", condition["name"]))
-        seen.add(condition.get("name", ""))
-        if not condition.get("name"):
+    for at, condition in enumerate(conditions):
+        field, name = f"{where}[{at}]", condition.get("name", "")
+        if condition.get("expression", "").strip():
+            found += check_expression(condition["expression"], values, f"{field}.expression", "BOOL")
+        else:
+            found.append(required(f"{field}.expression"))
+        if not name:
             found.append(required(f"{field}.name"))
-        try:
-            cel.program(condition.get("expression", ""), ("object", "oldObject", "request", "authorizer"))
-        except cel.BadRule as error:
-            detail = f"compilation failed: {error}"
-            found.append(invalid(f"{field}.expression", condition.get("expression", ""), detail))
+        else:
+            found += [invalid(f"{field}.name", name, problem) for problem in names.qualified_problems(name)]
+        if name and name in seen:
+            found.append(duplicate(f"{field}.name", name))
+        seen.add(name)
     return found
+
+
+def check_expression(text: str, values: tuple[str, ...], where: str, *wanted: str) -> list[FieldError]:
+    """An expression over some values that gives one of some types, or any."""
+    try:
+        kind = str(cel.program(text, values).return_type())
+    except cel.BadRule as error:
+        return [invalid(where, text, f"compilation failed: {error}")]
+    # The types of variables are not known here.
+    if not wanted or kind in wanted or (kind == "DYN" and "variables." in text):
+        return []
+    listed = [name.lower().replace("null", "null_type") for name in wanted]
+    told = listed[0] if len(listed) == 1 else f"one of [{' '.join(listed)}]"
+    return [invalid(where, text, f"must evaluate to {told} but got {kind.lower()}")]
