@@ -43,6 +43,8 @@ from spinney.kube.runtime import Runtime
 from spinney.kube.together import all_of
 
 _RETRY_SECONDS = 15.0
+# Where pods tell no more than whether their scheduler is silent, what they do is gathered for a while.
+_PODS_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class BackendController:
         self._converted = CONVERSIONS.labels(backend.name, "ok")
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs, when=_gang_matters)
-        self.controller.watch(self._pods, self._gang_of)
+        self.controller.wait_for(self._pods)
+        self._pods.on_change(self._pod_changed)
         self._departed = Departed(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)
         self._gatekeeper: Gatekeeper | None = None
         self._topologies = (
@@ -267,11 +270,14 @@ class BackendController:
         held = [gang for gang in self._gangs if not is_true(gang.status.conditions, reasons.BACKEND_READY)]
         return [(gang.namespace, gang.name) for gang in held]
 
-    def _gang_of(self, change: Change[Pod]) -> Iterable[Key]:
+    def _pod_changed(self, change: Change[Pod]) -> None:
         name = change.object.metadata.labels.get(PODGANG, "")
         known = self._gangs.get(name, change.object.namespace)
         # Most pods are another backend's: whose it is costs less to find out than what changed.
-        return ((known.namespace, known.name),) if known is not None and _matters(change) else ()
+        if known is None or not _matters(change):
+            return
+        at_once = self._gatekeeper is not None or isinstance(self.backend, Retrying)
+        self.controller.enqueue(known.namespace, known.name, 0.0 if at_once else _PODS_SECONDS)
 
 
 def _gang_matters(change: Change[PodGang]) -> bool:
