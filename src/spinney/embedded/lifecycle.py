@@ -132,7 +132,7 @@ def _claim(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = {"phase": "Pending"}
     spec = document["spec"]
     if "storageClassName" not in spec:
-        name = server.default_storage_class()
+        name = _default_storage_class(server)
         if name:
             spec["storageClassName"] = name
     finalizers = document["metadata"].get("finalizers") or []
@@ -218,3 +218,11 @@ _CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "scheduling.k8s.io/priorityclasses": _priority_class,
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
 }
+
+
+def _default_storage_class(server: ApiServer) -> str:
+    """The class that claims without one get."""
+    for item in server.store.table("storage.k8s.io/storageclasses").range(""):
+        if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
+            return item.name
+    return ""

@@ -57,7 +57,7 @@ class NamespaceKeeper:
             self._terminating.add(event.new.name)
             self._later()
         elif event.old is None and event.version == self._server.store.version:
-            self._server.add_default_account(event.new.name)
+            _add_default_account(self._server, event.new.name)
 
     def _later(self) -> None:
         if not self._scheduled:
@@ -141,3 +141,19 @@ def _condition(now: str, before: Json, told: tuple[str, bool, str, str]) -> Json
     known = before.get(kind) or {}
     since = known["lastTransitionTime"] if known.get("status") == status else now
     return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+
+
+def _add_default_account(server: ApiServer, namespace: str) -> None:
+    """Give a namespace its default service account."""
+    if server.store.get("/serviceaccounts", f"{namespace}/default") is not None:
+        return
+    kind = server.kind_of_table("/serviceaccounts")
+    assert kind is not None
+    metadata = {
+        "name": "default",
+        "namespace": namespace,
+        "uid": server.chance.uid(),
+        "creationTimestamp": server.timestamp(),
+    }
+    document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    server.store.put(kind.table, f"{namespace}/default", document, {})

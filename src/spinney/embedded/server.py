@@ -26,6 +26,7 @@ from spinney.embedded import (
 from spinney.embedded.admission import TABLES as ADMISSION_TABLES
 from spinney.embedded.admission import Admission, Resolver
 from spinney.embedded.aggregation import RoleAggregator
+from spinney.embedded.allocation import Allocation
 from spinney.embedded.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.conversion import load
 from spinney.embedded.creation import create_from
@@ -97,8 +98,7 @@ class ApiServer:
         self.tokens = Tokens(token_key or chance.uid().encode())
         self._second = self._next_second = datetime.min.replace(tzinfo=UTC)
         self._second_text = ""
-        self._addresses = 1
-        self._node_ports = 0
+        self.allocation = Allocation(self.store)
         self.store.listeners.append(self._follow)
 
     async def start(self) -> None:
@@ -291,43 +291,6 @@ class ApiServer:
                     self._tables[kind.table] = kind
             self._tables_revision = self.kinds.revision
         return self._tables.get(table)
-
-    def add_default_account(self, namespace: str) -> None:
-        """Give a namespace its default service account."""
-        if self.store.get("/serviceaccounts", f"{namespace}/default") is not None:
-            return
-        kind = self.kind_of_table("/serviceaccounts")
-        assert kind is not None
-        metadata = {
-            "name": "default",
-            "namespace": namespace,
-            "uid": self.chance.uid(),
-            "creationTimestamp": self.timestamp(),
-        }
-        document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        self.store.put(kind.table, f"{namespace}/default", document, {})
-
-    def default_storage_class(self) -> str:
-        """The class that claims without one get."""
-        for item in self.store.table("storage.k8s.io/storageclasses").range(""):
-            if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
-                return item.name
-        return ""
-
-    def next_address(self) -> str:
-        """A free address for a service."""
-        used = {item.fields.get("spec.clusterIP") for item in self.store.table("/services").range("")}
-        while True:
-            self._addresses += 1
-            high, low = divmod(self._addresses, 254)
-            address = f"10.0.{high % 256}.{low + 1}"
-            if address not in used:
-                return address
-
-    def next_node_port(self) -> int:
-        """A free port on every node."""
-        self._node_ports += 1
-        return 30000 + self._node_ports % 2768
 
 
 _WRITES: dict[str, Callable[[ApiServer, Call], Awaitable[Response]]] = {

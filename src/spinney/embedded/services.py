@@ -165,7 +165,7 @@ def _address(server: ApiServer, call: Call, spec: Json, was: Json) -> None:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = server.next_address()
+        spec["clusterIP"] = server.allocation.next_address()
         spec["clusterIPs"] = [spec["clusterIP"]]
         return
     if was and was.get("type") != "ExternalName":
@@ -223,7 +223,7 @@ class _Ports:
     def free(self) -> int:
         """A port that nobody has."""
         while True:
-            port = self._server.next_node_port()
+            port = self._server.allocation.next_node_port()
             if port not in self._known():
                 self._known().add(port)
                 return port
