@@ -26,6 +26,12 @@ _OPERATOR = re.compile(r"found no matching overload for '[^\w']*_[^\w']*_?' appl
 _SELECTED = re.compile(r"expression of type '(\w+)' cannot be the operand of a select operation")
 
 
+_QUALIFIED = re.compile(
+    r"ERROR: <input>:(?P<line>\d+):(?P<column>\d+): undeclared reference to '(?P<first>\w+)(?P<rest>(?:\.\w+)+)' "
+    r"\(in container ''\)\n \| (?P<text>.*)\n \| \.*\^"
+)
+
+
 class BadRule(Exception):
     """A rule that does not compile."""
 
@@ -66,7 +72,16 @@ def program(text: str, names: tuple[str, ...]) -> Any:
 
 def _compile_error(error: RuntimeError) -> str:
     told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+    told = _QUALIFIED.sub(_first_name, told)
     return _SELECTED.sub(r"type '\1' does not support field selection", told)
+
+
+def _first_name(found: re.Match[str]) -> str:
+    """Of `a.b`, which is not there, Kubernetes names `a`, and points to it."""
+    line, column, first, rest, text = found["line"], int(found["column"]), found["first"], found["rest"], found["text"]
+    start = column - 1 - len(first) - len(rest.rpartition(".")[0])
+    told = f"ERROR: <input>:{line}:{start + 1}: undeclared reference to '{first}' (in container '')"
+    return f"{told}\n | {text}\n | {'.' * start}^"
 
 
 def checked(text: str, schema: Json) -> str:
