@@ -2,8 +2,8 @@
 
 A gang gives pods up in its own order: those it has to spare one by one, the last first, then all that is left. So a set
 of victims is irreducible if no proper part of it, taken in that order, would have been enough for the gang they left
-for, wherever that is placed, while those who were moved are where they were moved to. And when a cycle is over, nobody
-has gone whose place is free.
+for, wherever that is placed, while those who were moved are where they were moved to, and those who were served later
+keep the places they got. And when a cycle is over, nobody has gone whose place is free.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ def pod(decision: Decision) -> Pod:
 
 @dataclass
 class Served:
-    """One gang that others made room for: the pods placed for it, and who was lost or moved, to which node."""
+    """One gang that others made room for: where its pods were placed, and who was lost or moved, to which node."""
 
-    placed: list[float]
+    placed: list[tuple[str, int]]
     lost: dict[str, set[int]]
     moved: dict[Pod, int]
 
 
-def served(done: Plan, setting: Crowd) -> Iterator[tuple[list[float], Served]]:
-    """What was left on the nodes before each gang was served, and what that took; the setting follows along."""
+def served(done: Plan, setting: Crowd) -> Iterator[tuple[list[float], Served, dict[Pod, int]]]:
+    """What was left on the nodes before each gang was served, what that took, and where pods had been."""
     rooms = setting.left
     for (_, gang), decisions in groupby(done.decisions, key=lambda one: (one.action, one.beneficiary)):
         before, one = list(rooms), Served([], {}, {})
@@ -107,9 +107,9 @@ def served(done: Plan, setting: Crowd) -> Iterator[tuple[list[float], Served]]:
                 one.moved[name, number] = node
                 gone[name, number] = node
             elif name == gang or not gang:
-                one.placed.append(float(gpus))
+                one.placed.append((name, node))
         if gang and not any(name.startswith("g") for name in one.lost):
-            yield before, one
+            yield before, one, setting.homes
         setting.homes = gone
 
 
@@ -128,16 +128,25 @@ def fewer(setting: Crowd, one: Served) -> Iterator[dict[str, set[int]]]:
 
 
 def assert_irreducible(done: Plan, setting: Crowd) -> None:
-    """No gang that was served could have done with fewer."""
-    for before, one in served(done, setting):
+    """No gang could have done with fewer: it has no place, or somebody has none who was served after it."""
+    found = list(served(done, setting))
+    for before, one, homes in found:
+        setting.homes = homes
         for part in fewer(setting, one):
-            rooms = list(before)
-            gone = [(name, number) for name, numbers in part.items() for number in numbers]
-            for who in (*gone, *one.moved):
-                rooms[setting.homes[who]] += setting.gpus[who[0]]
+            rooms, later = list(before), list(setting.left)
+            for name, node in one.placed:
+                later[node] += setting.gpus[name]
+            for name, gone in one.lost.items():
+                for number in part[name]:
+                    rooms[homes[name, number]] += setting.gpus[name]
+                for number in gone - part[name]:
+                    later[homes[name, number]] -= setting.gpus[name]
             for who, node in one.moved.items():
+                rooms[homes[who]] += setting.gpus[who[0]]
                 rooms[node] -= setting.gpus[who[0]]
-            assert min(rooms) < 0 or not pack(tuple(rooms), sorted(one.placed, reverse=True)), part
+            both = tuple(map(min, rooms, later))
+            wanted = sorted((float(setting.gpus[name]) for name, _ in one.placed), reverse=True)
+            assert min(both) < 0 or not pack(both, wanted), part
 
 
 def assert_no_place_is_left_free(done: Plan, setting: Crowd) -> None:

@@ -29,6 +29,14 @@ def test_who_left_for_one_gang_stays_where_the_next_makes_room_enough() -> None:
     assert evicted(done) == {"large-0", "newer-0"}
 
 
+def test_a_gang_that_fits_beside_the_one_before_takes_nobody() -> None:
+    """One spare pod leaves room for two; the second of them does not end the gang to get a place of its own."""
+    cluster = Cluster(4, 2).queue("q", 100)
+    cluster.job("elastic", "q", ["n0", "n1", "n0"], gpus=2, minimum=2, priority=10)
+    done = cluster.job("first", "q", [""], priority=90).job("second", "q", [""], priority=90).plan(config=PREEMPT)
+    assert statuses(done) == {"elastic-2": "Releasing", "first-0": "Pipelined", "second-0": "Pipelined"}
+
+
 def test_pods_that_free_nothing_of_use_stay() -> None:
     """A job without GPUs ranks lowest and is asked first, but what it has to spare is no help to who needs a GPU."""
     cluster = Cluster(1).queue("q", 100)

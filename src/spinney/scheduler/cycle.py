@@ -185,6 +185,8 @@ class Cycle:
         # The nodes of the latest trial: no other has a GPU that is free, or will be; None before any.
         self.open_rows: Rows | None = None
         self.decided: list[tuple[str, Move, Job | None]] = []
+        # Whether anybody is to leave.
+        self.evicting = False
         # Why a job could not be placed, by job; plain data that texts are rendered from.
         self.problems: dict[str, list[Problem]] = {}
         self.staleness: dict[str, float | None] = {}
@@ -296,6 +298,7 @@ class Cycle:
             self.decided.append((action, move, beneficiary))
             if move.kind == "evict" and move.task.job is not None:
                 job = move.task.job
+                self.evicting = True
                 self.moves.log.append((setattr, job, "last_eviction", job.last_eviction))
                 job.last_eviction = self.now
 

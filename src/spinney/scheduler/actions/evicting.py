@@ -10,9 +10,11 @@ import numpy as np
 
 from spinney.scheduler import status as st
 from spinney.scheduler.alike import Failed
+from spinney.scheduler.allocation import place_gang
 from spinney.scheduler.bounds import Freeable, hopeless, local_room
 from spinney.scheduler.cycle import Cycle, Scenario, Searched
 from spinney.scheduler.gangs import Job
+from spinney.scheduler.moves import Checkpoint
 from spinney.scheduler.nodes import Rows
 from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
@@ -151,7 +153,11 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
             continue
         solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
         solver.freeable = partial(local_room, freeable, caps)
+        enough = _room_was_left(cycle, job, tasks)
         point = solver.solve()
+        if point is not None and enough and _somebody_is_lost(cycle, point):
+            cycle.moves.rollback(point)
+            place_gang(cycle, job, cycle.all_rows, trial=True)
         result = SOLVED if point is not None else solver.failure()
         cycle.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
         if point is None:
@@ -169,6 +175,22 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         running.changed(touched)
         for one in touched:
             freeable.changed(one)
+
+
+def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
+    """Whether victims of gangs served before leave room for this one too: then nobody is to lose its place for it."""
+    sizes = {task.cls.unit for task in tasks}
+    size = sizes.pop() if len(sizes) == 1 else 0.0
+    if not cycle.evicting or (size and cycle.spare.count(size) < len(tasks)):
+        return False
+    point = cycle.moves.checkpoint()
+    found = place_gang(cycle, job, cycle.all_rows, trial=True)
+    cycle.moves.rollback(point)
+    return found
+
+
+def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:
+    return any(move.kind == "evict" and move.task.status == st.RELEASING for move in cycle.moves.done[point[1] :])
 
 
 def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
