@@ -36,7 +36,7 @@ NAME = "grove"
 _WINDOW_PER_REPLICA = 0.01
 _LONGEST_WINDOW = 2.0
 # Services that were put off for others' gates let the last of those pods start, too.
-_AFTER_LAST_RELEASE = 1.0
+_AFTER_LAST_RELEASE = 0.25
 
 
 class Operator:

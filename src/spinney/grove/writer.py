@@ -86,8 +86,8 @@ class Writer:
     async def _delete(self, found: Object, *, resource_version: str = "") -> None:
         if found.metadata.deletion_timestamp is not None:
             return
-        # Others wait for the room that pods leave, and pods go after their gang.
-        async with self._client.turn(Priority.POD if isinstance(found, Pod | PodGang) else Priority.NORMAL):
+        # Others wait for the room that pods leave.
+        async with self._client.turn(Priority.POD if isinstance(found, Pod) else Priority.NORMAL):
             with suppress(NotFound, Conflict):
                 await self._client.delete(
                     type(found),
