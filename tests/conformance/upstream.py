@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spinney.kube.chance import Chance
-from spinney.scheduler import cases, cycle, placement, plan, scenarios, search
+from spinney.scheduler import cases, cycle, placement, scenarios, search
 from spinney.scheduler import status as st
 from spinney.scheduler.actions import evicting
 from spinney.scheduler.cycle import Cycle
@@ -45,8 +45,8 @@ def victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who was told to leave leaves, though nobody takes its place in the end, or there was room without it."""
-    monkeypatch.setattr(plan, "let_stay", lambda _: None)
+    """Who was told to leave leaves, though nobody takes its place, or there was room without it."""
+    monkeypatch.setattr(evicting, "let_stay", lambda *_: None)
     monkeypatch.setattr(evicting, "_room_was_left", lambda *_: False)
 
 

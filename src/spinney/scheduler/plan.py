@@ -21,7 +21,6 @@ from spinney.scheduler.reasons import Problem
 from spinney.scheduler.reservations import Reservations
 from spinney.scheduler.specs import ZoneShares
 from spinney.scheduler.state import State
-from spinney.scheduler.stays import let_stay
 from spinney.scheduler.stopwatch import Stopwatch
 
 RUN: dict[str, Callable[[Cycle], None]] = {
@@ -121,7 +120,6 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
             with cycle.stopwatch.action(name):
                 _act(cycle, RUN[name])
-        let_stay(cycle)
         kept = reserving.renewed(cycle) if reservations is not None else None
         add_blockers(cycle)
         return _result(cycle, kept)

@@ -1,4 +1,4 @@
-"""Who need not leave after all: once everything is decided, victims whose place nobody has taken keep it.
+"""Who need not leave after all: once a gang is served, victims whose place nobody has taken keep it.
 
 A gang gives up what it has to spare in its own order and its core last, so it gets it back the other way round: first
 the core as a whole, then pod by pod, and nothing that was to leave before a pod that still goes, or moves.
@@ -15,24 +15,27 @@ from spinney.scheduler.placement import free
 from spinney.scheduler.tasks import GPU, Task
 
 
-def let_stay(cycle: Cycle) -> None:
-    """Take evictions back that nobody gains by; who was taken last, and so deserves most, is asked first."""
+def let_stay(cycle: Cycle, since: int) -> None:
+    """Take evictions back that were decided since a point and nobody gains by; who was taken last is asked first."""
     going: dict[Job, dict[str, Task]] = {}
-    for _, move, beneficiary in reversed(cycle.decided):
+    for _, move, beneficiary in reversed(cycle.decided[since:]):
         job = move.task.job
         if move.kind == "evict" and beneficiary is not None and job is not None:
             going.setdefault(job, {}).setdefault(move.task.key, move.task)
     if not going:
         return
-    # What nodes have left; too much once somebody stays, but most victims are told apart by it.
-    left = (cycle.nodes.idle[:, GPU] + cycle.nodes.releasing[:, GPU]).tolist()
     staying: set[str] = set()
     for job, tasks in going.items():
-        first = next(iter(tasks.values()))
-        if first.cls.shared or left[first.node] >= first.cls.needs[GPU]:
+        if _may_stay(cycle, next(iter(tasks.values()))):
             staying.update(_staying(cycle, job, list(tasks.values())))
     if staying:
         _drop_evictions(cycle, staying)
+
+
+def _may_stay(cycle: Cycle, task: Task) -> bool:
+    """Whether a node has GPUs left for a task: most victims are told apart by that."""
+    idle, releasing = cycle.nodes.idle[task.node, GPU], cycle.nodes.releasing[task.node, GPU]
+    return task.cls.shared or bool(idle + releasing >= task.cls.needs[GPU])
 
 
 def _staying(cycle: Cycle, job: Job, tasks: list[Task]) -> list[str]:

@@ -20,6 +20,7 @@ from spinney.scheduler.order import JobOrder, anyone
 from spinney.scheduler.pools import Pool, job_key
 from spinney.scheduler.reasons import NotFound
 from spinney.scheduler.search import SOLVED, Check, PlaceAgain, Solver
+from spinney.scheduler.stays import let_stay
 from spinney.scheduler.tasks import Task
 
 CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
@@ -167,7 +168,9 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
                 cycle.problems.setdefault(job.key, []).append(problem)
             continue
         touched = {move.task.job for move in cycle.moves.done[point[1] :] if move.task.job is not None}
+        before = len(cycle.decided)
         cycle.commit(rules.action, point, job)
+        let_stay(cycle, before)
         if len(touched) > MANY:
             cycle.pools = None
             continue
