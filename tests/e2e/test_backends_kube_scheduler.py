@@ -32,9 +32,12 @@ def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 async def cluster(plane: ControlPlane) -> AsyncIterator[Schedules]:
-    """Our components on that control plane."""
+    """Our components on that control plane. What a test leaves must not keep the gangs of the next one waiting."""
     async with schedules(plane) as view:
         yield view
+        for left in (await view.client.list(PodCliqueSet)).items:
+            await view.client.delete(PodCliqueSet, left.name, left.namespace)
+        await view.until("nothing is left", lambda: len(view.gangs) == 0)
 
 
 async def place(cluster: Schedules, name: str) -> str:
