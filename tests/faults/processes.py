@@ -14,7 +14,6 @@ from spinney.api.meta import Json
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.cli.components import load
-from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.cli.laptop import with_stand_in
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
@@ -26,7 +25,6 @@ from spinney.kube.client import Client
 from spinney.kube.controller import run_controllers
 from spinney.kube.flow import InProcessFlow
 from spinney.kube.host import Host
-from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Component, Runtime, Webhook
 from spinney.kube.transport import Request, Response, User
 from spinney.services.platform.controller import Platform
@@ -35,6 +33,7 @@ from spinney.services.platform.processes import Process
 from spinney.services.platform.settings import PlatformSettings
 from spinney.sim.loop import clock
 from tests.e2e.installation import NAMESPACE, Installed, account, ready
+from tests.faults.stage import installed
 from tests.faults.wire import Road, Wire, is_write
 
 _MASTERS = ("system:masters", "system:authenticated")
@@ -90,24 +89,13 @@ async def installation(
     server.road = road
     programs = {"spinney initc": initc.program}
     async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs) as cluster:
-        held = await _installed(cluster.client())
+        held = await installed(cluster.client())
         processes = _Processes(cluster, road, with_stand_in if stand_in else lambda process: process)
         try:
             await processes.start(held)
             yield World(held, road, cluster)
         finally:
             processes.stop()
-
-
-async def _installed(client: Client) -> Installed:
-    await install(client, cluster_objects())
-    await install_crds(client)
-    await install(client, platform_objects())
-    held = Installed(client)
-    await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for document in manifests(load("platform"), NAMESPACE):
-        await held.apply(document)
-    return held
 
 
 class _Processes:

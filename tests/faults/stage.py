@@ -37,7 +37,7 @@ async def rough(
     server = RoughServer(clock(), chance, seed=seed, lag=lag)
     programs = {"spinney initc": initc.program}
     async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs) as cluster:
-        held = await _installed(cluster.client())
+        held = await installed(cluster.client())
         operator = partial(operated, cluster.client(_OPERATOR), cluster.clock)
         lives: list[Life] = [partial(_services, cluster, held), operator]
         tasks = []
@@ -54,7 +54,8 @@ async def rough(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _installed(client: Client) -> Installed:
+async def installed(client: Client) -> Installed:
+    """What stands before any process of ours starts."""
     await install(client, cluster_objects())
     await install_crds(client)
     await install(client, platform_objects())
