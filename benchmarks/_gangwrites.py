@@ -11,7 +11,7 @@ from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique
 from spinney.api.kai import PodGroup
 from spinney.api.podgang import PodGang
-from spinney.kube.client import Client, Patch
+from spinney.kube.client.client import Client, Patch
 
 Json = dict[str, Any]
 GATE = "grove.io/podgang"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import plan
-from spinney.scheduler.specs import GpuRequest, JobSpec, NodeSpec, QueueSpec, Share, TaskSpec, gang
-from spinney.scheduler.state import State
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import GpuRequest, JobSpec, NodeSpec, QueueSpec, Share, TaskSpec, gang
 
 FREE = Share(-1, -1, 1)
 DEPARTMENTS, QUEUES = 4, 5

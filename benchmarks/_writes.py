@@ -11,7 +11,7 @@ from _machine import children, cpu_seconds
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json
-from spinney.kube.client import Client, Patch
+from spinney.kube.client.client import Client, Patch
 
 IN_FLIGHT = 16
 _OWNER = {"apiVersion": "v1", "kind": "Pod", "uid": "00000000-0000-0000-0000-000000000000"}

@@ -31,14 +31,14 @@ import uvloop
 from _chart import Panel, bars
 from _machine import children, cpu_seconds, resident
 
-from spinney.embedded.credentials import ADMIN
-from spinney.embedded.server import ApiServer
+from spinney.embedded.apiserver.access.credentials import ADMIN
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.chance import Chance
+from spinney.kube.client.https import Https
+from spinney.kube.client.kubeconfig import from_kubeconfig
+from spinney.kube.client.transport import InProcess, Request, Transport
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import from_kubeconfig
-from spinney.kube.garbage import collect_rarely
-from spinney.kube.https import Https
-from spinney.kube.transport import InProcess, Request, Transport
+from spinney.kube.gc_tuning import collect_rarely
 
 PODS = "/api/v1/namespaces/default/pods"
 JSON = {"content-type": "application/json", "accept": "application/json"}

@@ -25,12 +25,12 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT, BackendsConfig
 from spinney.backends.interface import Cluster as View
+from spinney.backends.kube_scheduler.releases import served_by
 from spinney.backends.registry import Registry
-from spinney.backends.releases import served_by
 from spinney.embedded.cluster import Cluster
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
-from spinney.kube.host import Host
+from spinney.kube.controllers.host import Host
 
 GROUPS = (
     "scheduler.grove.io",

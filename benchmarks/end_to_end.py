@@ -39,17 +39,17 @@ from prometheus_client import generate_latest
 from spinney.api.core import Node, Pod, ServiceAccount
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json, Object
-from spinney.cli.components import load
-from spinney.cli.installation import install, install_crds, platform_objects
+from spinney.app.components import load
+from spinney.app.installation import install, install_crds, platform_objects
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.cache import Caches, Change
-from spinney.kube.client import Client
-from spinney.kube.config import find_server
-from spinney.kube.discovery import Discovery
-from spinney.kube.garbage import collect_rarely
-from spinney.kube.host import Host
-from spinney.kube.https import connect
+from spinney.kube.caches.cache import Caches, Change
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
+from spinney.kube.controllers.host import Host
+from spinney.kube.gc_tuning import collect_rarely
 from spinney.kube.manifests import EVENT_RULE, LEASE_RULE, rights
 from spinney.testing.controlplane import ControlPlane
 

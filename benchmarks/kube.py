@@ -264,10 +264,10 @@ def ours(url: str, folder: str, pods: int, events: int) -> Result:
 async def _ours(url: str, folder: str, events: int) -> Result:
     from spinney.api.core import Node  # noqa: PLC0415  # its memory counts
     from spinney.api.pod import Pod  # noqa: PLC0415  # as above
-    from spinney.kube.auth import StaticToken  # noqa: PLC0415  # as above
-    from spinney.kube.cache import Caches  # noqa: PLC0415  # as above
-    from spinney.kube.config import Server as Target  # noqa: PLC0415  # as above
-    from spinney.kube.https import connect  # noqa: PLC0415  # as above
+    from spinney.kube.caches.cache import Caches  # noqa: PLC0415  # as above
+    from spinney.kube.client.credentials import StaticToken  # noqa: PLC0415  # as above
+    from spinney.kube.client.https import connect  # noqa: PLC0415  # as above
+    from spinney.kube.client.kubeconfig import Server as Target  # noqa: PLC0415  # as above
 
     client = connect(Target(url, StaticToken(), ssl.create_default_context(cafile=f"{folder}/ca.pem")))
     before = megabytes()
@@ -316,7 +316,7 @@ async def _our_events(client: Any, cache: Any, events: int) -> Result:
 
 async def _our_reconciles(client: Any, caches: Any, cache: Any) -> Result:
     from spinney.kube.clock import SystemClock  # noqa: PLC0415  # its memory counts
-    from spinney.kube.controller import Controller  # noqa: PLC0415  # as above
+    from spinney.kube.controllers.controller import Controller  # noqa: PLC0415  # as above
     from spinney.kube.runtime import Runtime  # noqa: PLC0415  # as above
 
     left = len(cache)
@@ -345,12 +345,12 @@ def everything(url: str, folder: str, pods: int, events: int) -> Result:
 
 async def _everything(url: str, folder: str) -> Result:
     from spinney.api.meta import convert  # noqa: PLC0415  # its memory counts
-    from spinney.cli.components import load_all  # noqa: PLC0415  # as above
-    from spinney.kube.auth import StaticToken  # noqa: PLC0415  # as above
+    from spinney.app.components import load_all  # noqa: PLC0415  # as above
+    from spinney.kube.client.credentials import StaticToken  # noqa: PLC0415  # as above
+    from spinney.kube.client.https import connect  # noqa: PLC0415  # as above
+    from spinney.kube.client.kubeconfig import Server as Target  # noqa: PLC0415  # as above
     from spinney.kube.clock import SystemClock  # noqa: PLC0415  # as above
-    from spinney.kube.config import Server as Target  # noqa: PLC0415  # as above
-    from spinney.kube.host import Host  # noqa: PLC0415  # as above
-    from spinney.kube.https import connect  # noqa: PLC0415  # as above
+    from spinney.kube.controllers.host import Host  # noqa: PLC0415  # as above
     from spinney.kube.logs import configure  # noqa: PLC0415  # as above
 
     configure(level="error")

@@ -22,14 +22,15 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
-from spinney.scheduler.nodes import Rows
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.plugins.fragmentation import Fragments, Rule
-from spinney.scheduler.specs import (
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.specs import (
     Constraints,
     GpuRequest,
     JobSpec,
@@ -40,8 +41,7 @@ from spinney.scheduler.specs import (
     TaskSpec,
     gang,
 )
-from spinney.scheduler.state import State
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.state.tasks import Task
 
 # GPUs allocated at 130 % load, in percent.
 POLICIES = ("Random", "DotProd", "Clustering", "Packing", "BestFit", "FGD")

@@ -39,14 +39,14 @@ from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import component
-from spinney.kube.cache import Cache, Caches, Change
+from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
-from spinney.kube.garbage import collect_rarely
-from spinney.kube.host import Host
-from spinney.kube.https import connect
+from spinney.kube.controllers.host import Host
+from spinney.kube.gc_tuning import collect_rarely
 from spinney.kube.logs import configure
 from spinney.testing.controlplane import ControlPlane
 

@@ -19,10 +19,11 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from _mixed import mixed
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
-from spinney.scheduler.specs import (
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import (
     Constraint,
     GpuRequest,
     JobSpec,
@@ -33,7 +34,6 @@ from spinney.scheduler.specs import (
     TopologySpec,
     gang,
 )
-from spinney.scheduler.state import State
 
 NOW = 1_000_000.0
 FREE = Share(-1, -1, 1)

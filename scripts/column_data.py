@@ -1,4 +1,4 @@
-"""Makes `src/spinney/embedded/data/columns.json.gz`: what the columns of built-in kinds mean, as an API server says."""
+"""Makes `embedded/apiserver/data/columns.json.gz`: what the columns of built-in kinds mean, as an API server says."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 import tempfile
 from pathlib import Path
 
-from spinney.embedded.kinds import built_in
-from spinney.kube.transport import Request, Transport
+from spinney.embedded.apiserver.resources.kinds import built_in
+from spinney.kube.client.transport import Request, Transport
 from spinney.testing.controlplane import ControlPlane
 
-TARGET = Path(__file__).parents[1] / "src/spinney/embedded/data/columns.json.gz"
+TARGET = Path(__file__).parents[1] / "src/spinney/embedded/apiserver/data/columns.json.gz"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 # Their meaning is that of a field of metadata, which the schemas hold.
 COMMON = ("Name", "Age", "Created At")

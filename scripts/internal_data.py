@@ -1,9 +1,9 @@
-"""Makes `src/spinney/embedded/data/internal.json.gz`: the structs that Kubernetes prints in some of its refusals.
+"""Makes `embedded/apiserver/data/internal.json.gz`: the structs that Kubernetes prints in some of its refusals.
 
 Usage: scripts/internal_data.py KUBERNETES API, the roots of the Go modules `k8s.io/kubernetes` and `k8s.io/api`.
 Inside of the API server objects have types of their own, whose members are named and ordered otherwise than on the
 wire. Of each struct the file says its members: Go's name, the name on the wire (nothing where a struct is embedded),
-and a type, which `spinney.embedded.internal` explains.
+and a type, which `spinney.embedded.apiserver.schema.internal` explains.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/spinney/embedded/data/internal.json.gz"
+TARGET = Path(__file__).parents[1] / "src/spinney/embedded/apiserver/data/internal.json.gz"
 GROUPS = (
     "core",
     "apps",

@@ -1,4 +1,4 @@
-"""Makes `src/spinney/embedded/data/{openapi,paths}.json.gz`: the schemas and paths that an API server describes.
+"""Makes `embedded/apiserver/data/{openapi,paths}.json.gz`: the schemas and paths that an API server describes.
 
 The paths of custom resources are those of a made-up kind of each scope, whose names are replaced when they are needed.
 """
@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from spinney.kube.transport import Request, Transport
+from spinney.kube.client.transport import Request, Transport
 from spinney.testing.controlplane import ControlPlane
 
-DATA = Path(__file__).parents[1] / "src/spinney/embedded/data"
+DATA = Path(__file__).parents[1] / "src/spinney/embedded/apiserver/data"
 # What the embedded server does not serve.
 LEFT_OUT = (".well-known/openid-configuration", "openid/v1/jwks")
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}

@@ -1,4 +1,4 @@
-"""Makes `src/spinney/embedded/data/protobuf.json.gz`: the field numbers of Kubernetes' messages.
+"""Makes `embedded/apiserver/data/protobuf.json.gz`: the field numbers of Kubernetes' messages.
 
 Usage: scripts/protobuf_data.py FOLDER…, where `generated.proto` files lie anywhere below the folders (the Go modules
 k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver have them).
@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src/spinney/embedded/data/protobuf.json.gz"
+TARGET = Path(__file__).parents[1] / "src/spinney/embedded/apiserver/data/protobuf.json.gz"
 _MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(optional|repeated)\s+([.\w]+)\s+(\w+) = (\d+)", re.MULTILINE)
 _MAP = re.compile(r"^\s*map<\s*string\s*,\s*([.\w]+)\s*>\s+(\w+) = (\d+)", re.MULTILINE)

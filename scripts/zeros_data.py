@@ -1,4 +1,4 @@
-"""Makes `src/spinney/embedded/data/zeros.json.gz`: the members that Kubernetes leaves out where they are zero.
+"""Makes `embedded/apiserver/data/zeros.json.gz`: the members that Kubernetes leaves out where they are zero.
 
 Usage: scripts/zeros_data.py FOLDER…, each the root of a Go module (`k8s.io/api`, `k8s.io/apimachinery`,
 `k8s.io/apiextensions-apiserver`, `k8s.io/kube-aggregator`). Go's encoder leaves out a member that is marked `omitempty`
@@ -13,9 +13,9 @@ import re
 import sys
 from pathlib import Path
 
-from spinney.embedded.shapes import definitions
+from spinney.embedded.apiserver.schema.shapes import definitions
 
-TARGET = Path(__file__).parents[1] / "src/spinney/embedded/data/zeros.json.gz"
+TARGET = Path(__file__).parents[1] / "src/spinney/embedded/apiserver/data/zeros.json.gz"
 STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 MEMBER = re.compile(r"^\s+\w+\s+([\w.]+)\s+`json:\"(\w+),omitempty[^`]*`", re.MULTILINE)
 SCALARS = ("string", "integer", "number", "boolean")

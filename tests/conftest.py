@@ -12,7 +12,7 @@ import pytest_asyncio
 from hypothesis import settings
 
 from spinney.embedded import cluster as embedded_cluster
-from spinney.embedded.credentials import Authority
+from spinney.embedded.apiserver.access.credentials import Authority
 from spinney.kube.clock import SystemClock
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane

@@ -17,14 +17,14 @@ import msgspec
 
 from spinney.api.meta import encode
 from spinney.embedded import cluster as embedded_cluster
-from spinney.embedded.calls import ANONYMOUS
-from spinney.embedded.credentials import Authority, write_kubeconfig
-from spinney.embedded.errors import Refusal
-from spinney.embedded.listener import Listener
-from spinney.embedded.server import ApiServer
-from spinney.kube.client import Client
+from spinney.embedded.apiserver.access.credentials import Authority, write_kubeconfig
+from spinney.embedded.apiserver.calls import ANONYMOUS
+from spinney.embedded.apiserver.errors import Refusal
+from spinney.embedded.apiserver.http.listener import Listener
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import InProcess, Request, Response, Transport, User
 from spinney.kube.errors import AlreadyExists
-from spinney.kube.transport import InProcess, Request, Response, Transport, User
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane, known_groups
 from tests import data

@@ -9,7 +9,7 @@ from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.pod import Container
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.errors import ConnectionLost, Gone
 
 # Clique name → pods that must be ready.

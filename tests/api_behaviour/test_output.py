@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spinney.kube.config import find_server
-from spinney.kube.https import connect
-from spinney.kube.transport import Request
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
+from spinney.kube.client.transport import Request
 from tests import make
 from tests.api_behaviour.test_patches import deployment
 from tests.api_behaviour.wire import Api, Json

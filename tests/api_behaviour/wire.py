@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.kube.transport import Request, Transport
+from spinney.kube.client.transport import Request, Transport
 
 Json = dict[str, Any]
 

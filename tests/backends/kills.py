@@ -19,18 +19,18 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
+from spinney.backends.kube_scheduler.releases import GANG_APIS
 from spinney.backends.registry import Registry
-from spinney.backends.releases import GANG_APIS
 from spinney.backends.stored import stored
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.cache import Change
+from spinney.kube.caches.cache import Change
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import Request, Response, Transport
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import NotFound
-from spinney.kube.host import Host
-from spinney.kube.transport import Request, Response, Transport
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 from tests.backends import live

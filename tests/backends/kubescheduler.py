@@ -12,16 +12,16 @@ from spinney.api.crd import crds
 from spinney.api.grove import PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.app.components import load
 from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.cli.components import load
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.cache import Cache
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Cache
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
-from spinney.kube.controller import run_controllers
-from spinney.kube.host import Host
+from spinney.kube.controllers.controller import run_controllers
+from spinney.kube.controllers.host import Host
 from spinney.kube.runtime import Component, Runtime
 from spinney.testing.controlplane import ControlPlane
 from tests import make

@@ -14,10 +14,10 @@ from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT, BackendsConfig
 from spinney.backends.stored import stored
-from spinney.kube.client import Client, T
+from spinney.kube.client.client import Client, T
 from spinney.kube.clock import SystemClock
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists, NotFound
-from spinney.kube.host import Host
 from tests import data
 
 SCHEDULERS = ("kai", "koordinator", "volcano/v1.15.1")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import convert
-from spinney.backends import kube135, kube136
 from spinney.backends.admission import gang_annotations, review_set
-from spinney.backends.default import BACKEND
+from spinney.backends.kube_scheduler import v1_35, v1_36
+from spinney.backends.kube_scheduler.backend import BACKEND
 from spinney.backends.served import Served
 from spinney.grove.admission import updates
 from spinney.grove.admission.problems import Problems
 from tests import make
 
-SERVED = Served(frozenset(kube135.SHAPE.resources))
+SERVED = Served(frozenset(v1_35.SHAPE.resources))
 
 
 def topological(**annotations: str) -> PodCliqueSet:
@@ -44,7 +44,7 @@ def test_what_a_scheduler_cannot_express_is_refused_with_field_and_remedy() -> N
 
 def test_a_newer_release_can_express_more() -> None:
     """On 1.36 the gang's own constraint passes."""
-    review = review_set(BACKEND, topological(), Served(frozenset(kube136.SHAPE.resources)))
+    review = review_set(BACKEND, topological(), Served(frozenset(v1_36.SHAPE.resources)))
     assert [problem.field for problem in review.problems] == [
         "spec.template.cliques[1].topologyConstraint.pack.preferred"
     ]

@@ -10,7 +10,7 @@ from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueSet
 from spinney.api.labels import ALLOW_DOWNGRADE
 from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from tests import make
 from tests.backends.kills import BINDING, Scheduler, Step, full, killed_everywhere
 from tests.backends.yunikorn import YuniKornStandIn
@@ -31,7 +31,7 @@ Act = Callable[[Client, str], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _killed_means_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is killed finishes nothing."""
-    monkeypatch.setattr("spinney.kube.controller._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("spinney.kube.controllers.controller._GRACE_SECONDS", 0.0)
 
 
 def training(backend: str, namespace: str, replicas: int = 1) -> make.SetBuilder:

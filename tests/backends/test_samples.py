@@ -8,9 +8,9 @@ import yaml
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
+from spinney.backends.kube_scheduler.releases import served_by
 from spinney.backends.plan import difference, without_none
 from spinney.backends.registry import Registry
-from spinney.backends.releases import served_by
 from tests import data
 
 REGISTRY = Registry.load()

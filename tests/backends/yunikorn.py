@@ -11,8 +11,8 @@ from datetime import datetime
 from spinney.api import labels
 from spinney.api.core import Node
 from spinney.api.pod import Pod
-from spinney.kube.cache import Caches
-from spinney.kube.client import Client, Patch
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client, Patch
 from spinney.kube.clock import Clock
 from spinney.kube.errors import ApiError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spinney.api.core import Pod
 from spinney.api.meta import convert
-from spinney.cli.progress import Progress, stages_of
-from spinney.kube.cache import Change
+from spinney.app.gang_progress import Progress, stages_of
+from spinney.kube.caches.cache import Change
 from tests import make
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from spinney.cli.explain import explain
 from spinney.cli.queues import queues
 from spinney.cli.snapshot import snapshot
-from spinney.scheduler.snapshot import KINDS, Snapshot, read, write
+from spinney.scheduler.intake.snapshot import KINDS, Snapshot, read, write
 from tests import make
 
 Json = dict[str, Any]

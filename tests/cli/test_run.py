@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 from click.testing import CliRunner
 
-from spinney.cli.components import COMPONENTS, load
+from spinney.app.components import COMPONENTS, load
 from spinney.cli.main import COMMANDS, main
 from spinney.testing.process import free_ports
 from tests import worlds

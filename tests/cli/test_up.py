@@ -14,8 +14,8 @@ import pytest
 
 from spinney.api.core import Namespace, Node
 from spinney.api.kai import Queue
-from spinney.kube.config import find_server
-from spinney.kube.https import connect
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 
 
 @contextmanager

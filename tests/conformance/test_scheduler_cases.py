@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spinney.scheduler.cases import run_case
+from spinney.testing.kai_cases import run_case
 from tests import data
 
 # Least part of a set that must agree; the classes of difference are in docs/differences.md.

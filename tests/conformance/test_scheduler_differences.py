@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spinney.scheduler import cases
+from spinney.testing import kai_cases
 from tests import data
 from tests.conformance.upstream import (
     Fault,
@@ -59,8 +59,8 @@ def test_a_difference_goes_away_with_the_fault_that_explains_it(
     """We differ from what KAI was seen to decide, and agree once we make its mistake."""
     entry = _cases("sharing" if name.startswith("sharing") else "cases")[name]
     first = {**entry, "observed": entry["observed"][:1]}
-    judged = entry if cases.run_case(first).passed else first
-    assert not cases.run_case(judged).passed
+    judged = entry if kai_cases.run_case(first).passed else first
+    assert not kai_cases.run_case(judged).passed
     for fault in faults:
         fault(monkeypatch)
-    assert cases.run_case(judged).passed
+    assert kai_cases.run_case(judged).passed

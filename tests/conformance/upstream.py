@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 
 from spinney.kube.chance import Chance
-from spinney.scheduler import cases, cycle, placement, scenarios, search
-from spinney.scheduler import status as st
-from spinney.scheduler.actions import evicting
+from spinney.scheduler import cycle
+from spinney.scheduler.actions import evict as evicting
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.filters import freed_gpus
-from spinney.scheduler.gangs import Job
-from spinney.scheduler.leaving import Batch, Leaving
-from spinney.scheduler.moves import Before, Checkpoint, Move, Moves
-from spinney.scheduler.nodes import Rows
-from spinney.scheduler.state import State
-from spinney.scheduler.tasks import Task
-from spinney.scheduler.topology import Domains
-from spinney.scheduler.trials import Accumulator, Search, Trial
+from spinney.scheduler.place import task_placement
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.tasks import Task
+from spinney.scheduler.state.topology_domains import Domains
+from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Moves
+from spinney.scheduler.victims import scenarios, search
+from spinney.scheduler.victims.filters import freed_gpus
+from spinney.scheduler.victims.freed_gpus import Batch, Leaving
+from spinney.scheduler.victims.trials import Accumulator, Search, Trial
+from spinney.testing import kai_cases
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 
@@ -40,8 +43,8 @@ def first_ways_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Victims without GPUs are placed again only on nodes that whom they make room for could use."""
-    config = cases._config
-    monkeypatch.setattr(cases, "_config", lambda entry: replace(config(entry), rehome_anywhere=False))
+    config = kai_cases._config
+    monkeypatch.setattr(kai_cases, "_config", lambda entry: replace(config(entry), rehome_anywhere=False))
 
 
 def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,13 +55,13 @@ def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gpus_by_chance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among GPUs that are equally good, any is taken."""
-    chance, choose = Chance(seed), placement.choose_gpus
+    chance, choose = Chance(seed), task_placement.choose_gpus
 
     def mixed(the: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[str, ...], bool] | None:
         monkeypatch.setattr(the, "choose", lambda _task, _row, options: sorted(options, key=lambda _: chance.random()))
         return choose(the, task, row, now)
 
-    monkeypatch.setattr(placement, "choose_gpus", mixed)
+    monkeypatch.setattr(task_placement, "choose_gpus", mixed)
 
 
 def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:

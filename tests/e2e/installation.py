@@ -18,23 +18,23 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Event, Pod
 from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
 from spinney.api.meta import Json, Resource
+from spinney.app.components import load
+from spinney.app.installation import cluster_objects, install, install_crds, platform_objects
+from spinney.app.laptop import with_stand_in
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
-from spinney.cli.components import load
-from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
-from spinney.cli.laptop import with_stand_in
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.cache import Caches
+from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.client.transport import User
 from spinney.kube.clock import Clock
-from spinney.kube.discovery import Discovery
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
-from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
-from spinney.kube.transport import User
 from spinney.services.platform.inprocess import in_process
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process

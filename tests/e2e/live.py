@@ -11,18 +11,18 @@ from typing import Any
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.api.core import Node, Secret
 from spinney.api.kai import Config, Queue, SchedulingShard
-from spinney.cli.components import load
-from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
+from spinney.app.components import load
+from spinney.app.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.cache import Caches
-from spinney.kube.client import Client
+from spinney.kube.admission.webhooks import Reviewer, WebhookServer
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.errors import ApiError, NotFound
 from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Runtime
-from spinney.kube.webhooks import Reviewer, WebhookServer
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cli.laptop import Options, laptop
+from spinney.app.laptop import Options, laptop
 from spinney.embedded.nodes.profile import Profile
 from tests.e2e.sequence import RESOURCES, Shell, apply_get_patch_delete
 

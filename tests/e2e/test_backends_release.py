@@ -19,9 +19,9 @@ from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client, Patch
+from spinney.kube.client.client import Client, Patch
 from spinney.kube.conditions import find
-from spinney.kube.host import Host
+from spinney.kube.controllers.host import Host
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 from tests.backends import live

@@ -19,9 +19,9 @@ from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.backends.stored import stored
 from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
-from spinney.kube.host import Host
+from spinney.kube.controllers.host import Host
 from tests import make, worlds
 from tests.backends import live
 

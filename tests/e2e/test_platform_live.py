@@ -10,12 +10,12 @@ from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.core import ConfigMap, Service
 from spinney.api.kai import Config, SchedulingShard
 from spinney.api.untyped import untyped
-from spinney.cli.components import load
-from spinney.cli.installation import install_crds
+from spinney.app.components import load
+from spinney.app.installation import install_crds
 from spinney.kube.clock import SystemClock
-from spinney.kube.host import Host
+from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests
-from spinney.services.platform.leaders import ENDPOINT_SLICE
+from spinney.services.platform.leader_endpoints import ENDPOINT_SLICE
 from tests import worlds
 from tests.e2e.installation import NAMESPACE, Installed
 

@@ -14,8 +14,8 @@ from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.cache import Caches, Change
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Caches, Change
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.runtime import Runtime
 from tests import make, worlds

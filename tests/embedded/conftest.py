@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from spinney.embedded.server import ApiServer
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.chance import Chance
+from spinney.kube.client.transport import Request, User
 from spinney.kube.clock import LoopClock
-from spinney.kube.transport import Request, User
 
 Json = dict[str, Any]
 ADMIN = User("admin", ("system:masters", "system:authenticated"))

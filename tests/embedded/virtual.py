@@ -8,10 +8,10 @@ from typing import Any
 
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Resource
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
-from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
 from spinney.kube.clock import Clock
 from spinney.kube.errors import NotFound

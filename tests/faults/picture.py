@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from spinney.api import labels
 from spinney.api.meta import Json
-from spinney.embedded.conversion import load
-from spinney.embedded.store import Event, Store
+from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import Event, Store
 
 # Written all the time, or told in passing.
 _LEFT_OUT = ("leases", "events", "customresourcedefinitions", "nodes", "endpointslices", "endpoints")

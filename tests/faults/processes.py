@@ -11,22 +11,22 @@ from typing import Any
 from spinney import initc
 from spinney.api.kai import Config, SchedulingShard
 from spinney.api.meta import Json
+from spinney.app.components import load
+from spinney.app.laptop import with_stand_in
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
-from spinney.cli.components import load
-from spinney.cli.laptop import with_stand_in
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.embedded.server import ApiServer
 from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.cache import Caches
+from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
-from spinney.kube.controller import run_controllers
-from spinney.kube.flow import InProcessFlow
-from spinney.kube.host import Host
+from spinney.kube.client.client import Client
+from spinney.kube.client.flow import InProcessFlow
+from spinney.kube.client.transport import Request, Response, User
+from spinney.kube.controllers.controller import run_controllers
+from spinney.kube.controllers.host import Host
 from spinney.kube.runtime import Component, Runtime, Webhook
-from spinney.kube.transport import Request, Response, User
 from spinney.services.platform.controller import Platform
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from spinney.embedded.podspecs import PODS
+from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
 from tests.faults.picture import Births, Picture, differences, picture
 from tests.faults.processes import World
 from tests.faults.scenarios import Scenario

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import ADMIN
-from spinney.embedded.server import ApiServer
 from spinney.kube.chance import Chance
+from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import Clock
 from spinney.kube.errors import ConnectionLost
-from spinney.kube.transport import Request, Response
 
 
 class RoughServer(ApiServer):

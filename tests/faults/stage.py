@@ -9,14 +9,14 @@ from functools import partial
 
 from spinney import initc
 from spinney.api.kai import Config, SchedulingShard
-from spinney.cli.components import load
-from spinney.cli.installation import cluster_objects, install, install_crds, platform_objects
+from spinney.app.components import load
+from spinney.app.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import User
 from spinney.kube.manifests import manifests
-from spinney.kube.transport import User
 from spinney.sim.loop import clock
 from tests.e2e.installation import NAMESPACE, Installed, account, operated, platform, ready
 from tests.faults.server import RoughServer

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 
 from spinney.kube.chance import Chance
+from spinney.kube.client.transport import Handler, Request, Response, User
 from spinney.kube.errors import ConnectionLost
-from spinney.kube.transport import Handler, Request, Response, User
 
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'

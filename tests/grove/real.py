@@ -20,11 +20,11 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.component import component
 from spinney.grove.settings import Settings
-from spinney.kube.cache import Caches
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists
-from spinney.kube.host import Host
 from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Component, Runtime
 from spinney.testing.controlplane import ControlPlane

@@ -15,8 +15,8 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object, Resource, without_nulls
 from spinney.api.podgang import PodGang
-from spinney.kube.client import Client
-from spinney.kube.discovery import Discovery
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
 from tests import data
 
 T = TypeVar("T")

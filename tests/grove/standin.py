@@ -10,8 +10,8 @@ from spinney import initc
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
-from spinney.kube.cache import Caches, Change
-from spinney.kube.client import Client, Patch
+from spinney.kube.caches.cache import Caches, Change
+from spinney.kube.client.client import Client, Patch
 from spinney.kube.errors import ApiError
 
 

@@ -15,12 +15,12 @@ import trustme
 from spinney.api.core import Secret
 from spinney.api.crd import crds
 from spinney.api.grove import PodCliqueSet
-from spinney.cli.serving import Supplied, WebhookOptions, serve_webhooks
+from spinney.app.serving import Supplied, WebhookOptions, serve_webhooks
 from spinney.grove.component import component
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import ApiError, NotFound
-from spinney.kube.host import Host
 from spinney.kube.manifests import webhook_configurations
 from spinney.testing.process import free_ports
 from tests import make

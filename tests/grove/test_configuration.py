@@ -13,10 +13,10 @@ from spinney.api.meta import convert
 from spinney.cli.main import main
 from spinney.grove.component import component
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
+from spinney.kube.controllers.host import Host
+from spinney.kube.controllers.leader import LEASE, Timing
 from spinney.kube.errors import ApiError
-from spinney.kube.host import Host
-from spinney.kube.leader import LEASE, Timing
-from spinney.kube.process import Listen, Process
+from spinney.kube.process_settings import Listen, Process
 from tests import make
 from tests.grove.stage import TOPOLOGY, Stage
 from tests.grove.virtual import VirtualStage, play

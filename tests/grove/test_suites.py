@@ -27,7 +27,7 @@ _BOTH = ("both: ", "cluster: ")
 def named() -> dict[str, bool]:
     """Every suite that a test names, and whether it runs on a real API server."""
     found: dict[str, bool] = {}
-    for path in Path(__file__).parent.glob("test_*.py"):
+    for path in Path(__file__).parent.rglob("test_*.py"):
         for arguments, names in _TEST.findall(path.read_text()):
             for name in names.split(", "):
                 for suite in _range(name):

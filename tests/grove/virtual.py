@@ -10,18 +10,18 @@ from typing import Any
 from spinney import initc
 from spinney.api.crd import crds
 from spinney.api.meta import Json, Resource
+from spinney.app.installation import webhook_resource
 from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.cli.installation import webhook_resource
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import component
 from spinney.grove.settings import Settings
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
-from spinney.kube.host import Host
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import User
+from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests, webhook_configurations
 from spinney.kube.runtime import Component
-from spinney.kube.transport import User
 from spinney.sim import loop
 from tests.grove.stage import GROUPS, Stage
 from tests.grove.standin import StandIn

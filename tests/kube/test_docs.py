@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spinney.api.core import ConfigMap
-from spinney.kube.cache import Change
+from spinney.kube.caches.cache import Change
 from spinney.kube.clock import SystemClock
-from spinney.kube.host import Host
+from spinney.kube.controllers.host import Host
 from tests.worlds import Cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "controller-runtime.md"

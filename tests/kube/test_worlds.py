@@ -10,20 +10,20 @@ import pytest
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Resource
-from spinney.kube.cache import Cache, Caches, Change
-from spinney.kube.client import Client, Patch
+from spinney.kube.admission.webhooks import Registration, WebhookServer, allow, deny
+from spinney.kube.caches.cache import Cache, Caches, Change
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
+from spinney.kube.client.retry import Backoff
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
-from spinney.kube.controller import Controller, Key, run_controllers
+from spinney.kube.controllers.controller import Controller, Key, run_controllers
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.controllers.host import Host
+from spinney.kube.controllers.leader import LEASE, Election, LeaseLost, Timing
 from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, NotLeader
-from spinney.kube.events import Recorder
-from spinney.kube.host import Host
-from spinney.kube.https import connect
-from spinney.kube.leader import LEASE, Election, LeaseLost, Timing
 from spinney.kube.manifests import manifests
-from spinney.kube.retry import Backoff
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
-from spinney.kube.webhooks import Registration, WebhookServer, allow, deny
 from spinney.testing.process import free_ports
 from tests.kube.unreliable import Unreliable
 from tests.worlds import Cluster
@@ -345,7 +345,7 @@ def component(namespace: str, *hooks: Webhook) -> Component:
 
 
 async def apply(client: Client, documents: list[Json]) -> None:
-    from spinney.kube.discovery import Discovery
+    from spinney.kube.client.discovery import Discovery
 
     discovery = Discovery(client)
     for document in documents:

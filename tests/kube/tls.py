@@ -10,8 +10,8 @@ from datetime import datetime
 import trustme
 from aiohttp import web
 
-from spinney.kube.auth import Auth, StaticToken
-from spinney.kube.config import Server
+from spinney.kube.client.credentials import Auth, StaticToken
+from spinney.kube.client.kubeconfig import Server
 
 AUTHORITY = trustme.CA()
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import cast
 
+from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.errors import ConnectionLost
-from spinney.kube.transport import Request, Response, Transport
 from tests.kube.world import error
 
 

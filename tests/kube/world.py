@@ -12,13 +12,13 @@ import msgspec
 
 from spinney.api import selector
 from spinney.api.meta import Json, Object, Resource
-from spinney.kube.cache import Caches
+from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import LoopClock
 from spinney.kube.errors import ConnectionLost, status_body
 from spinney.kube.runtime import Runtime
-from spinney.kube.transport import Request, Response
 from spinney.sim.loop import START, run_virtual
 
 

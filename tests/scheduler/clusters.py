@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
-from spinney.scheduler.specs import (
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import (
     Constraint,
     GpuRequest,
     GroupSpec,
@@ -18,7 +19,6 @@ from spinney.scheduler.specs import (
     TaskSpec,
     gang,
 )
-from spinney.scheduler.state import State
 
 NOW = 1_000_000.0
 FREE = Share(-1, -1, 1)

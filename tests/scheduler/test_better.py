@@ -14,15 +14,15 @@ from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
-from spinney.kube.transport import Request, Response
-from spinney.scheduler import status as st
+from spinney.kube.client.transport import Request, Response
 from spinney.scheduler.config import Config
-from spinney.scheduler.intake import job_spec
-from spinney.scheduler.specs import Constraint, GpuRequest, GroupSpec, TopologySpec
+from spinney.scheduler.intake.cluster_objects import job_spec
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.specs import Constraint, GpuRequest, GroupSpec, TopologySpec
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
+from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
 from tests.scheduler.test_properties import clusters
-from tests.scheduler.test_service import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import broken, stage, virtual
 
 

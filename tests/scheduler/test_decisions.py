@@ -10,15 +10,14 @@ import pytest
 
 from spinney.api.labels import CPU_WORKER
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.scheduler import status as st
-from spinney.scheduler.actions import evicting
-from spinney.scheduler.advice import advice
+from spinney.scheduler.actions import evict
 from spinney.scheduler.config import Config, ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.file import from_file
-from spinney.scheduler.reasons import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
-from spinney.scheduler.refusals import no_room
-from spinney.scheduler.specs import (
+from spinney.scheduler.intake.config_file import from_file
+from spinney.scheduler.place.refusals import no_room
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.problems import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
+from spinney.scheduler.state.specs import (
     Constraint,
     Constraints,
     GroupSpec,
@@ -28,7 +27,8 @@ from spinney.scheduler.specs import (
     SpreadTerm,
     TopologySpec,
 )
-from spinney.scheduler.texts import job_message, message
+from spinney.scheduler.why.advice import advice
+from spinney.scheduler.why.texts import job_message, message
 from tests.scheduler.clusters import NOW, Cluster, statuses
 
 
@@ -271,7 +271,7 @@ def test_evictions_make_room_below_a_limit_once() -> None:
 
 def test_one_gpu_short_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """When queues may give one GPU too few, no scenario is tried."""
-    monkeypatch.setattr(evicting.Solver, "solve", None)
+    monkeypatch.setattr(evict.Solver, "solve", None)
     cluster = Cluster(4, 4).queue("mine", 8, weight=0).queue("theirs", 1, weight=0)
     for number in range(8):
         cluster.job(f"r{number}", "theirs", [f"n{number % 2}"])
@@ -324,14 +324,14 @@ def test_unknown_names_are_errors() -> None:
 def _searches(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, config: Config) -> list[str]:
     """The jobs that victims are sought for."""
     looked_for: list[str] = []
-    inner = evicting.Solver.solve
+    inner = evict.Solver.solve
 
-    def solve(solver: evicting.Solver) -> object:
+    def solve(solver: evict.Solver) -> object:
         looked_for.append(solver.job.key)
         return inner(solver)
 
-    monkeypatch.setattr(evicting.Solver, "solve", solve)
-    monkeypatch.setattr(evicting, "hopeless", lambda *_: False)
+    monkeypatch.setattr(evict.Solver, "solve", solve)
+    monkeypatch.setattr(evict, "hopeless", lambda *_: False)
     cluster.plan(config=config)
     return looked_for
 

@@ -10,9 +10,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
+from spinney.scheduler.state import status as st
 from tests.scheduler.clusters import Cluster
 
 SIZES = some.sampled_from([1, 2, 4])

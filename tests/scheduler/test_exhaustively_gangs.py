@@ -10,10 +10,10 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.specs import Constraint, GroupSpec, TopologySpec, gang
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.specs import Constraint, GroupSpec, TopologySpec, gang
 from tests.scheduler.clusters import Cluster
 from tests.scheduler.test_exhaustively import (
     SIZES,

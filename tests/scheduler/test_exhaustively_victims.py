@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Decision, Plan
+from spinney.scheduler.state import status as st
 from tests.scheduler.clusters import Cluster
 from tests.scheduler.test_exhaustively import pack
 

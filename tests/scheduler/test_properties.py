@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.scheduler import status as st
-from spinney.scheduler import trials
-from spinney.scheduler.fairshare import fair_shares
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.queues import Queues
-from spinney.scheduler.specs import QueueSpec, Share
-from spinney.scheduler.state import State
-from spinney.scheduler.tasks import GPU
+from spinney.scheduler.share.fair_share import fair_shares
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.queues import Queues
+from spinney.scheduler.state.specs import QueueSpec, Share
+from spinney.scheduler.state.tasks import GPU
+from spinney.scheduler.victims import trials
 from tests.scheduler.clusters import Cluster
 
 

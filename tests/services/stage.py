@@ -14,13 +14,13 @@ from spinney.api.core import Node, Pod
 from spinney.api.crd import crds
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
-from spinney.embedded.server import ApiServer
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import InProcess, Request, Response, User
+from spinney.kube.controllers.host import Host
 from spinney.kube.errors import NotFound, status_body
-from spinney.kube.host import Host
 from spinney.kube.runtime import Component
-from spinney.kube.transport import InProcess, Request, Response, User
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 

@@ -3,12 +3,12 @@
 from spinney.api import labels
 from spinney.api.meta import Resource
 from spinney.api.owners import controller_reference
-from spinney.backends.asks import asked_by_gang
 from spinney.backends.capabilities import Capabilities, Feature, lost
 from spinney.backends.interface import Translation, Wanted
-from spinney.backends.names import fitted
-from spinney.backends.pods import edited
+from spinney.backends.object_names import fitted
+from spinney.backends.pod_edits import edited
 from spinney.backends.readiness import all_exist
+from spinney.backends.required_features import asked_by_gang
 
 GROUP = Resource("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups")
 FEATURES = frozenset({Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY})

@@ -46,7 +46,7 @@ ACTION_PRIORITIES: dict[str, int] = {
     "preempt": 200,
     "stalegangeviction": 100,
 }
-# Upstream's flags, and three of ours first; those that mean something to us are read by `scheduler.file`.
+# Upstream's flags, and three of ours first; those that mean something to us are read by `scheduler.intake.config_file`.
 ARGUMENTS = frozenset(
     (
         "reservation-delay",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from spinney.api.grove import PodCliqueSet
 from spinney.api.labels import ALLOW_DOWNGRADE
 from spinney.api.meta import Json
-from spinney.backends.asks import asked_by_set
 from spinney.backends.capabilities import lost
 from spinney.backends.interface import Backend, Problem
+from spinney.backends.required_features import asked_by_set
 from spinney.backends.served import Served
 
 

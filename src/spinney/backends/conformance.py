@@ -22,12 +22,12 @@ from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
-from spinney.backends.asks import asked_by_gang
 from spinney.backends.capabilities import Feature, lost
 from spinney.backends.interface import Backend, Cluster, Wanted
+from spinney.backends.kube_scheduler.releases import GANG_APIS, served_by
 from spinney.backends.plan import plan_object, without_none
 from spinney.backends.registry import KUBE_SCHEDULER
-from spinney.backends.releases import GANG_APIS, served_by
+from spinney.backends.required_features import asked_by_gang
 from spinney.backends.served import Served
 
 Check = Callable[[Backend], None]

@@ -19,28 +19,28 @@ from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
-from spinney.backends.departed import Departed
-from spinney.backends.gangpods import BY_GANG, all_pods_of, gang_names, pods_of, sign
-from spinney.backends.gatekeeper import Gatekeeper, loose
+from spinney.backends.deleted_gangs import Departed
+from spinney.backends.gang_conditions import plan_status, turned
+from spinney.backends.gang_pods import BY_GANG, all_pods_of, gang_names, pods_of, sign
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
+from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
+from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Storage
+from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, given_up
+from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper, loose
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
-from spinney.backends.nominations import plan_nominations
-from spinney.backends.reach import Storage
-from spinney.backends.release import Verdict, given_up
+from spinney.backends.scheduler_liveness import Silence
 from spinney.backends.served import Served, discover, follow
-from spinney.backends.silence import Silence
-from spinney.backends.status import plan_status, turned
 from spinney.backends.stored import Stored
 from spinney.backends.sync import Blocked, Targets
-from spinney.backends.topologies import TopologyController
-from spinney.kube.cache import Cache, Change, Key
+from spinney.backends.topology_controller import TopologyController
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.client.flow import Priority
 from spinney.kube.conditions import find, is_true
-from spinney.kube.controller import After, Controller, owner_key
+from spinney.kube.controllers.controller import After, Controller, owner_key
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, Conflict, NotFound
-from spinney.kube.events import Recorder
-from spinney.kube.flow import Priority
+from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
-from spinney.kube.together import all_of
 
 _RETRY_SECONDS = 15.0
 # Where pods tell no more than whether their scheduler is silent, what they do is gathered for a while.

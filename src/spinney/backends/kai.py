@@ -11,12 +11,12 @@ from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, TopologyConstraint
-from spinney.backends.asks import packed
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Change, Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.pods import edited
-from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.pod_edits import edited
+from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
+from spinney.backends.required_features import packed
 from spinney.backends.served import Served
 
 _QUEUE_KEYS = (labels.QUEUE,)

@@ -13,13 +13,13 @@ from spinney.api.koordinator import PodGroup as KoordinatorGroup
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, PodGroup
-from spinney.backends.asks import asked_by_gang, packed_whole
 from spinney.backends.capabilities import Capabilities, Feature, Loss, lost
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.names import fitted
-from spinney.backends.pods import edited
-from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.object_names import fitted
+from spinney.backends.pod_edits import edited
+from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist
+from spinney.backends.required_features import asked_by_gang, packed_whole
 from spinney.backends.served import Served
 
 SCHEDULER = "koord-scheduler"

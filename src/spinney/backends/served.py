@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.meta import Object, Resource, Struct
-from spinney.kube.cache import Change
-from spinney.kube.client import Client
-from spinney.kube.discovery import Discovery
+from spinney.kube.caches.cache import Change
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.runtime import Runtime
 

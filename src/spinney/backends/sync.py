@@ -12,8 +12,8 @@ from spinney.backends.interface import Wanted
 from spinney.backends.plan import Step, dropped, plan_object
 from spinney.backends.served import Served
 from spinney.backends.stored import Stored, stored
-from spinney.kube.cache import Cache
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Cache
+from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.runtime import Runtime
 

@@ -11,12 +11,12 @@ from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, PodGroup
 from spinney.api.volcano import HyperNode
 from spinney.api.volcano import PodGroup as VolcanoGroup
-from spinney.backends.asks import Constraint, asked_by_gang, packed
 from spinney.backends.capabilities import Capabilities, Feature, lost
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.pods import edited
-from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.pod_edits import edited
+from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
+from spinney.backends.required_features import Constraint, asked_by_gang, packed
 from spinney.backends.served import Served
 
 SCHEDULER = "volcano"

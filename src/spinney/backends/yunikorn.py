@@ -17,13 +17,13 @@ from spinney.api.pod import Pod, PodSpec
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import binary
 from spinney.api.requests import pod_requests
-from spinney.backends.asks import asked_by_gang
 from spinney.backends.capabilities import Capabilities, Feature, lost
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.names import LABEL_LIMIT, fitted
-from spinney.backends.pods import edited
-from spinney.backends.queues import queue_conflicts, queue_of
+from spinney.backends.object_names import LABEL_LIMIT, fitted
+from spinney.backends.pod_edits import edited
+from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist
+from spinney.backends.required_features import asked_by_gang
 from spinney.backends.served import Served
 
 SCHEDULER = "yunikorn"

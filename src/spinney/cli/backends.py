@@ -13,17 +13,17 @@ from spinney.api.coordination import Lease
 from spinney.api.kai import SchedulingShard
 from spinney.api.labels import KAI_SCHEDULER
 from spinney.api.meta import Json
+from spinney.backends.capability_table import columns, markdown, rows
 from spinney.backends.interface import Backend
+from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Registry
-from spinney.backends.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.served import Served, discover
-from spinney.backends.table import columns, markdown, rows
-from spinney.kube.auth import ConfigError
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.credentials import ConfigError
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
-from spinney.kube.https import connect
 
 
 @click.command()

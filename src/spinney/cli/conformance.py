@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinney.scheduler.cases import Result, case_name, run_case
+from spinney.testing.kai_cases import Result, case_name, run_case
 
 
 @click.group(

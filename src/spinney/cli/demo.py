@@ -16,18 +16,18 @@ from spinney.api import kai
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
+from spinney.app.gang_progress import STAGES, Progress
+from spinney.app.laptop import Laptop, Options, laptop
+from spinney.app.snapshots import picture_of
 from spinney.cli.explain import stories
-from spinney.cli.laptop import Laptop, Options, laptop
-from spinney.cli.picture import picture_of
-from spinney.cli.progress import STAGES, Progress
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.cache import Caches
-from spinney.kube.client import Client
-from spinney.kube.discovery import Discovery
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
 from spinney.kube.logs import configure
+from spinney.scheduler.intake.snapshot import Snapshot
 from spinney.scheduler.service.capture import capture
-from spinney.scheduler.snapshot import Snapshot
 
 # The gangs of the demo and the number of their pods.
 GANGS = {"inference-0": 13, "evaluation-0": 4, "training": 2}

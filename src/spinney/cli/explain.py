@@ -10,13 +10,13 @@ import click
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.cli.picture import source_options, take_picture
+from spinney.app.snapshots import source_options, take_picture
 from spinney.cli.queues import reports_of
-from spinney.scheduler import intake
-from spinney.scheduler.explanation import Explanation, explain_job
-from spinney.scheduler.queuereport import QueueReport
-from spinney.scheduler.service.frozen import Picture
-from spinney.scheduler.texts import number
+from spinney.scheduler.intake import cluster_objects
+from spinney.scheduler.service.snapshot_view import Picture
+from spinney.scheduler.why.explanation import Explanation, explain_job
+from spinney.scheduler.why.queue_reports import QueueReport
+from spinney.scheduler.why.texts import number
 
 _KINDS = ("pod", "gang", "set", "queue")
 # What kubectl calls them.
@@ -87,7 +87,7 @@ def stories(picture: Picture, kind: str, name: str, namespace: str) -> list[Expl
 def _jobs(picture: Picture, kind: str, name: str, namespace: str) -> list[str]:
     """The scheduler's gangs behind a name."""
     keys: dict[str, None] = {}
-    own = intake.job_key(namespace, name)
+    own = cluster_objects.job_key(namespace, name)
     if kind in ("", "gang") and own in picture.state.jobs:
         keys[own] = None
     for pod in picture.caches.of(Pod):
@@ -100,7 +100,7 @@ def _jobs(picture: Picture, kind: str, name: str, namespace: str) -> list[str]:
         }
         if name in ([names[kind]] if kind in names else names.values() if not kind else ()):
             group = pod.metadata.annotations.get(labels.POD_GROUP, "")
-            key = intake.job_key(namespace, group)
+            key = cluster_objects.job_key(namespace, group)
             if key in picture.state.jobs:
                 keys[key] = None
     return list(keys)

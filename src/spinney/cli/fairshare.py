@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from spinney.api.meta import convert
-from spinney.scheduler.simulation import Question, simulate
+from spinney.scheduler.share.simulation import Question, simulate
 
 
 @click.command(

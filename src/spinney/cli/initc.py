@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from spinney import initc as start_order
-from spinney.kube.config import find_server
-from spinney.kube.https import connect
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 
 _INFO = Path("/var/grove/pod-info")
 

@@ -102,9 +102,9 @@ def _summary(where: str) -> str:
 
 
 def _expected(error: BaseException) -> str | None:
-    from spinney.kube.auth import ConfigError  # noqa: PLC0415  # only where something went wrong
+    from spinney.kube.client.credentials import ConfigError  # noqa: PLC0415  # only where something went wrong
+    from spinney.kube.controllers.leader import LeaseLost  # noqa: PLC0415  # as above
     from spinney.kube.errors import ApiError, CannotStart, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
-    from spinney.kube.leader import LeaseLost  # noqa: PLC0415  # as above
 
     if isinstance(error, BaseExceptionGroup):
         return next((found for each in error.exceptions if (found := _expected(each))), None)

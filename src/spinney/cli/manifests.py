@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import yaml
 
-from spinney.cli.components import COMPONENTS, load
+from spinney.app.components import COMPONENTS, load
 from spinney.kube import manifests as kube_manifests
 
 

@@ -7,15 +7,15 @@ import asyncio
 import click
 
 from spinney import initc
-from spinney.cli.nodeoptions import node_options
+from spinney.cli.node_options import node_options
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.cache import Caches
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
-from spinney.kube.https import connect
 from spinney.kube.logs import configure
 from spinney.kube.runtime import Runtime
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from spinney.cli.picture import source_options, take_picture
-from spinney.scheduler.queuereport import QueueReport, queue_reports
-from spinney.scheduler.service.frozen import Picture
-from spinney.scheduler.texts import number
+from spinney.app.snapshots import source_options, take_picture
+from spinney.scheduler.service.snapshot_view import Picture
+from spinney.scheduler.why.queue_reports import QueueReport, queue_reports
+from spinney.scheduler.why.texts import number
 
 
 @click.command(

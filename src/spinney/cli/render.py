@@ -9,11 +9,11 @@ import yaml
 
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
+from spinney.app.offline_checks import admission_problems, read_documents, typed
+from spinney.app.rendering import Rendered, defaulted, levels, render, size
 from spinney.backends.interface import Backend
+from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Choice, MixedSchedulers, Registry, UnknownBackend, requested_scheduler
-from spinney.backends.releases import GANG_APIS, LATEST, served_by
-from spinney.cli.offline import admission_problems, read_documents, typed
-from spinney.cli.rendering import Rendered, defaulted, levels, render, size
 
 MOST_PODS = 10_000
 

@@ -16,17 +16,17 @@ import msgspec
 import yaml
 
 from spinney.api.meta import convert
-from spinney.cli.components import COMPONENTS, load
-from spinney.cli.process import flag_or, in_folder, listening, pages_of, said_by, warn_of
-from spinney.cli.serving import Supplied, WebhookOptions, parse_address, serve_health, serve_webhooks
+from spinney.app.components import COMPONENTS, load
+from spinney.app.process_settings import flag_or, in_folder, listening, pages_of, said_by, warn_of
+from spinney.app.serving import Supplied, WebhookOptions, parse_address, serve_health, serve_webhooks
 from spinney.kube import logs
 from spinney.kube.chance import Chance
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
-from spinney.kube.garbage import collect_rarely, keep_what_is_here
-from spinney.kube.host import Host
-from spinney.kube.https import connect
-from spinney.kube.leader import Timing
+from spinney.kube.controllers.host import Host
+from spinney.kube.controllers.leader import Timing
+from spinney.kube.gc_tuning import collect_rarely, keep_what_is_here
 from spinney.kube.runtime import Component
 
 

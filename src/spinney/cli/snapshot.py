@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.picture import fetch_snapshot, load_snapshot, picture_of
-from spinney.scheduler.snapshot import write
+from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of
+from spinney.scheduler.intake.snapshot import write
 
 
 @click.group(

@@ -16,13 +16,13 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
-from spinney.grove.metadata import MANAGED
-from spinney.grove.tree import Found, trees
-from spinney.kube.cache import Cache, Caches
-from spinney.kube.client import Client
+from spinney.grove.model.metadata import MANAGED
+from spinney.grove.status.tree import Found, trees
+from spinney.kube.caches.cache import Cache, Caches
+from spinney.kube.client.client import Client
+from spinney.kube.client.https import connect
+from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
-from spinney.kube.config import find_server
-from spinney.kube.https import connect
 
 _COLOURS = {"Running": "green", "Ready": "green", "Starting": "cyan", "Pending": "yellow", "Gated": "yellow"}
 _REDRAW_SECONDS = 0.5

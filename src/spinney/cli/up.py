@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.laptop import Options, laptop
-from spinney.cli.nodeoptions import node_options
+from spinney.app.laptop import Options, laptop
+from spinney.cli.node_options import node_options
 from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure

@@ -8,23 +8,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from spinney.api.core import Node, Pod, Secret, ServiceAccount
-from spinney.embedded.controllers import serviceaccounts, tokens
-from spinney.embedded.controllers.table import CONTROLLERS, Factory
-from spinney.embedded.credentials import Authority
-from spinney.embedded.nodes import usage
+from spinney.embedded.apiserver.access.credentials import Authority
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.controllers.accounts import service_accounts, tokens
+from spinney.embedded.controllers.registry import CONTROLLERS, Factory
+from spinney.embedded.nodes import metrics_api
 from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets, Program
+from spinney.embedded.nodes.metrics_api import Metrics
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.embedded.nodes.usage import Metrics
-from spinney.embedded.server import ApiServer
-from spinney.kube.cache import Caches
+from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
+from spinney.kube.client.flow import InProcessFlow
+from spinney.kube.client.transport import InProcess, User
 from spinney.kube.clock import Clock, SystemClock
-from spinney.kube.flow import InProcessFlow
 from spinney.kube.runtime import Runtime
-from spinney.kube.transport import InProcess, User
 
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 _CONTROL_PLANE = User("system:kube-controller-manager", ("system:masters", "system:authenticated"))
@@ -59,7 +59,7 @@ class Cluster:
         self.server.ca_certificate = ca_certificate = known
         self._controllers = (
             *controllers,
-            serviceaccounts.controller(ca_certificate),
+            service_accounts.controller(ca_certificate),
             tokens.controller(self._issue, ca_certificate),
         )
         self._programs = programs or {}
@@ -70,7 +70,7 @@ class Cluster:
         self.kubelets = Kubelets(self.runtime("kubelet"), self._programs)
         self.commands = NodeCommands(self.client())
         metrics = Metrics(self.caches.of(Pod), self.caches.of(Node), self.clock)
-        self.server.aggregated[usage.GROUP] = lambda call: metrics.read(
+        self.server.aggregated[metrics_api.GROUP] = lambda call: metrics.read(
             call.kind.plural, call.namespace, call.name, call.query.get("labelSelector", "")
         )
 

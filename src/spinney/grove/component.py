@@ -13,23 +13,23 @@ from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.groveconfig import ConfigurationError, OperatorConfiguration, problems
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover, follow
-from spinney.grove import topology
-from spinney.grove.baregangs import BareGangs, gang_keys, pod_keys
+from spinney.grove.admission.webhooks import webhooks
 from spinney.grove.metrics import Watcher
+from spinney.grove.model import topology
 from spinney.grove.preflight import preflight, with_own_name
-from spinney.grove.relevance import calls_for_action, calls_for_words
-from spinney.grove.replica import Replicas
-from spinney.grove.replicastatus import ReplicaStatus
+from spinney.grove.replica.controller import Replicas
+from spinney.grove.replica.relevance import calls_for_action, calls_for_words
 from spinney.grove.rights import NAMESPACE_RULES, RULES
-from spinney.grove.sets import Sets
+from spinney.grove.set_controller import Sets
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
-from spinney.grove.summary import Summaries
-from spinney.grove.webhooks import webhooks
+from spinney.grove.status.bare_gangs import BareGangs, gang_keys, pod_keys
+from spinney.grove.status.controller import ReplicaStatus
+from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, replica_keys, set_keys
 from spinney.grove.writer import Writer
-from spinney.kube.cache import Cache, Change
-from spinney.kube.controller import Controller
-from spinney.kube.events import Recorder
+from spinney.kube.caches.cache import Cache, Change
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Component, Runtime
 
 NAME = "grove"

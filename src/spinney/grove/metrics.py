@@ -8,9 +8,9 @@ from spinney.api import reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.grove import podstate
+from spinney.grove.model import pod_state
 from spinney.grove.world import World
-from spinney.kube.cache import Change
+from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
 
 GANGS = Gauge("spinney_grove_gangs", "PodGangs by phase.", ("phase",))
@@ -39,8 +39,8 @@ class Watcher:
             GANGS.labels(_phase(change.new)).inc()
 
     def _pod(self, change: Change[Pod]) -> None:
-        before = change.old is not None and podstate.is_gated(change.old)
-        after = change.new is not None and podstate.is_gated(change.new)
+        before = change.old is not None and pod_state.is_gated(change.old)
+        after = change.new is not None and pod_state.is_gated(change.new)
         GATED.inc(int(after) - int(before))
 
     def _set(self, change: Change[PodCliqueSet]) -> None:

@@ -8,7 +8,7 @@ from spinney.api.meta import Resource
 from spinney.api.nvidia import ComputeDomain
 from spinney.backends.served import discover
 from spinney.grove.settings import Settings
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError, CannotStart
 
 _WHO_AM_I = Resource("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)

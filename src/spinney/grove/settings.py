@@ -19,8 +19,8 @@ from spinney.api.groveconfig import (
     TopologyAwareScheduling,
     WebhookServer,
 )
-from spinney.kube.leader import Timing
-from spinney.kube.process import Listen, Process
+from spinney.kube.controllers.leader import Timing
+from spinney.kube.process_settings import Listen, Process
 
 _IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 _ACCOUNT_VARIABLE = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"

@@ -16,10 +16,10 @@ from spinney.api.rbac import Role, RoleBinding
 from spinney.api.resource import ResourceClaim
 from spinney.backends.registry import Choice, Registry
 from spinney.backends.served import Served
-from spinney.grove import topology
-from spinney.grove.metadata import MANAGED
+from spinney.grove.model import topology
+from spinney.grove.model.metadata import MANAGED
 from spinney.grove.settings import Settings
-from spinney.kube.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change, Key
 from spinney.kube.runtime import Runtime
 
 T = TypeVar("T", bound=Object)

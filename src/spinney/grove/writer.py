@@ -11,9 +11,9 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
-from spinney.kube.client import Client, Patch
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.flow import Priority
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
-from spinney.kube.flow import Priority
 
 T = TypeVar("T", bound=Object)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.kube.cache import Caches
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.process import Process
+from spinney.kube.process_settings import Process
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Component:
-    """One entry of the table in `cli/components.py`: something that `spinney run NAME` runs."""
+    """One entry of the table in `app/components.py`: something that `spinney run NAME` runs."""
 
     name: str
     summary: str

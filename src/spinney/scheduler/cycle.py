@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.scheduler.chunks import next_chunk
 from spinney.scheduler.config import Config
-from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.moves import Checkpoint, Move, Moves
-from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.reasons import OverLimit, OverQuota, Problem
-from spinney.scheduler.spare import Spare
-from spinney.scheduler.specs import Constraint, SpreadTerm
-from spinney.scheduler.state import State
+from spinney.scheduler.place.free_gpus import Spare
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.next_tasks import next_chunk
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.problems import OverLimit, OverQuota, Problem
+from spinney.scheduler.state.specs import Constraint, SpreadTerm
+from spinney.scheduler.state.tasks import NOTHING, Task, TaskClass, Triple
+from spinney.scheduler.state.topology_domains import Domains
+from spinney.scheduler.state.transaction import Checkpoint, Move, Moves
 from spinney.scheduler.stopwatch import Stopwatch
-from spinney.scheduler.tasks import NOTHING, Task, TaskClass, Triple
-from spinney.scheduler.topology import Domains
 
 if TYPE_CHECKING:
+    from spinney.scheduler.place.node_ranking import Ranking
+    from spinney.scheduler.place.reservations import Book
     from spinney.scheduler.plugins.reuse import Reuse
-    from spinney.scheduler.ranking import Ranking
-    from spinney.scheduler.reservations import Book
 
 Scores = NDArray[np.float64]
 # The reservations whose nodes a task may not use, by number; below 0 the freed nodes that it prefers.

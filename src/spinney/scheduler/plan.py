@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from spinney.scheduler import status as st
-from spinney.scheduler.actions import allocate, evicting, reserving, stale
-from spinney.scheduler.blockers import add_blockers
+from spinney.scheduler.actions import allocate, evict, reserve, stale_gangs
+from spinney.scheduler.actions.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.cycle import Cycle, Searched, Turn
-from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.moves import Move
+from spinney.scheduler.place.reservations import Reservations
 from spinney.scheduler.plugins import registry, reuse
-from spinney.scheduler.reasons import Problem
-from spinney.scheduler.reservations import Reservations
-from spinney.scheduler.specs import ZoneShares
-from spinney.scheduler.state import State
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.problems import Problem
+from spinney.scheduler.state.specs import ZoneShares
+from spinney.scheduler.state.transaction import Move
 from spinney.scheduler.stopwatch import Stopwatch
 
 RUN: dict[str, Callable[[Cycle], None]] = {
     allocate.NAME: allocate.run,
-    evicting.CONSOLIDATION: evicting.consolidation,
-    evicting.RECLAIM: evicting.reclaim,
-    evicting.PREEMPT: evicting.preempt,
-    stale.NAME: stale.run,
+    evict.CONSOLIDATION: evict.consolidation,
+    evict.RECLAIM: evict.reclaim,
+    evict.PREEMPT: evict.preempt,
+    stale_gangs.NAME: stale_gangs.run,
 }
 
 
@@ -114,13 +114,13 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         for hook in cycle.hooks.opened:
             hook()
         if reservations is not None:
-            reserving.begin(cycle, reservations)
+            reserve.begin(cycle, reservations)
         for name in config.actions:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
             with cycle.stopwatch.action(name):
                 _act(cycle, RUN[name])
-        kept = reserving.renewed(cycle) if reservations is not None else None
+        kept = reserve.renewed(cycle) if reservations is not None else None
         add_blockers(cycle)
         return _result(cycle, kept)
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from spinney.api.meta import Json
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.testing import build
 from spinney.testing.certificates import Authority
 from spinney.testing.gates import gang_api, gang_gates

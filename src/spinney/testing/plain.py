@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 from yarl import URL
 
+from spinney.kube.client.transport import Request, Response
 from spinney.kube.errors import ConnectionLost
-from spinney.kube.transport import Request, Response
 
 
 class Plain:

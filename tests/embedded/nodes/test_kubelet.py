@@ -9,10 +9,10 @@ import pytest
 
 from spinney.api.core import ConfigMap, Container, Event, Node, Pod
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import Cluster
-from spinney.embedded.server import ApiServer
-from spinney.kube.client import Client
-from spinney.kube.transport import Request, Response
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import Request, Response
 from tests import make
 from tests.embedded.virtual import CA, after, condition, get, phase, pod, run
 

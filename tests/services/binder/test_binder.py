@@ -13,10 +13,10 @@ from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, Persi
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
-from spinney.kube.transport import Request, Response
+from spinney.kube.client.transport import Request, Response
 from spinney.services.binder.component import COMPONENT as BINDER
-from spinney.services.binder.sharing import memory_of
-from spinney.services.reservation import ReservationSettings, reservation_pod
+from spinney.services.binder.sharing_config import memory_of
+from spinney.services.reservation.manifest import ReservationSettings, reservation_pod
 from tests import make
 from tests.services.stage import Stage, broken, stage, virtual
 

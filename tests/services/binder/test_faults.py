@@ -13,7 +13,7 @@ from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
-from spinney.kube.transport import Request, Response
+from spinney.kube.client.transport import Request, Response
 from tests import make
 from tests.services.binder.test_binder import (
     ALLOCATION,
@@ -26,7 +26,7 @@ from tests.services.binder.test_binder import (
     tell_device,
     with_reservations,
 )
-from tests.services.binder.test_extended import DECIDED
+from tests.services.binder.test_extended_resources import DECIDED
 from tests.services.stage import Stage, broken, stage, virtual
 
 

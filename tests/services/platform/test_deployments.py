@@ -9,7 +9,7 @@ import pytest
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, convert
-from spinney.cli.components import load
+from spinney.app.components import load
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_webhooks

@@ -20,11 +20,11 @@ from spinney.api.kai import Config, SchedulingShard
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
-from spinney.cli.components import load
+from spinney.app.components import load
 from spinney.cli.run import run as run_command
-from spinney.kube.transport import Request
+from spinney.kube.client.transport import Request
+from spinney.services.platform.binder_plugins import policy_has_interface
 from spinney.services.platform.deployments import plan_deployment
-from spinney.services.platform.plugins import policy_has_interface
 from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_certificate
 from tests.services.stage import Stage, stage, virtual

@@ -9,7 +9,7 @@ import pytest
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.grouping import GroupingError, Topology
-from spinney.services.podgrouper.queries import ask
+from spinney.services.podgrouper.kinds.jq import ask
 from tests.services.podgrouper.test_rules import World, grouped, leaves, member, workload
 
 ROLE = '.metadata.labels["example.com/role"]'

@@ -8,7 +8,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.labels import NODE_STATE
 from spinney.api.meta import Json
 from spinney.embedded.nodes.node import NOT_READY, UNREACHABLE
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.errors import NotFound, TooManyRequests
 
 _EVICTION_RETRY_SECONDS = 5.0

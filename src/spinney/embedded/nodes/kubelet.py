@@ -14,19 +14,19 @@ from spinney.api.core import Container, Node, Pod
 from spinney.api.labels import GPU_GROUP, GPU_RESOURCE, RESERVED_GPU
 from spinney.api.meta import ObjectMeta
 from spinney.embedded.nodes.behaviour import BehaviourError
-from spinney.embedded.nodes.devices import Room, requests
+from spinney.embedded.nodes.capacity import Room, requests
 from spinney.embedded.nodes.node import answers, host_address
-from spinney.embedded.nodes.podrun import TERMINAL, PodRun
+from spinney.embedded.nodes.pod_run import TERMINAL, PodRun
 from spinney.embedded.nodes.references import references
 from spinney.embedded.nodes.stages import HAIR
 from spinney.embedded.nodes.status import status_patch
-from spinney.kube.cache import Change, Key
-from spinney.kube.client import Client, Patch
-from spinney.kube.controller import After, Controller
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.writes import Writes
+from spinney.kube.controllers.controller import After, Controller
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound
-from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
-from spinney.kube.writes import Writes
 
 # What an init container's program does for real: it gets the kubelet's client and returns an exit code.
 Program = Callable[[Client, Pod, Container], Awaitable[int]]

@@ -13,9 +13,9 @@ from spinney.api.core import Node
 from spinney.api.labels import NODE_STATE
 from spinney.api.meta import Json
 from spinney.embedded.nodes.profile import Profile, is_simulated
-from spinney.kube.cache import Key
-from spinney.kube.client import Patch
-from spinney.kube.controller import After, Controller
+from spinney.kube.caches.cache import Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.runtime import Runtime
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Container, ContainerStatus, Pod
 from spinney.api.meta import Json
-from spinney.embedded.nodes.podrun import SUCCEEDED, TERMINAL, PodRun
+from spinney.embedded.nodes.pod_run import SUCCEEDED, TERMINAL, PodRun
 from spinney.embedded.nodes.stages import ContainerRun, Ended
 
 

@@ -8,7 +8,7 @@ from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
 from spinney.grove.settings import Settings
-from spinney.kube.review import allowed, refused
+from spinney.kube.admission.review import allowed, refused
 from spinney.kube.runtime import Runtime
 
 # Without these nothing that is managed could be collected, scaled or emptied out with its namespace.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.grove.admission import podspecs, syntax
+from spinney.grove.admission import pod_specs, syntax
 from spinney.grove.admission.problems import Problems
 
 EXPLICIT = "CliqueStartupTypeExplicit"
@@ -30,7 +30,7 @@ def check(template: Json, path: str, problems: Problems) -> None:
             f"{here}.spec.autoScalingConfig", problems,
         )  # fmt: skip
         check_rollout(clique.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
-        podspecs.check(spec.get("podSpec") or {}, f"{here}.spec.podSpec", problems)
+        pod_specs.check(spec.get("podSpec") or {}, f"{here}.spec.podSpec", problems)
     if template.get("cliqueStartupType") == EXPLICIT:
         _check_order(cliques, path, problems)
 
@@ -111,7 +111,7 @@ def check_rollout(rollout: Any, path: str, problems: Problems) -> None:
             problems.invalid(f"{path}.maxUnavailable", away, remedy)
     elif isinstance(away, int) and away < 1:
         problems.invalid(f"{path}.maxUnavailable", away, remedy)
-    podspecs.check_duration(rollout.get("progressDeadline"), f"{path}.progressDeadline", problems)
+    pod_specs.check_duration(rollout.get("progressDeadline"), f"{path}.progressDeadline", problems)
 
 
 def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.grove import names
 from spinney.grove.admission import cliques, syntax
 from spinney.grove.admission.problems import Problems
+from spinney.grove.model import names
 
 
 def check(template: Json, path: str, problems: Problems) -> None:

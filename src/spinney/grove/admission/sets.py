@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.meta import Json
-from spinney.grove.admission import cliques, groups, podspecs, sharing, syntax, topology, updates
+from spinney.grove.admission import cliques, groups, pod_specs, resource_sharing, syntax, topology, updates
 from spinney.grove.admission.problems import Problems
 
 STARTUP_TYPES = frozenset({"CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"})
@@ -31,7 +31,7 @@ def check_create(pcs: Json, world: World) -> Problems:
     groups.check_new_names(str(pcs["metadata"].get("name") or ""), template, "spec.template", problems)
     for position, clique in enumerate(template.get("cliques") or ()):
         pod_spec = (clique.get("spec") or {}).get("podSpec") or {}
-        podspecs.check_new(pod_spec, f"spec.template.cliques[{position}].spec.podSpec", problems)
+        pod_specs.check_new(pod_spec, f"spec.template.cliques[{position}].spec.podSpec", problems)
     topology.check_new(template, "spec.template", problems)
     if world.topology_aware:
         topology.check(template, "spec.template", world.bindings, problems)
@@ -69,11 +69,11 @@ def _check_always(pcs: Json, problems: Problems) -> None:
         problems.required("spec.template.cliqueStartupType", f"use one of {', '.join(sorted(STARTUP_TYPES))}")
     elif startup not in STARTUP_TYPES:
         problems.unsupported("spec.template.cliqueStartupType", startup, STARTUP_TYPES)
-    podspecs.check_duration(template.get("terminationDelay"), "spec.template.terminationDelay", problems)
+    pod_specs.check_duration(template.get("terminationDelay"), "spec.template.terminationDelay", problems)
     cliques.check(template, "spec.template.cliques", problems)
     groups.check(template, "spec.template.podCliqueScalingGroups", problems)
     groups.check_name_lengths(name, template, "spec.template", problems)
-    sharing.check(template, "spec.template", problems)
+    resource_sharing.check(template, "spec.template", problems)
     topology.check_shape(template, "spec.template", problems)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
-from spinney.grove import podstate
+from spinney.grove.model import pod_state
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Counts:
 
 def count(pods: Sequence[Pod], revision: str) -> Counts:
     """Counts over a clique's pods; `updated` are those made from the revision."""
-    staying = [pod for pod in pods if not podstate.is_leaving(pod)]
-    scheduled = [pod for pod in staying if podstate.is_scheduled(pod)]
-    failed = [pod for pod in scheduled if podstate.has_failed(pod)]
+    staying = [pod for pod in pods if not pod_state.is_leaving(pod)]
+    scheduled = [pod for pod in staying if pod_state.is_scheduled(pod)]
+    failed = [pod for pod in scheduled if pod_state.has_failed(pod)]
     return Counts(
         replicas=len(staying),
-        ready=sum(map(podstate.is_ready, staying)),
+        ready=sum(map(pod_state.is_ready, staying)),
         scheduled=len(scheduled),
-        gated=sum(map(podstate.is_gated, staying)),
+        gated=sum(map(pod_state.is_gated, staying)),
         updated=sum(pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) == revision for pod in staying),
         failed=len(failed),
-        stuck=sum(podstate.is_stuck(pod) and not podstate.has_failed(pod) for pod in scheduled),
+        stuck=sum(pod_state.is_stuck(pod) and not pod_state.has_failed(pod) for pod in scheduled),
     )
 
 

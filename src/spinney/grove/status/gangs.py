@@ -10,7 +10,7 @@ from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
-from spinney.grove import podstate
+from spinney.grove.model import pod_state
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,17 @@ class Member:
     @property
     def staying(self) -> list[Pod]:
         """Its pods that are not on their way out."""
-        return [pod for pod in self.pods if not podstate.is_leaving(pod)]
+        return [pod for pod in self.pods if not pod_state.is_leaving(pod)]
 
     @property
     def scheduled(self) -> int:
         """How many have a node."""
-        return sum(map(podstate.is_scheduled, self.staying))
+        return sum(map(pod_state.is_scheduled, self.staying))
 
     @property
     def ready(self) -> int:
         """How many serve."""
-        return sum(map(podstate.is_ready, self.staying))
+        return sum(map(pod_state.is_ready, self.staying))
 
 
 def is_complete(gang: PodGang, members: Sequence[Member]) -> bool:
@@ -66,7 +66,7 @@ def backend_ready(gang: PodGang) -> bool:
 def phase(members: Sequence[Member]) -> str:
     """The one word for it: Pending until scheduled, Starting until ready, Running; or how it ended."""
     pods = [pod for member in members for pod in member.staying]
-    if pods and all(podstate.is_finished(pod) for pod in pods):
+    if pods and all(pod_state.is_finished(pod) for pod in pods):
         return reasons.FAILED if any(pod.status.phase == "Failed" for pod in pods) else reasons.SUCCEEDED
     if not is_scheduled(members):
         return reasons.PENDING
@@ -107,7 +107,7 @@ def _scheduled(gang: PodGang, members: Sequence[Member], base_scheduled: bool, t
     reason, message = _waits_for(gang, members, base_scheduled)
     if trouble and not is_complete(gang, members):
         message = f"{message}; {trouble}"
-    elif trouble and any(podstate.is_gated(pod) for member in members for pod in member.staying):
+    elif trouble and any(pod_state.is_gated(pod) for member in members for pod in member.staying):
         reason, message = reasons.RECONCILE_ERROR, trouble
     return Condition(type=reasons.SCHEDULED, status="False", reason=reason, message=message)
 
@@ -177,14 +177,14 @@ def _unhealthy(gang: PodGang, members: Sequence[Member]) -> Condition:
 
 def _well(member: Member) -> int:
     return sum(
-        podstate.is_scheduled(pod) and not podstate.has_failed(pod) and not podstate.is_stuck(pod)
+        pod_state.is_scheduled(pod) and not pod_state.has_failed(pod) and not pod_state.is_stuck(pod)
         for pod in member.staying
     )
 
 
 def _disruption(members: Sequence[Member], terminating: bool) -> Condition:
     status, reason, message = "False", reasons.UNDISTURBED, ""
-    disrupted = [pod.name for member in members for pod in member.pods if podstate.is_disrupted(pod)]
+    disrupted = [pod.name for member in members for pod in member.pods if pod_state.is_disrupted(pod)]
     if terminating:
         status, reason = "True", reasons.TERMINATION_BY_OPERATOR
         message = "the gang stayed below its minimum for terminationDelay and is replaced"

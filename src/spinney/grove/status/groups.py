@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from spinney.api import reasons
 from spinney.api.meta import Condition
-from spinney.grove import updates
-from spinney.grove.layout import Clique, Group
+from spinney.grove.model import updates
+from spinney.grove.model.layout import Clique, Group
+from spinney.grove.model.view import View
 from spinney.grove.status.cliques import is_breached
-from spinney.grove.view import View
 
 
 @dataclass(frozen=True)

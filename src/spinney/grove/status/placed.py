@@ -10,13 +10,13 @@ from spinney.api.conditions import find
 from spinney.api.core import Node
 from spinney.api.meta import Condition, Json
 from spinney.api.podgang import PodGang
-from spinney.grove import podstate
-from spinney.grove.requests import total_requests
+from spinney.grove.model import pod_state
+from spinney.grove.model.requests import total_requests
+from spinney.grove.model.topology import Levels
 from spinney.grove.status import gangs
 from spinney.grove.status.gangs import Member
 from spinney.grove.status.patches import difference, turned
 from spinney.grove.status.score import placement_score
-from spinney.grove.topology import Levels
 
 
 def gang_status(
@@ -43,6 +43,6 @@ def gang_score(found: PodGang, members: Sequence[Member], levels: Levels, nodes:
     if known is not None and known.status == "True" and found.status.placement_score is not None:
         # Nodes that come and go later do not move it.
         return found.status.placement_score
-    pods = [pod for member in members for pod in member.staying if podstate.is_scheduled(pod)]
+    pods = [pod for member in members for pod in member.staying if pod_state.is_scheduled(pod)]
     by_name = {node.name: node for node in nodes} if levels.keys else {}
     return placement_score(pods, by_name, levels, total_requests(pods))

@@ -9,11 +9,11 @@ from spinney.api import duration, labels, reasons
 from spinney.api.conditions import find
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, RollingUpdate
 from spinney.api.meta import Condition, Json
-from spinney.grove import updates
-from spinney.grove.layout import Clique, Group
+from spinney.grove.model import updates
+from spinney.grove.model.layout import Clique, Group
+from spinney.grove.model.view import View
 from spinney.grove.status.groups import GroupCounts
 from spinney.grove.status.patches import stamp
-from spinney.grove.view import View
 
 _REPLACING = "ReplacingOutdated"
 _UP_TO_DATE = "UpToDate"

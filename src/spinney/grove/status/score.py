@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import milli
-from spinney.grove.requests import Amounts
-from spinney.grove.topology import Levels
+from spinney.grove.model.requests import Amounts
+from spinney.grove.model.topology import Levels
 
 
 def placement_score(pods: Sequence[Pod], nodes: Mapping[str, Node], levels: Levels, requests: Amounts) -> float:

@@ -8,11 +8,12 @@ from datetime import datetime
 from spinney.api import reasons
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition, Json
-from spinney.grove import rollout, topology
-from spinney.grove.metadata import set_selector
+from spinney.grove.model import topology
+from spinney.grove.model.metadata import set_selector
+from spinney.grove.model.topology import Levels
+from spinney.grove.status import rollout
 from spinney.grove.status.patches import difference, turned
-from spinney.grove.summary import Summary
-from spinney.grove.topology import Levels
+from spinney.grove.status.summary import Summary
 
 # With more gangs than this their conditions are left to the gangs themselves: a status is sent whole on each change.
 _GANGS_IN_DETAIL = 32

@@ -7,12 +7,12 @@ from datetime import datetime
 from spinney.api import labels, reasons
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json
-from spinney.grove.layout import Clique, Group
-from spinney.grove.metadata import selector
+from spinney.grove.model.layout import Clique, Group
+from spinney.grove.model.metadata import selector
+from spinney.grove.model.updates import is_group_converged
+from spinney.grove.model.view import View
 from spinney.grove.status import cliques, groups, progress
 from spinney.grove.status.patches import difference, turned
-from spinney.grove.updates import is_group_converged
-from spinney.grove.view import View
 
 
 def clique_patch(view: View, clique: Clique, found: PodClique, now: datetime) -> Json:

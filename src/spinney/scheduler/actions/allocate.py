@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spinney.scheduler import status as st
-from spinney.scheduler.allocation import place_gang
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.gangs import Job
-from spinney.scheduler.order import JobOrder
-from spinney.scheduler.reasons import NotReady
+from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.share.job_order import JobOrder
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.problems import NotReady
 
 NAME = "allocate"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.tasks import Task
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:

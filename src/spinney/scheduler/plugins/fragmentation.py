@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
-from spinney.scheduler.nodes import Rows
-from spinney.scheduler.tasks import CPU, GPU, Task, TaskClass
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.tasks import CPU, GPU, Task, TaskClass
 
 # Typical tasks cover this part of all tasks.
 COVERED = 0.95

@@ -5,8 +5,8 @@ from __future__ import annotations
 from spinney.api.duration import seconds
 from spinney.scheduler.config import ConfigError, PluginConfig
 from spinney.scheduler.cycle import Cycle, Scenario
-from spinney.scheduler.gangs import Gang, Job
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.tasks import Task
 
 METHODS = ("lca", "queue")
 

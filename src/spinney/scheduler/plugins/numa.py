@@ -9,12 +9,12 @@ from operator import setitem
 
 import numpy as np
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
-from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.specs import Amounts, Numa, NumaZone
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.specs import Amounts, Numa, NumaZone
+from spinney.scheduler.state.tasks import Task
 
 SCORE = 100.0
 STRICT = ("single-numa-node", "restricted")

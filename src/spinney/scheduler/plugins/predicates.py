@@ -6,16 +6,16 @@ from collections import Counter
 
 import numpy as np
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.nodes import Mask, Rows
-from spinney.scheduler.placement import choose_gpus, fits_now
-from spinney.scheduler.plugins import podrules
-from spinney.scheduler.selectors import matches_all, tolerates
-from spinney.scheduler.specs import Constraints, NodeSpec
-from spinney.scheduler.tasks import PODS, Task, TaskClass, Triple
-from spinney.scheduler.texts import refused_by_queue
+from spinney.scheduler.place.task_placement import choose_gpus, fits_now
+from spinney.scheduler.plugins import pod_affinity
+from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.specs import Constraints, NodeSpec
+from spinney.scheduler.state.tasks import PODS, Task, TaskClass, Triple
+from spinney.scheduler.why.texts import refused_by_queue
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
@@ -44,7 +44,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     cycle.hooks.task_refusals.append(lambda task, row: _beyond_capacity(cycle, task, row))
     cycle.hooks.task_masks.append(lambda task, rows: _within_capacity(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _pod_slots(cycle, task, rows))
-    cycle.hooks.task_masks.append(lambda task, rows: podrules.mask(cycle, task, rows))
+    cycle.hooks.task_masks.append(lambda task, rows: pod_affinity.mask(cycle, task, rows))
     cycle.hooks.task_masks.append(lambda task, rows: _attachable(cycle, task, rows))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Head
-from spinney.scheduler.fairshare import fair_shares
-from spinney.scheduler.gangs import Job
-from spinney.scheduler.plugins.reclaiming import Reclaiming
-from spinney.scheduler.queues import added_up, plus, within
-from spinney.scheduler.reasons import OverLimit, OverQuota
-from spinney.scheduler.specs import UNLIMITED
-from spinney.scheduler.tasks import NOTHING, Task, Triple
+from spinney.scheduler.plugins.reclaim_rules import Reclaiming
+from spinney.scheduler.share.fair_share import fair_shares
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.problems import OverLimit, OverQuota
+from spinney.scheduler.state.queues import added_up, plus, within
+from spinney.scheduler.state.specs import UNLIMITED
+from spinney.scheduler.state.tasks import NOTHING, Task, Triple
 
 # How heavily use of something the queue has no share of weighs.
 NO_SHARE = 1000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle, Score, Scores
-from spinney.scheduler.gangs import Job
-from spinney.scheduler.nodes import Rows
-from spinney.scheduler.tasks import Task
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.tasks import Task
 
 # More than all other scores together.
 WEIGHT = 100_000_000.0

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinney.scheduler import status as st
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Group, Score, Scores
-from spinney.scheduler.gangs import Gang
-from spinney.scheduler.nodes import Rows
 from spinney.scheduler.plugins.reuse import Reuse
-from spinney.scheduler.reasons import NoDomain, Problem, UnknownTopology
-from spinney.scheduler.specs import Constraint
-from spinney.scheduler.tasks import CPU, GPU, MEMORY, PODS, Task, Vector
-from spinney.scheduler.topology import ROOT, Domains, load
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Gang
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.problems import NoDomain, Problem, UnknownTopology
+from spinney.scheduler.state.specs import Constraint
+from spinney.scheduler.state.tasks import CPU, GPU, MEMORY, PODS, Task, Vector
+from spinney.scheduler.state.topology_domains import ROOT, Domains, load
 
 STEP = 100_000.0
 # The name of the domain that holds all.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from spinney.api.meta import Json, Resource
-from spinney.kube.client import Client
+from spinney.kube.client.client import Client
 from spinney.kube.errors import Forbidden, NotFound
-from spinney.scheduler.snapshot import KINDS
+from spinney.scheduler.intake.snapshot import KINDS
 
 _PAGE = "500"
 

@@ -13,17 +13,17 @@ from spinney.api.kaishard import UsageDb, UsageParams
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.resource import ResourceClaim
 from spinney.api.schedulerfile import SchedulerFile
+from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock, LoopClock
-from spinney.kube.discovery import Discovery
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import ConfigError
-from spinney.scheduler.file import from_file
+from spinney.scheduler.intake.config_file import from_file
+from spinney.scheduler.service.debug_pages import Pages
 from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
-from spinney.scheduler.service.pages import Pages
-from spinney.scheduler.service.prometheus import PrometheusUsage, UsageQuery, metrics_of
-from spinney.scheduler.service.windows import window_of
-from spinney.scheduler.usage import UsageRecord
+from spinney.scheduler.service.prometheus_usage import PrometheusUsage, UsageQuery, metrics_of
+from spinney.scheduler.service.usage_window import window_of
+from spinney.scheduler.share.usage import UsageRecord
 
 _READ = ("get", "list", "watch")
 _LAST_PORT = 65535

@@ -17,21 +17,21 @@ from spinney.api.meta import Object
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import LabelSelector, matches
-from spinney.kube.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
-from spinney.scheduler import intake, podintake
-from spinney.scheduler import status as st
-from spinney.scheduler.budgets import allowed_by, budget_key, budgets_over
-from spinney.scheduler.service.claims import DeviceClaims
-from spinney.scheduler.service.failures import Failures
-from spinney.scheduler.service.standin import StandIn
+from spinney.scheduler.intake import cluster_objects, pod_tasks
+from spinney.scheduler.intake.disruption_budgets import allowed_by, budget_key, budgets_over
+from spinney.scheduler.intake.numa_zones import containers_of, given_to, numa_of
+from spinney.scheduler.intake.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
+from spinney.scheduler.service.bind_backoff import Failures
+from spinney.scheduler.service.default_scheduler import StandIn
+from spinney.scheduler.service.device_claims import DeviceClaims
 from spinney.scheduler.service.views import Views
-from spinney.scheduler.specs import DeviceRequest, TaskSpec
-from spinney.scheduler.state import State
-from spinney.scheduler.tasks import Triple
-from spinney.scheduler.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
-from spinney.scheduler.zones import containers_of, given_to, numa_of
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import DeviceRequest, TaskSpec
+from spinney.scheduler.state.tasks import Triple
 
 _log = structlog.get_logger("spinney.scheduler")
 
@@ -42,7 +42,7 @@ _BY_NODE = "scheduler/node"
 
 def _group_key(pod: Pod) -> Iterable[str]:
     name = pod.metadata.annotations.get(labels.POD_GROUP)
-    return (intake.job_key(pod.namespace, name),) if name else ()
+    return (cluster_objects.job_key(pod.namespace, name),) if name else ()
 
 
 @dataclass(frozen=True)
@@ -222,21 +222,21 @@ class Feed:
         if topology is None:
             self.state.drop_topology(name)
         else:
-            self.state.set_topology(intake.topology_spec(topology))
+            self.state.set_topology(cluster_objects.topology_spec(topology))
 
     def _queue(self, name: str) -> None:
         queue = self.views.queues.get(name)
         if queue is None or not self.shard.holds(queue):
             self.state.drop_queue(name)
         else:
-            self.state.set_queue(intake.queue_spec(queue, self.usage_of(name)))
+            self.state.set_queue(cluster_objects.queue_spec(queue, self.usage_of(name)))
 
     def _node(self, name: str) -> None:
         node = self.views.nodes.get(name)
         if node is None or not self.shard.holds(node):
             self.state.drop_node(name)
         else:
-            spec = intake.node_spec(node, storage=self.views.storage_nodes.get(name))
+            spec = cluster_objects.node_spec(node, storage=self.views.storage_nodes.get(name))
             if self.claims is not None:
                 served = {**spec.allocatable, **self.claims.extended_on(node)}
                 spec = replace(spec, dra_gpus=self.claims.gpus_on(name), allocatable=served)
@@ -246,11 +246,11 @@ class Feed:
     def _group(self, key: Key) -> None:
         group = self.groups.get(key[1], key[0])
         if group is None or not self.shard.holds(group):
-            self.state.drop_job(intake.job_key(*key))
+            self.state.drop_job(cluster_objects.job_key(*key))
         else:
-            spec = intake.job_spec(group, self.views.classes, self.state.topologies)
+            spec = cluster_objects.job_spec(group, self.views.classes, self.state.topologies)
             if spec.last_start is None:
-                spec = replace(spec, last_start=intake.first_start(self.pods.by(_BY_GROUP, spec.key)))
+                spec = replace(spec, last_start=cluster_objects.first_start(self.pods.by(_BY_GROUP, spec.key)))
             self.state.set_job(spec)
 
     def _budget(self, key: Key) -> None:
@@ -279,9 +279,9 @@ class Feed:
         self._uids[key] = pod.uid
         request = self._request_for(key, pod)
         requests, reach = self._reach(key, pod)
-        (self._picking.add if podintake.picks_namespaces(pod) else self._picking.discard)(key)
+        (self._picking.add if pod_tasks.picks_namespaces(pod) else self._picking.discard)(key)
         job = None if ours else stood_in_for
-        spec = podintake.task_spec(
+        spec = pod_tasks.task_spec(
             pod,
             request,
             self._clock.now(),
@@ -300,11 +300,11 @@ class Feed:
             spec = replace(spec, budgets=budgets)
         self._recount_budgets(spec)
         if self.failures.rests(pod.uid):
-            spec = podintake.resting(spec)
+            spec = pod_tasks.resting(spec)
         elif failed_on := self.failures.nodes(pod.uid):
-            spec = podintake.away_from(spec, failed_on, len(self.state.nodes.rows))
+            spec = pod_tasks.away_from(spec, failed_on, len(self.state.nodes.rows))
         if pod.uid in self.intentions.evictions:
-            spec = podintake.leaving(spec)
+            spec = pod_tasks.leaving(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
             self.state.drop_task(pod.uid)
             return

@@ -12,27 +12,27 @@ from typing import Any
 import structlog
 
 from spinney.api import labels
-from spinney.kube.cache import Key
+from spinney.kube.caches.cache import Key
 from spinney.kube.runtime import Runtime
+from spinney.scheduler.actions.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.config import Config
 from spinney.scheduler.cycle import Turn
-from spinney.scheduler.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.plan import Decision, Plan
-from spinney.scheduler.service.aside import Aside
+from spinney.scheduler.service.default_scheduler import is_ours
+from spinney.scheduler.service.failing_gangs import Aside
 from spinney.scheduler.service.feed import Feed, Shard
-from spinney.scheduler.service.halves import Halves
-from spinney.scheduler.service.memory import Memory
 from spinney.scheduler.service.metrics import CycleMetrics, Timing
-from spinney.scheduler.service.prometheus import PrometheusUsage
+from spinney.scheduler.service.partial_decisions import Halves
+from spinney.scheduler.service.persistence import Memory
+from spinney.scheduler.service.prometheus_usage import PrometheusUsage
 from spinney.scheduler.service.record import shard_name
 from spinney.scheduler.service.reports import Reports
-from spinney.scheduler.service.standin import is_ours
 from spinney.scheduler.service.writes import Eviction, Placement, Writes
-from spinney.scheduler.specs import TaskSpec
-from spinney.scheduler.state import State
+from spinney.scheduler.share.usage import UsageRecord
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import TaskSpec
+from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.stopwatch import Stopwatch
-from spinney.scheduler.tasks import Triple
-from spinney.scheduler.usage import UsageRecord
 
 _log = structlog.get_logger("spinney.scheduler")
 

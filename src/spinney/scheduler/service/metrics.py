@@ -8,10 +8,10 @@ from typing import NamedTuple
 from prometheus_client import Counter, Gauge, Histogram
 
 from spinney.api.kai import Queue
-from spinney.kube.cache import Cache
-from spinney.scheduler.actions.evicting import PREEMPT
+from spinney.kube.caches.cache import Cache
+from spinney.scheduler.actions.evict import PREEMPT
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.state import State
+from spinney.scheduler.state.cluster import State
 
 _QUEUE = ("queue_name", "queue_metadata_name", "queue_display_name")
 

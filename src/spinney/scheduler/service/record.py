@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.scheduler.freed import FREED_KEY, Departures
-from spinney.scheduler.reservations import RECORD_KEY, RECORD_SUFFIX, Reservations
+from spinney.scheduler.place.reservations import RECORD_KEY, RECORD_SUFFIX, Reservations
 from spinney.scheduler.service.feed import Shard
+from spinney.scheduler.state.departures import FREED_KEY, Departures
 
 
 def shard_name(shard: Shard) -> str:

@@ -11,21 +11,21 @@ from spinney.api import reasons
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
-from spinney.kube.cache import Change
-from spinney.kube.client import Client, Patch
+from spinney.kube.caches.cache import Change
+from spinney.kube.client.client import Client, Patch
 from spinney.kube.clock import seconds
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.errors import NotFound as NotFoundError
-from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
-from spinney.scheduler import status as st
-from spinney.scheduler import texts
-from spinney.scheduler.gangs import Job
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.reasons import NotFound, NotReady, Problem
+from spinney.scheduler.service.default_scheduler import is_ours
 from spinney.scheduler.service.feed import Feed
-from spinney.scheduler.service.standin import is_ours
-from spinney.scheduler.state import State
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.problems import NotFound, NotReady, Problem
+from spinney.scheduler.why import texts
 
 
 class _Waiting(NamedTuple):

@@ -12,15 +12,15 @@ from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
 from spinney.api.meta import Json, convert
 from spinney.api.owners import reference
-from spinney.kube.cache import Key
-from spinney.kube.client import Client
+from spinney.kube.caches.cache import Key
+from spinney.kube.client.client import Client
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, TooManyRequests
-from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.scheduler.intake.numa_zones import predicted
 from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.metrics import BINDING
-from spinney.scheduler.specs import ZoneShares
-from spinney.scheduler.zones import predicted
+from spinney.scheduler.state.specs import ZoneShares
 
 _log = structlog.get_logger("spinney.scheduler")
 

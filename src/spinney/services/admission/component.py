@@ -6,11 +6,11 @@ import asyncio
 
 from spinney.api.core import Namespace
 from spinney.api.kai import Queue
-from spinney.kube.controller import run_controllers
+from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
-from spinney.services.admission.gatekeeper import GateKeeper, claims_of_cluster
-from spinney.services.admission.reviews import pod_mutation, pod_validation, topology_validation
+from spinney.services.admission.gate_controller import GateKeeper, claims_of_cluster
 from spinney.services.admission.settings import AdmissionSettings
+from spinney.services.admission.webhooks import pod_mutation, pod_validation, topology_validation
 
 
 async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from spinney.api.meta import Struct
-from spinney.kube.controller import run_controllers
+from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
-from spinney.services.binder.claims import Claims
 from spinney.services.binder.controller import Binder, PodBinding
-from spinney.services.binder.extended import ExtendedClaims
-from spinney.services.binder.gpus import SharedGpus
-from spinney.services.binder.lanes import Lanes
-from spinney.services.binder.sharing import SharingConfig
+from spinney.services.binder.device_claims import Claims
+from spinney.services.binder.extended_resources import ExtendedClaims
+from spinney.services.binder.node_queues import Lanes
+from spinney.services.binder.shared_gpus import SharedGpus
+from spinney.services.binder.sharing_config import SharingConfig
 from spinney.services.binder.volumes import Volumes
-from spinney.services.reservation import ReservationSettings
+from spinney.services.reservation.manifest import ReservationSettings
 
 _READ = ("get", "list", "watch")
 

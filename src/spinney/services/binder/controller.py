@@ -14,14 +14,14 @@ from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
-from spinney.kube.cache import Change, Key
-from spinney.kube.client import Client, Patch
-from spinney.kube.controller import After, Controller
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.controllers.controller import After, Controller
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
-from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
 from spinney.services.binder.bind import Bind, BindError, Step, carry_out
-from spinney.services.binder.lanes import Lanes
+from spinney.services.binder.node_queues import Lanes
 
 _log = structlog.get_logger("spinney.binder")
 

@@ -9,9 +9,9 @@ from spinney.api.meta import Json
 from spinney.api.quantity import milli
 from spinney.api.storage import StorageClass
 from spinney.api.volumes import claim_names, serves
+from spinney.kube.caches.waiting import Waiting
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.runtime import Runtime
-from spinney.kube.waiting import Waiting
 from spinney.services.binder.bind import Bind, BindError
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"

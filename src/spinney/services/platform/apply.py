@@ -12,10 +12,10 @@ import structlog
 from spinney.api import labels
 from spinney.api.meta import Json, Object, Resource
 from spinney.api.owners import controller_reference
-from spinney.kube.client import Client, Patch
-from spinney.kube.discovery import Discovery
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.client.retry import holds
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
-from spinney.kube.retry import holds
 from spinney.services.platform.deployments import MANAGED
 
 _log = structlog.get_logger("spinney.platform")

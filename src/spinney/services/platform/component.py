@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spinney.api.apps import DaemonSet, Deployment
-from spinney.kube.controller import run_controllers
+from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
-from spinney.services.platform.leaders import Leaders
+from spinney.services.platform.leader_endpoints import Leaders
 from spinney.services.platform.rights import role_name
 from spinney.services.platform.runners import Deployments
 from spinney.services.platform.settings import PlatformSettings

@@ -9,24 +9,24 @@ from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.kaiconfig import Binder, Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json
-from spinney.kube.cache import Change, Key
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import seconds
-from spinney.kube.controller import After, Controller
-from spinney.kube.discovery import Discovery
+from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
-from spinney.services.platform.agents import plan_exporter
 from spinney.services.platform.apply import Applier, Place, place_of
+from spinney.services.platform.binder_plugins import found_interface, told_interface
 from spinney.services.platform.deployments import MANAGED, secret_name
-from spinney.services.platform.monitoring import plan_monitoring
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
-from spinney.services.platform.plugins import found_interface, told_interface
-from spinney.services.platform.probe import Ping, PrometheusProbe, over_http
+from spinney.services.platform.node_agents import plan_exporter
 from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
+from spinney.services.platform.prometheus import plan_monitoring
+from spinney.services.platform.prometheus_probe import Ping, PrometheusProbe, over_http
 from spinney.services.platform.rights import plan_rights
 from spinney.services.platform.runners import Runner
 from spinney.services.platform.settings import PlatformSettings
-from spinney.services.platform.shards import ShardError, check_pool
+from spinney.services.platform.shard_config import ShardError, check_pool
 from spinney.services.platform.status import Findings, plan_conditions
 from spinney.services.platform.webhooks import plan_certificate, plan_webhooks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spinney.kube.controller import run_controllers
+from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.controller import Platform
 from spinney.services.platform.launcher import Launcher

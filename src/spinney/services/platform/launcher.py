@@ -10,11 +10,11 @@ import structlog
 
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json
-from spinney.kube.cache import Caches, handlers_end
-from spinney.kube.client import Client
+from spinney.kube.admission.webhooks import Reviewer, reviewers
+from spinney.kube.caches.cache import Caches, handlers_end
+from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Component, Runtime
-from spinney.kube.webhooks import Reviewer, reviewers
 from spinney.services.platform.processes import Process
 
 _log = structlog.get_logger("spinney.platform.launcher")

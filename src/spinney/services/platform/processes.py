@@ -28,13 +28,13 @@ from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, Struct
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.binder.component import BinderSettings
-from spinney.services.nodescale import NodeScaleSettings
-from spinney.services.platform.plugins import CLAIMS, HAMI, VOLUMES, is_on, seconds_argument, told_interface
-from spinney.services.platform.shards import NAMESPACE, plan_file
+from spinney.services.nodescale.controller import NodeScaleSettings
+from spinney.services.platform.binder_plugins import CLAIMS, HAMI, VOLUMES, is_on, seconds_argument, told_interface
+from spinney.services.platform.shard_config import NAMESPACE, plan_file
 from spinney.services.podgrouper.context import Settings as GrouperSettings
-from spinney.services.podgroups import PodGroupSettings
-from spinney.services.queuemetrics import QueueSettings
-from spinney.services.reservation import ReservationSettings
+from spinney.services.podgroups.controller import PodGroupSettings
+from spinney.services.queues.metrics import QueueSettings
+from spinney.services.reservation.manifest import ReservationSettings
 
 _REQUESTS: Json = {"cpu": "50m", "memory": "256Mi"}
 _LIMITS: Json = {"cpu": "100m", "memory": "512Mi"}

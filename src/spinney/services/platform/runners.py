@@ -9,9 +9,9 @@ from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.conditions import find
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json
-from spinney.kube.cache import Cache
-from spinney.services.platform.agents import plan_daemon_set
+from spinney.kube.caches.cache import Cache
 from spinney.services.platform.deployments import plan_deployment
+from spinney.services.platform.node_agents import plan_daemon_set
 from spinney.services.platform.processes import Process
 
 

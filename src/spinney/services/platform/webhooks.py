@@ -13,7 +13,7 @@ import structlog
 from spinney.api import labels
 from spinney.api.kaiconfig import Admission, ConfigSpec, ControllerWebhooks, Global
 from spinney.api.meta import Json
-from spinney.kube.certificates import Bundle, renewed
+from spinney.kube.admission.certificates import Bundle, renewed
 from spinney.kube.manifests import webhook_configurations
 from spinney.kube.runtime import Component
 from spinney.services.admission.settings import AdmissionSettings

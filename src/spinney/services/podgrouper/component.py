@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.kube.controller import run_controllers
+from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.controller import PodGrouper

@@ -12,19 +12,19 @@ from spinney.api.core import ConfigMap, Namespace, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
 from spinney.api.scheduling import PriorityClass
-from spinney.kube.cache import Cache, Change, Key
-from spinney.kube.client import Patch
-from spinney.kube.controller import Controller
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists
-from spinney.kube.events import Recorder
 from spinney.kube.runtime import Runtime
-from spinney.services.membership import BY_GROUP, group_of
 from spinney.services.podgrouper.context import Context, Settings
 from spinney.services.podgrouper.defaults import read_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
 from spinney.services.podgrouper.owners import Owners
 from spinney.services.podgrouper.plan import plan_group, plan_pod
 from spinney.services.podgrouper.rules import group, pod_as_owner
+from spinney.services.pods.membership import BY_GROUP, group_of
 
 # Mostly a group goes because its workload does, and the pods a moment later.
 _GROUP_GONE_SECONDS = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.api.meta import Json
-from spinney.kube.controller import Refusal
+from spinney.kube.controllers.controller import Refusal
 
 
 class GroupingError(Refusal):

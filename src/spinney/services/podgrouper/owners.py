@@ -12,9 +12,9 @@ import msgspec
 from spinney.api.core import Pod
 from spinney.api.meta import Json, OwnerReference, Resource
 from spinney.api.untyped import Untyped, untyped
-from spinney.kube.cache import Cache, Caches, Change, Key
-from spinney.kube.client import Client
-from spinney.kube.discovery import Discovery
+from spinney.kube.caches.cache import Cache, Caches, Change, Key
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.services.podgrouper.grouping import GroupingError
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.services.podgrouper import grove, karta, kubeflow, kubernetes, ray, serving, sets
 from spinney.services.podgrouper.context import Context, annotations_of, labels_of
 from spinney.services.podgrouper.defaults import default_grouping, kind_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.kinds import grove, jobsets, karta, kubeflow, kubernetes, ray, vendors
 
 Rule = Callable[[Context], Awaitable[Grouping]]
 
@@ -43,11 +43,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("ray.io/v1alpha1", "RayJob"): _RAY_JOB,
     ("ray.io/v1", "RayService"): _RAY_SERVICE,
     ("ray.io/v1alpha1", "RayService"): _RAY_SERVICE,
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"): sets.job_set,
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): sets.leader_worker_set,
-    ("serving.knative.dev/v1", "Service"): serving.knative_service,
-    ("amlarc.azureml.com/v1alpha1", "AmlJob"): serving.aml_job,
-    ("egx.nvidia.io/v1", "SPOTRequest"): serving.spot_request,
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): jobsets.job_set,
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): jobsets.leader_worker_set,
+    ("serving.knative.dev/v1", "Service"): vendors.knative_service,
+    ("amlarc.azureml.com/v1alpha1", "AmlJob"): vendors.aml_job,
+    ("egx.nvidia.io/v1", "SPOTRequest"): vendors.spot_request,
     ("machinelearning.seldon.io/v1", "SeldonDeployment"): default_grouping,
     ("machinelearning.seldon.io/v1alpha2", "SeldonDeployment"): default_grouping,
     ("kubevirt.io/v1", "VirtualMachine"): default_grouping,
@@ -55,7 +55,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("workspace.devfile.io/v1alpha2", "DevWorkspace"): default_grouping,
     ("tekton.dev/v1", "PipelineRun"): default_grouping,
     ("tekton.dev/v1", "TaskRun"): default_grouping,
-    ("run.ai/v1", "RunaiJob"): serving.runai_job,
+    ("run.ai/v1", "RunaiJob"): vendors.runai_job,
     ("grove.io/v1alpha1", "PodCliqueSet"): grove.pod_clique_set,
     ("grove.io/v1alpha1", "PodGangSet"): grove.pod_clique_set,
 }

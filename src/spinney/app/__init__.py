@@ -1,0 +1,1 @@
+"""Put an installation together: components, the laptop cluster, servers, rendering."""

@@ -1,0 +1,116 @@
+"""Manifests read and checked as the API server and the operator's admission would, without either."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+import yaml
+
+from spinney.api.crd import definition
+from spinney.api.grove import ClusterTopologyBinding
+from spinney.api.meta import Json, Object, convert, without_nulls
+from spinney.api.pod import PodSpec
+from spinney.api.quantity import milli
+from spinney.embedded.apiserver.resources.pod_defaults import pod_spec
+from spinney.embedded.apiserver.resources.validation.pod_specs import check_spec
+from spinney.embedded.apiserver.schema.structural import prune
+from spinney.embedded.apiserver.schema.structural_checks import Checker
+from spinney.grove.admission.sets import World, check_create
+from spinney.grove.model.topology import Levels
+
+T = TypeVar("T", bound=Object)
+
+
+def read_documents(filename: str) -> list[Json]:
+    """The objects of a file, those inside Lists too; `-` is stdin."""
+    try:
+        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
+        loaded = [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
+    except OSError as error:
+        raise click.UsageError(f"{filename}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{filename}: not text: {error.reason} at byte {error.start}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise click.UsageError(f"{filename}: not YAML: {' '.join(str(error).split())}") from error
+    return [without_nulls(item) for document in loaded for item in _items(document)]
+
+
+def _items(document: Json) -> list[Json]:
+    if document.get("kind") != "List":
+        return [document]
+    items = document.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def typed(kind: type[T], document: Json) -> T:
+    """An object that the API server would store; what its schema refuses is a one-line error."""
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    called = f"{kind.resource.kind} {name or '(without a name)'}"
+    if not isinstance(name, str) or not name:
+        raise click.ClickException(f"{called}: metadata.name: Required value: name or generateName is required")
+    if document.get("apiVersion") != kind.resource.api_version:
+        found = document.get("apiVersion")
+        raise click.ClickException(f"{called}: apiVersion is {found!r}, use {kind.resource.api_version!r}")
+    schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    body = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")}
+    unknown: list[str] = []
+    checker = Checker()
+    checker.check(prune(body, schema, "", unknown), schema, "")
+    if checker.errors:
+        raise click.ClickException(f"{called}: {'; '.join(map(str, checker.errors))}")
+    for path in unknown:
+        click.echo(f'warning: {called}: unknown field "{path}"', err=True)
+    try:
+        return convert(kind, document)
+    except msgspec.ValidationError as error:
+        raise click.ClickException(f"{called}: {error}") from error
+
+
+def binding_named(name: str, documents: Sequence[Json]) -> ClusterTopologyBinding | None:
+    """The topology that a set names, if it is among the documents."""
+    bindings = [document for document in documents if document.get("kind") == ClusterTopologyBinding.resource.kind]
+    found = [typed(ClusterTopologyBinding, document) for document in bindings]
+    return next((binding for binding in found if binding.name == name), None)
+
+
+def admission_problems(document: Json, levels: Levels) -> tuple[str, ...]:
+    """What admission finds wrong with a set that has its defaults; its topology has these levels."""
+    found: list[str] = []
+    for index, clique in enumerate(document["spec"]["template"]["cliques"]):
+        found += _pod_problems(clique["spec"].get("podSpec") or {}, f"spec.template.cliques[{index}].spec.podSpec")
+    if found:
+        return tuple(found)
+    bindings = {levels.name: [domain for domain, _ in levels.keys]} if levels.keys else {}
+    return tuple(map(str, check_create(document, World(mnnvl=True, bindings=bindings)).found))
+
+
+def _pod_problems(spec: Json, path: str) -> list[str]:
+    """What the API server would say of a clique's pods."""
+    try:
+        convert(PodSpec, spec)
+    except msgspec.ValidationError as error:
+        return [f"{path}: {error}"]
+    odd = [*_odd_amounts(spec, path)]
+    if odd:
+        return odd
+    complete = deepcopy(spec)
+    pod_spec(complete)
+    return [str(error) for error in check_spec(complete, path)]
+
+
+def _odd_amounts(spec: Json, path: str) -> Iterator[str]:
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            for side, amounts in (container.get("resources") or {}).items():
+                for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+                    try:
+                        milli(amount)
+                    except ValueError as error:
+                        yield f"{path}.{kind}[{index}].resources.{side}[{name}]: {error}"

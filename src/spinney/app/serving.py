@@ -1,0 +1,120 @@
+"""The servers beside components in one process: webhooks over TLS, and health with metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from spinney.kube.admission.webhooks import Registration, WebhookServer
+from spinney.kube.controllers.health import Health
+from spinney.kube.controllers.host import Host
+from spinney.kube.process_settings import Listen
+from spinney.kube.runtime import Component
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """Files that someone else keeps fresh: a serving certificate, its key, and who signed it.
+
+    Without the authority that someone registers the webhooks as well.
+    """
+
+    certificate: Path
+    key: Path
+    authority: Path | None
+
+    def read(self) -> tuple[str, str, str]:
+        """What the files say now."""
+        authority = self.authority.read_text() if self.authority is not None else ""
+        return self.certificate.read_text(), self.key.read_text(), authority
+
+
+@dataclass(frozen=True)
+class WebhookOptions:
+    """How webhooks are served: by URL or by Service, with certificates of ours or with those supplied."""
+
+    url: str = ""
+    listen: Listen | None = None
+    supplied: Supplied | None = None
+    # The Secret of certificates of ours, where it is not named after the component.
+    secret: str = ""
+
+
+def parse_address(text: str, option: str) -> Listen:
+    """`HOST:PORT` as an address."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint=option)
+    return Listen(host.strip("[]"), int(port))
+
+
+def webhook_address(options: WebhookOptions) -> Listen:
+    """Where to listen: as told, else at the port of the URL, and only on loopback where the URL is that."""
+    if options.listen is not None:
+        return options.listen
+    parts = urlsplit(options.url)
+    port = parts.port or (443 if options.url else 9443)
+    return Listen("127.0.0.1" if _is_loopback(parts.hostname or "") else "0.0.0.0", port)
+
+
+async def serve_webhooks(host: Host, components: list[Component], options: WebhookOptions, namespace: str) -> None:
+    """Serve the components' webhooks and keep their registrations current, until cancelled."""
+    server = WebhookServer(host.reviewers())
+    name = urlsplit(options.url).hostname
+    registration = Registration(
+        host.client.named("webhooks"),
+        host.clock,
+        components,
+        server,
+        namespace=namespace,
+        url=options.url,
+        names=[name] if name else [],
+        secret=options.secret,
+    )
+    address = webhook_address(options)
+    async with asyncio.TaskGroup() as tasks:
+        started = asyncio.Event()
+        if options.supplied is None:
+            await registration.certify()
+            tasks.create_task(server.serve(address.host, address.port, lambda _: started.set()))
+            await started.wait()
+            await registration.refresh()
+            tasks.create_task(registration.run())
+        else:
+            used = options.supplied.read()
+            server.use(used[0], used[1])
+            tasks.create_task(server.serve(address.host, address.port, lambda _: started.set()))
+            await started.wait()
+            if used[2]:
+                await registration.register(used[2])
+            tasks.create_task(_follow(options.supplied, used, server, registration))
+
+
+async def _follow(
+    supplied: Supplied, used: tuple[str, str, str], server: WebhookServer, registration: Registration
+) -> None:
+    while True:
+        await asyncio.sleep(60)
+        found = supplied.read()
+        if found != used:
+            server.use(found[0], found[1])
+            used = found
+        if found[2]:
+            await registration.register(found[2])
+
+
+async def serve_health(host: Host, address: Listen) -> None:
+    """Serve health and metrics until cancelled."""
+    await Health(lambda: host.not_ready).serve(address.host, address.port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

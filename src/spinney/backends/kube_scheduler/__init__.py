@@ -1,0 +1,1 @@
+"""kube-scheduler's gang API, in the shape of each Kubernetes release."""

@@ -1,0 +1,105 @@
+"""kube-scheduler: the gang API of whichever Kubernetes release serves the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from spinney.api import labels
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json, Resource
+from spinney.api.podgang import PodGang
+from spinney.backends.capabilities import Capabilities, lost
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.kube_scheduler import v1_35, v1_36, v1_37, v1_37_composite
+from spinney.backends.pod_edits import edited
+from spinney.backends.readiness import all_exist, condition_message
+from spinney.backends.required_features import asked_by_gang
+from spinney.backends.served import Served
+
+SCHEDULER = "default-scheduler"
+
+
+class Shape(Protocol):
+    """How one release of Kubernetes writes a gang down."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What must be served for it."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can express."""
+
+    def objects(self, gang: PodGang) -> tuple[Wanted, ...]:
+        """The gang's objects, in order of creation."""
+
+    def link(self, pod: Json, gang: PodGang) -> Json:
+        """The fields of the pod's spec that make it a member; empty for a pod that stays outside."""
+
+
+# The most expressive first.
+SHAPES: tuple[Shape, ...] = (v1_37_composite.SHAPE, v1_37.SHAPE, v1_36.SHAPE, v1_35.SHAPE)
+
+
+class Default:
+    """The backend for the scheduler that every cluster has."""
+
+    name = "default"
+    gate = labels.DEFAULT_GATE
+    lease = "kube-scheduler"
+    resources: tuple[Resource, ...] = tuple(dict.fromkeys(r for shape in SHAPES for r in shape.resources))
+
+    def claims(self, scheduler_name: str) -> bool:
+        """kube-scheduler's default profile."""
+        return scheduler_name in ("", SCHEDULER)
+
+    def scheduler_name(self, requested: str) -> str:
+        """kube-scheduler's default profile."""
+        return SCHEDULER
+
+    def capabilities(self, served: Served) -> Capabilities:
+        """Those of the release that serves the cluster; none where no gang API is served."""
+        shape = shape_for(served)
+        return shape.capabilities if shape else Capabilities("", frozenset())
+
+    def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
+        """One priority class for the whole set: from 1.37 on, kube-scheduler fails a gang with two."""
+        named = {
+            str(clique.spec.pod_spec.get("priorityClassName") or pcs.spec.template.priority_class_name)
+            for clique in pcs.spec.template.cliques
+        }
+        shape = shape_for(served)
+        if len(named) < 2 or shape is None or not shape.capabilities.api.endswith(("v1beta1", "v1alpha3")):
+            return ()
+        found = ", ".join(sorted(repr(name) for name in named))
+        message = f"kube-scheduler places no gang whose pods differ in priority, found {found}; name one class"
+        return (Problem("spec.template.cliques[].spec.podSpec.priorityClassName", message),)
+
+    def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
+        """Nothing: a gang's spec says it all."""
+        return {}
+
+    def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
+        """The pod linked to its group; the link can only be made at creation."""
+        shape = shape_for(served)
+        return edited(pod, spec={"schedulerName": SCHEDULER, **(shape.link(pod, gang) if shape else {})})
+
+    def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
+        """Workload and groups in the release's own shape."""
+        shape = shape_for(cluster.served)
+        if shape is None:
+            return Translation((), lost(asked_by_gang(gang), Capabilities("", frozenset())))
+        return Translation(shape.objects(gang), lost(asked_by_gang(gang), shape.capabilities))
+
+    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+        """The objects exist; from 1.36 on kube-scheduler says on them why a gang waits."""
+        return all_exist(found, condition_message(found))
+
+
+BACKEND = Default()
+
+
+def shape_for(served: Served) -> Shape | None:
+    """The most expressive shape whose every resource the cluster serves."""
+    return next((shape for shape in SHAPES if all(map(served.has, shape.resources))), None)

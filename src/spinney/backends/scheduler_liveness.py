@@ -1,0 +1,78 @@
+"""Notices a scheduler that does not run: pods that are free to be placed, and nobody says a word about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from spinney.api.coordination import Lease
+from spinney.api.core import Event
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.api.reasons import SCHEDULER_SILENT
+from spinney.backends.gang_pods import bound, gated, judged
+from spinney.backends.interface import Backend, Readiness
+from spinney.kube.caches.cache import Key
+from spinney.kube.runtime import Runtime
+
+PATIENCE_SECONDS = 30.0
+# The operator and the backends speak of pods too; that tells nothing about their scheduler.
+_OURS = ("grove", "spinney")
+
+
+class Silence:
+    """Remembers since when pods of each gang wait unheard."""
+
+    def __init__(self, runtime: Runtime, backend: Backend) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._backend = backend
+        self._since: dict[Key, datetime] = {}
+
+    def forget(self, key: Key) -> None:
+        """The gang is gone."""
+        self._since.pop(key, None)
+
+    async def heard(self, gang: PodGang, pods: Sequence[Pod], readiness: Readiness) -> tuple[Readiness, float | None]:
+        """The readiness, unless the scheduler is silent about this gang; and when to ask again."""
+        key = (gang.namespace, gang.name)
+        waiting = [pod for pod in pods if not gated(pod) and not bound(pod)]
+        if not waiting or any(bound(pod) or judged(pod) for pod in pods if not gated(pod)):
+            self.forget(key)
+            return readiness, None
+        now = self._clock.now()
+        passed = (now - self._since.setdefault(key, now)).total_seconds()
+        if passed < PATIENCE_SECONDS:
+            return readiness, PATIENCE_SECONDS - passed
+        if await self._lease_is_fresh(now) or await self._spoken_of(waiting[0]):
+            return readiness, PATIENCE_SECONDS
+        name = waiting[0].spec.scheduler_name
+        message = (
+            f"{len(waiting)} pods are free to be placed for over {PATIENCE_SECONDS:g} s, and no sign of life came "
+            f"from their scheduler {name!r}: no condition, no event{self._about_lease()}. "
+            "Does it run, and under that name?"
+        )
+        return Readiness(False, SCHEDULER_SILENT, message), PATIENCE_SECONDS
+
+    def _about_lease(self) -> str:
+        return f", no fresh lease {self._backend.lease!r}" if self._backend.lease else ""
+
+    async def _lease_is_fresh(self, now: datetime) -> bool:
+        if not self._backend.lease:
+            return False
+        leases = await self._client.list(Lease, fields=f"metadata.name={self._backend.lease}")
+        return any(_fresh(lease, now) for lease in leases.items)
+
+    async def _spoken_of(self, pod: Pod) -> bool:
+        events = await self._client.list(Event, pod.namespace, fields=f"involvedObject.name={pod.name}")
+        return any(_by_a_scheduler(event, pod) for event in events.items)
+
+
+def _fresh(lease: Lease, now: datetime) -> bool:
+    renewed = lease.spec.renew_time
+    return renewed is not None and now - renewed < timedelta(seconds=2 * (lease.spec.lease_duration_seconds or 15))
+
+
+def _by_a_scheduler(event: Event, pod: Pod) -> bool:
+    author = event.reporting_component or event.source.component
+    return event.involved_object.uid == pod.uid and not author.startswith(_OURS)

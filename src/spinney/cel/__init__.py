@@ -1,0 +1,1 @@
+"""Kubernetes' dialect of CEL: compile an expression over declared variables, then evaluate it."""

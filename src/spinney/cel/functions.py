@@ -1,0 +1,277 @@
+"""The functions that Kubernetes adds to CEL: what they make of a text is a map, since the engine has no other kinds."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from cel_expr_python import cel
+
+from spinney.api import formats, quantity
+from spinney.api.meta import Json
+from spinney.cel import authorizer
+from spinney.embedded.apiserver.resources.validation import names
+
+_T = cel.Type
+_LIST = _T.List(_T.DYN)
+_MAP = _T.Map(_T.STRING, _T.DYN)
+_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
+)
+
+
+def _function(name: str, *overloads: tuple[list[Any], Any, Any, bool]) -> Any:
+    made = [
+        cel.Overload(id=f"{name}_{at}", parameters=parameters, return_type=result, impl=impl, is_member=member)
+        for at, (parameters, result, impl, member) in enumerate(overloads)
+    ]
+    return cel.FunctionDecl(name, made)
+
+
+def _quantity(text: str) -> Json:
+    if not _is_quantity(text):
+        rule = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        raise ValueError(f"quantities must match the regular expression {rule}")
+    return {"quantity": quantity.canonical(text)}
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        quantity.exact(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _amount(value: Mapping[str, Any]) -> Any:
+    return quantity.exact(value["quantity"])
+
+
+def _url(text: str) -> Json:
+    return {"url": text}
+
+
+def _is_url(text: str) -> bool:
+    parts = urlsplit(text)
+    return bool(parts.scheme and parts.netloc) or text.startswith("/")
+
+
+def _address(value: str | Mapping[str, Any]) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    text = value if isinstance(value, str) else value["ip"]
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        why = f"ParseAddr({json.dumps(text)}): unable to parse IP"
+        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {why}') from None
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        return bool(_address(text).version)
+    except ValueError:
+        return False
+
+
+def _range(value: str | Mapping[str, Any]) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    text = value if isinstance(value, str) else value["cidr"]
+    if not re.search(r"/\d+\Z", text):
+        why = "network address parse error during conversion from string: "
+        raise ValueError(f"{why}{why}netip.ParsePrefix({json.dumps(text)}): no '/'")
+    return ipaddress.ip_interface(text)
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        return bool(_range(text).version)
+    except ValueError:
+        return False
+
+
+def _contains_range(outer: Mapping[str, Any], inner: str | Mapping[str, Any]) -> bool:
+    wide, narrow = _range(outer).network, _range(inner).network
+    return wide.version == narrow.version and wide.prefixlen <= narrow.prefixlen and narrow.network_address in wide
+
+
+def _is_global(value: Mapping[str, Any]) -> bool:
+    address = _address(value)
+    outside = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not outside and str(address) != "255.255.255.255"
+
+
+def _version(text: str) -> Json:
+    if not _VERSION.fullmatch(text):
+        raise ValueError(f"No Major.Minor.Patch elements found: {text}")
+    return {"semver": text}
+
+
+def _normal_version(text: str) -> str:
+    """A version with what people leave out, or write before it."""
+    number, mark, rest = re.fullmatch(r"v?([\d.]*)([-+]?)(.*)", text.strip(), re.DOTALL).groups()  # type: ignore[union-attr]  # matches every text
+    parts = [str(int(part)) if part.isdigit() else part for part in number.split(".")]
+    return ".".join([*parts, "0", "0"][: max(3, len(parts))]) + mark + rest
+
+
+def _is_version(text: str) -> bool:
+    return _VERSION.fullmatch(text) is not None
+
+
+def _part(value: Mapping[str, Any], group: int) -> int:
+    found = _VERSION.fullmatch(value["semver"])
+    assert found is not None
+    return int(found[group])
+
+
+def _order(value: Mapping[str, Any]) -> Any:
+    """What quantities and versions are compared by; a version with a suffix comes before the one without."""
+    if "semver" not in value:
+        return _amount(value)
+    found = _VERSION.fullmatch(value["semver"])
+    assert found is not None
+    suffix = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in (found[4] or "").split(".") if part]
+    return (int(found[1]), int(found[2]), int(found[3]), not suffix, suffix)
+
+
+def _changed(value: Mapping[str, Any], other: Mapping[str, Any] | int, sign: int) -> Json:
+    amount = _amount(value) + sign * (other if isinstance(other, int) else _amount(other))
+    return {"quantity": quantity.canonical(str(amount) if amount.denominator == 1 else f"{float(amount)}")}
+
+
+def _find_all(text: str, pattern: str) -> list[str]:
+    return [match.group(0) for match in re.finditer(pattern, text)]
+
+
+def _find(text: str, pattern: str) -> str:
+    match = re.search(pattern, text)
+    return match.group(0) if match else ""
+
+
+def _format(name: str) -> Json:
+    return {"format": name}
+
+
+def _like(form: str) -> Callable[[str], list[str]]:
+    return lambda text: [] if formats.fits(text, form) else [f"invalid {form}"]
+
+
+def _begun(problems: Callable[[str], Iterable[str]]) -> Callable[[str], list[str]]:
+    """The rule for the first part of a name, which may end with a dash."""
+    return lambda text: list(problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text))
+
+
+_FORMATS: dict[str, Callable[[str], list[str]]] = {
+    "dns1123Label": lambda text: list(names.label_problems(text)),
+    "dns1123Subdomain": lambda text: list(names.subdomain_problems(text)),
+    "dns1035Label": lambda text: list(names.dns_1035_problems(text)),
+    "qualifiedName": lambda text: list(names.qualified_problems(text)),
+    "dns1123LabelPrefix": _begun(names.label_problems),
+    "dns1123SubdomainPrefix": _begun(names.subdomain_problems),
+    "dns1035LabelPrefix": _begun(names.dns_1035_problems),
+    "labelValue": lambda text: list(names.value_problems(text)),
+    **{form: _like(form) for form in ("uri", "uuid", "byte", "date", "datetime")},
+}
+_VALIDATED = re.compile(r"(\bformat\.\w+\(\))\.validate\(((?:[^()]|\([^()]*\))*)\)")
+FUNCTIONS = [
+    _function("quantity", ([_T.STRING], _MAP, _quantity, False)),
+    _function("isQuantity", ([_T.STRING], _T.BOOL, _is_quantity, False)),
+    _function("isGreaterThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) > _order(b), True)),
+    _function("isLessThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) < _order(b), True)),
+    _function(
+        "compareTo",
+        ([_MAP, _MAP], _T.INT, lambda a, b: (_order(a) > _order(b)) - (_order(a) < _order(b)), True),
+    ),
+    _function(
+        "add",
+        ([_MAP, _MAP], _MAP, lambda a, b: _changed(a, b, 1), True),
+        ([_MAP, _T.INT], _MAP, lambda a, b: _changed(a, b, 1), True),
+    ),
+    _function(
+        "sub",
+        ([_MAP, _MAP], _MAP, lambda a, b: _changed(a, b, -1), True),
+        ([_MAP, _T.INT], _MAP, lambda a, b: _changed(a, b, -1), True),
+    ),
+    _function(
+        "semver",
+        ([_T.STRING], _MAP, _version, False),
+        ([_T.STRING, _T.BOOL], _MAP, lambda t, loose: _version(_normal_version(t) if loose else t), False),
+    ),
+    _function(
+        "isSemver",
+        ([_T.STRING], _T.BOOL, _is_version, False),
+        ([_T.STRING, _T.BOOL], _T.BOOL, lambda t, loose: _is_version(_normal_version(t) if loose else t), False),
+    ),
+    _function("major", ([_MAP], _T.INT, lambda v: _part(v, 1), True)),
+    _function("minor", ([_MAP], _T.INT, lambda v: _part(v, 2), True)),
+    _function("patch", ([_MAP], _T.INT, lambda v: _part(v, 3), True)),
+    _function("isInteger", ([_MAP], _T.BOOL, lambda a: _amount(a).denominator == 1, True)),
+    _function("asInteger", ([_MAP], _T.INT, lambda a: int(_amount(a)), True)),
+    _function("asApproximateFloat", ([_MAP], _T.DOUBLE, lambda a: float(_amount(a)), True)),
+    _function("sign", ([_MAP], _T.INT, lambda a: (_amount(a) > 0) - (_amount(a) < 0), True)),
+    _function("isSorted", ([_LIST], _T.BOOL, lambda a: all(x <= y for x, y in pairwise(a)), True)),
+    _function("sum", ([_LIST], _T.DYN, sum, True)),
+    _function("min", ([_LIST], _T.DYN, min, True)),
+    _function("max", ([_LIST], _T.DYN, max, True)),
+    _function("find", ([_T.STRING, _T.STRING], _T.STRING, _find, True)),
+    _function(
+        "findAll",
+        ([_T.STRING, _T.STRING], _T.List(_T.STRING), _find_all, True),
+        ([_T.STRING, _T.STRING, _T.INT], _T.List(_T.STRING), lambda t, p, n: _find_all(t, p)[:n], True),
+    ),
+    _function("url", ([_T.STRING], _MAP, _url, False)),
+    _function("isURL", ([_T.STRING], _T.BOOL, _is_url, False)),
+    _function("getScheme", ([_MAP], _T.STRING, lambda u: urlsplit(u["url"]).scheme, True)),
+    _function("getHost", ([_MAP], _T.STRING, lambda u: urlsplit(u["url"]).netloc, True)),
+    _function("getHostname", ([_MAP], _T.STRING, lambda u: urlsplit(u["url"]).hostname or "", True)),
+    _function("getPort", ([_MAP], _T.STRING, lambda u: str(urlsplit(u["url"]).port or ""), True)),
+    _function("getEscapedPath", ([_MAP], _T.STRING, lambda u: urlsplit(u["url"]).path, True)),
+    _function("getQuery", ([_MAP], _MAP, lambda u: parse_qs(urlsplit(u["url"]).query), True)),
+    _function("isIP", ([_T.STRING], _T.BOOL, _is_ip, False)),
+    _function(
+        "ip",
+        ([_T.STRING], _MAP, lambda t: {"ip": str(_address(t))}, False),
+        ([_MAP], _MAP, lambda c: {"ip": str(_range(c).ip)}, True),
+    ),
+    _function("ip.isCanonical", ([_T.STRING], _T.BOOL, lambda t: str(_address(t)) == t, False)),
+    _function("family", ([_MAP], _T.INT, lambda a: _address(a).version, True)),
+    _function("isUnspecified", ([_MAP], _T.BOOL, lambda a: _address(a).is_unspecified, True)),
+    _function("isLoopback", ([_MAP], _T.BOOL, lambda a: _address(a).is_loopback, True)),
+    _function("isLinkLocalUnicast", ([_MAP], _T.BOOL, lambda a: _address(a).is_link_local, True)),
+    _function(
+        "isLinkLocalMulticast",
+        ([_MAP], _T.BOOL, lambda a: bool(re.match(r"224\.0\.0\.|ff.2:", str(_address(a)))), True),
+    ),
+    _function("isGlobalUnicast", ([_MAP], _T.BOOL, _is_global, True)),
+    _function("isCIDR", ([_T.STRING], _T.BOOL, _is_cidr, False)),
+    _function("cidr", ([_T.STRING], _MAP, lambda t: {"cidr": str(_range(t))}, False)),
+    _function(
+        "containsIP",
+        ([_MAP, _T.STRING], _T.BOOL, lambda c, a: _address(a) in _range(c).network, True),
+        ([_MAP, _MAP], _T.BOOL, lambda c, a: _address(a) in _range(c).network, True),
+    ),
+    _function(
+        "containsCIDR",
+        ([_MAP, _T.STRING], _T.BOOL, _contains_range, True),
+        ([_MAP, _MAP], _T.BOOL, _contains_range, True),
+    ),
+    _function("masked", ([_MAP], _MAP, lambda c: {"cidr": str(_range(c).network)}, True)),
+    _function("prefixLength", ([_MAP], _T.INT, lambda c: _range(c).network.prefixlen, True)),
+    _function("sets.contains", ([_LIST, _LIST], _T.BOOL, lambda a, b: all(x in a for x in b), False)),
+    _function("sets.intersects", ([_LIST, _LIST], _T.BOOL, lambda a, b: any(x in a for x in b), False)),
+    _function(
+        "sets.equivalent",
+        ([_LIST, _LIST], _T.BOOL, lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
+    ),
+    *(_function(f"format.{name}", ([], _MAP, partial(_format, name), False)) for name in _FORMATS),
+    _function("problems", ([_MAP, _T.STRING], _T.List(_T.STRING), lambda f, t: _FORMATS[f["format"]](t), True)),
+    *authorizer.functions(_function, _T),
+]
+
+
+def with_problems(text: str) -> str:
+    """An expression in which `validate` of a format is spelled as the engine can be taught: a list, made optional."""
+    return _VALIDATED.sub(r"optional.ofNonZeroValue(\1.problems(\2))", text)

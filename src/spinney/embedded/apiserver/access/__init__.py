@@ -1,0 +1,1 @@
+"""Authentication, authorization, and the reviews that ask about both."""

@@ -1,0 +1,167 @@
+"""RBAC: who may do what, by roles and bindings as they are in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import Refusal
+from spinney.embedded.apiserver.store.conversion import load
+from spinney.kube.client.transport import User
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
+BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
+TABLES = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
+MASTERS = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What somebody wants to do: a verb on a resource, or on a path that is none."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    @property
+    def full_resource(self) -> str:
+        """The resource, with its subresource."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def covers(rule: Json, wanted: Attributes) -> bool:
+    """Whether a rule allows something."""
+    if not _any(rule.get("verbs"), wanted.verb):
+        return False
+    if wanted.path:
+        return any(_path_matches(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
+    if not _any(rule.get("apiGroups"), wanted.group):
+        return False
+    resources = rule.get("resources") or ()
+    if not (
+        "*" in resources
+        or wanted.full_resource in resources
+        or (wanted.subresource and f"*/{wanted.subresource}" in resources)
+    ):
+        return False
+    names = rule.get("resourceNames")
+    return not names or wanted.name in names
+
+
+def _any(patterns: list[str] | None, value: str) -> bool:
+    return bool(patterns) and ("*" in (patterns or ()) or value in (patterns or ()))
+
+
+def _path_matches(pattern: str, path: str) -> bool:
+    if pattern in ("*", path):
+        return True
+    return pattern.endswith("*") and path.startswith(pattern[:-1])
+
+
+@dataclass(frozen=True)
+class _Grant:
+    """A binding, with the rules of its role."""
+
+    namespace: str
+    subjects: tuple[Json, ...]
+    rules: tuple[Json, ...]
+    told: str
+
+
+class Authorizer:
+    """Answers from an index of bindings, which is made anew after a write to any of them."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._grants: list[_Grant] | None = None
+
+    def forget(self) -> None:
+        """Note that roles or bindings have changed."""
+        self._grants = None
+
+    def allows(self, user: User, wanted: Attributes) -> str | None:
+        """Why something is allowed; None where it is not."""
+        if MASTERS in user.groups:
+            return ""
+        for grant, subject in self._of(user, wanted.namespace):
+            if any(covers(rule, wanted) for rule in grant.rules):
+                return f"RBAC: allowed by {grant.told} to {subject}"
+        return None
+
+    def check(self, user: User, wanted: Attributes) -> None:
+        """Refuse what is not allowed."""
+        if MASTERS not in user.groups and self.allows(user, wanted) is None:
+            raise _forbidden(user, wanted)
+
+    def rules(self, user: User, namespace: str) -> list[Json]:
+        """Everything that a user may do in a namespace."""
+        if MASTERS in user.groups:
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+        return [rule for grant, _ in self._of(user, namespace) for rule in grant.rules]
+
+    def _of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
+        if self._grants is None:
+            self._grants = list(self._read())
+        for grant in self._grants:
+            if grant.namespace and grant.namespace != namespace:
+                continue
+            for subject in grant.subjects:
+                told = _is_subject(user, subject, grant.namespace)
+                if told:
+                    yield grant, told
+                    break
+
+    def _read(self) -> Iterator[_Grant]:
+        store = self._server.store
+        for table, kind in ((CLUSTER_BINDINGS, "ClusterRoleBinding"), (BINDINGS, "RoleBinding")):
+            for item in store.table(table).range(""):
+                binding = load(item)
+                role = binding.get("roleRef") or {}
+                namespace = item.namespace
+                key = role.get("name", "")
+                found = store.get(CLUSTER_ROLES, key) if role.get("kind") == "ClusterRole" else None
+                if role.get("kind") == "Role":
+                    found = store.get(ROLES, f"{namespace}/{key}")
+                rules = tuple(load(found).get("rules") or ()) if found is not None else ()
+                name = f"{item.name}/{namespace}" if namespace else item.name
+                told = f'{kind} "{name}" of {role.get("kind")} "{key}"'
+                yield _Grant(namespace, tuple(binding.get("subjects") or ()), rules, told)
+
+
+def _is_subject(user: User, subject: Json, namespace: str) -> str:
+    name = subject.get("name", "")
+    match subject.get("kind"):
+        case "User":
+            return f'User "{name}"' if user.name == name else ""
+        case "Group":
+            return f'Group "{name}"' if name in user.groups else ""
+        case "ServiceAccount":
+            home = subject.get("namespace") or namespace
+            return f'ServiceAccount "{name}/{home}"' if user.name == f"system:serviceaccount:{home}:{name}" else ""
+    return ""
+
+
+def _forbidden(user: User, wanted: Attributes) -> Refusal:
+    if wanted.path:
+        message = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'
+        return Refusal(403, "Forbidden", message, {})
+    resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    named = f'{resource} "{wanted.name}"' if wanted.name else resource
+    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    message = (
+        f'{named} is forbidden: User "{user.name}" cannot {wanted.verb} resource "{wanted.full_resource}" in API group '
+        f'"{wanted.group}" {where}'
+    )
+    details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+    return Refusal(403, "Forbidden", message, {key: value for key, value in details.items() if value})

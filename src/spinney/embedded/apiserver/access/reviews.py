@@ -1,0 +1,286 @@
+"""Reviews and tokens: questions about identity and rights, which are answered and not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.access.authentication import user_of_token
+from spinney.embedded.apiserver.access.credentials import ISSUER
+from spinney.embedded.apiserver.access.rbac import Attributes
+from spinney.embedded.apiserver.calls import Call, read_body
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_object,
+    not_found,
+    required,
+)
+from spinney.embedded.apiserver.http.content_types import JSON
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.write import managed_fields
+from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.kube.client.transport import Response, User
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+_TOKEN = Kind.of("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", namespaced=True)
+# What a token can be bound to.
+_BINDABLE = {("v1", "Pod"): "/pods", ("v1", "Secret"): "/secrets", ("v1", "Node"): "/nodes"}
+_SHORTEST = 600
+_DEFAULT = 3600
+
+
+def _answer(server: ApiServer, call: Call, body: Json, status: Json) -> Response:
+    kind = call.kind.subresources[call.subresource] if call.subresource else call.kind
+    question = Kind.of(kind.group, kind.version, kind.kind, call.kind.plural, namespaced=bool(call.namespace))
+    answer: Json = {"kind": kind.kind, "apiVersion": question.api_version, "metadata": {**(body.get("metadata") or {})}}
+    if "spec" in body:
+        # What was asked belongs to who asked, what was filled in to nobody.
+        answer["spec"] = body.get("asked", body["spec"])
+        writer = Writer(call.manager, call.subresource, server.timestamp())
+        managed_fields.record_creation(question, answer, writer)
+        answer["spec"] = body["spec"]
+    return Response(201, encode({**answer, "status": status}), JSON)
+
+
+def _user_info(user: User) -> Json:
+    info: Json = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(value) for key, value in user.extra.items()}
+    return info
+
+
+def _who_am_i(server: ApiServer, call: Call, body: Json) -> Response:
+    return _answer(
+        server, call, {"metadata": {"creationTimestamp": server.timestamp()}}, {"userInfo": _user_info(call.user)}
+    )
+
+
+def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
+    token = str((body.get("spec") or {}).get("token", ""))
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    user = user_of_token(server, token)
+    if user is None:
+        return _answer(server, call, body, {"user": {}, "error": "invalid bearer token"})
+    wanted = (body.get("spec") or {}).get("audiences") or [ISSUER]
+    claims = server.tokens.claims(token, server.clock.now()) or {}
+    meant = [name for name in claims.get("aud") or () if name in wanted]
+    if not meant:
+        given = _quoted(claims.get("aud") or [])
+        told = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
+        return _answer(server, call, body, {"user": {}, "error": f"[invalid bearer token, {told}]"})
+    return _answer(server, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
+
+
+def _quoted(names: list[str]) -> str:
+    """A list of strings as Go's %q writes it."""
+    return "[" + " ".join(f'"{name}"' for name in names) + "]"
+
+
+def _attributes(spec: Json) -> Attributes:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if path is not None:
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    resource = resource or {}
+    return Attributes(
+        resource.get("verb", ""),
+        resource.get("group", ""),
+        resource.get("resource", ""),
+        resource.get("subresource", ""),
+        resource.get("namespace", ""),
+        resource.get("name", ""),
+    )
+
+
+def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        detail = "cannot be specified in combination with resourceAttributes"
+        errors.append(invalid("spec.nonResourceAttributes", told, detail))
+    if resource is None and path is None:
+        detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        errors.append(invalid("spec.resourceAttributes", None, detail))
+    errors += _check_selectors(resource or {})
+    if errors:
+        raise invalid_object(replace(call.kind, kind=""), "", errors)
+
+
+def _check_selectors(resource: Json) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("fieldSelector", "labelSelector"):
+        selector, path = resource.get(key), f"spec.resourceAttributes.{key}"
+        if selector is None:
+            continue
+        raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+        if raw and requirements:
+            found.append(invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements"))
+        if not raw and not requirements:
+            detail = f"when {path} is specified, requirements or rawSelector is required"
+            found.append(required(f"{path}.requirements", detail))
+    return found
+
+
+def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
+    reason = server.authorizer.allows(user, _attributes(body.get("spec") or {}))
+    status: Json = {"allowed": reason is not None}
+    if reason:
+        status["reason"] = reason
+    ignored = _ignored_selectors((body.get("spec") or {}).get("resourceAttributes") or {})
+    if ignored:
+        status["evaluationError"] = ", ".join(ignored)
+    return _answer(server, call, body, status)
+
+
+def _ignored_selectors(resource: Json) -> list[str]:
+    """Selectors that cannot be read narrow nothing, and the review says so."""
+    return [
+        f"spec.resourceAttributes.{key} ignored due to parse error"
+        for key in ("fieldSelector", "labelSelector")
+        for term in ((resource.get(key) or {}).get("requirements") or ())[:1]
+        if term.get("operator") not in ("In", "NotIn", "Exists", "DoesNotExist")
+    ]
+
+
+def _self_review(server: ApiServer, call: Call, body: Json) -> Response:
+    _check_attributes(call, body.get("spec") or {}, [])
+    return _decided(server, call, body, call.user)
+
+
+def _check_namespace(call: Call, spec: Json) -> None:
+    """A local review is about resources of its namespace."""
+    errors: list[FieldError] = []
+    path = spec.get("nonResourceAttributes")
+    given = (spec.get("resourceAttributes") or {}).get("namespace", "")
+    if path is None and given != call.namespace:
+        errors.append(invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
+    if path is not None:
+        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        errors.append(invalid("spec.nonResourceAttributes", told, "disallowed on this kind of request"))
+    if errors:
+        raise invalid_object(replace(call.kind, kind=""), "", errors)
+
+
+def _review(server: ApiServer, call: Call, body: Json) -> Response:
+    spec = body.get("spec") or {}
+    errors: list[FieldError] = []
+    if not spec.get("user") and not spec.get("groups"):
+        errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+    _check_attributes(call, spec, errors)
+    if call.namespace:
+        _check_namespace(call, spec)
+    if call.namespace:
+        body = {**body, "metadata": {**(body.get("metadata") or {}), "namespace": call.namespace}}
+    user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    return _decided(server, call, body, user)
+
+
+def _rules_review(server: ApiServer, call: Call, body: Json) -> Response:
+    namespace = (body.get("spec") or {}).get("namespace", "")
+    if not namespace:
+        raise bad_request("no namespace on request")
+    rules = server.authorizer.rules(call.user, namespace)
+    keys = ("verbs", "apiGroups", "resources", "resourceNames")
+    resources = [{key: rule[key] for key in keys if rule.get(key)} for rule in rules if rule.get("resources")]
+    paths = [
+        {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+        for rule in rules
+        if rule.get("nonResourceURLs")
+    ]
+    status = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
+    return _answer(server, call, {"spec": {}}, status)
+
+
+_REVIEWS: dict[str, Callable[[ApiServer, Call, Json], Response]] = {
+    "SelfSubjectReview": _who_am_i,
+    "TokenReview": _token_review,
+    "SelfSubjectAccessReview": _self_review,
+    "SubjectAccessReview": _review,
+    "LocalSubjectAccessReview": _review,
+    "SelfSubjectRulesReview": _rules_review,
+}
+
+
+def is_review(kind: Kind) -> bool:
+    """Whether a kind is a question."""
+    return kind.kind in _REVIEWS and kind.group in ("authentication.k8s.io", "authorization.k8s.io")
+
+
+def review(server: ApiServer, call: Call) -> Response:
+    """Answer a question."""
+    return _REVIEWS[call.kind.kind](server, call, read_body(call))
+
+
+async def request_token(server: ApiServer, call: Call) -> Response:
+    """A token for a service account."""
+    account = server.store.get(call.kind.table, call.key)
+    if account is None:
+        raise not_found(call.kind, call.name)
+    body: Json = read_body(call) if call.request.body else {}
+    spec: Json = body.get("spec") or {}
+    seconds: Any = spec.get("expirationSeconds") or _DEFAULT
+    if seconds < _SHORTEST:
+        error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+        raise invalid_object(_TOKEN, "", [error])
+    if seconds > 1 << 32:
+        error = invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
+        raise invalid_object(_TOKEN, "", [error])
+    given = (body.get("metadata") or {}).get("name", "")
+    if given not in ("", call.name):
+        error = invalid("metadata.name", given, "must match the service account name if specified")
+        raise invalid_object(_TOKEN, call.name, [error])
+    audiences = spec.get("audiences") or [ISSUER]
+    now = server.clock.now()
+    issued = int(now.timestamp())
+    claims: Json = {
+        "aud": audiences,
+        "exp": issued + seconds,
+        "iat": issued,
+        "iss": ISSUER,
+        "jti": server.chance.uid(),
+        "kubernetes.io": {
+            "namespace": call.namespace,
+            "serviceaccount": {"name": call.name, "uid": account.uid},
+        },
+        "nbf": issued,
+        "sub": f"system:serviceaccount:{call.namespace}:{call.name}",
+    }
+    bound = spec.get("boundObjectRef")
+    if bound:
+        claims["kubernetes.io"][bound["kind"].lower()] = _bound(server, call, bound)
+    expires = (now + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    filled = {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}
+    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": server.timestamp()}
+    named = {"metadata": metadata, "spec": filled, "asked": {**spec, "expirationSeconds": seconds}}
+    return _answer(server, call, named, {"token": server.tokens.issue(claims), "expirationTimestamp": expires})
+
+
+def _bound(server: ApiServer, call: Call, bound: Json) -> Json:
+    """The object that a token lives and dies with."""
+    table = _BINDABLE.get((bound.get("apiVersion", ""), bound.get("kind", "")))
+    if table is None:
+        group, _, version = str(bound.get("apiVersion", "")).rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={bound.get('kind', '')}")
+    kind = server.kind_of_table(table)
+    assert kind is not None
+    item = server.store.get(table, kind.key(call.namespace, bound.get("name", "")))
+    if item is None:
+        raise not_found(kind, bound.get("name", ""))
+    if bound.get("uid") and bound["uid"] != item.uid:
+        why = (
+            f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. The object "
+            "might have been deleted and then recreated"
+        )
+        raise conflict(kind, item.name, why)
+    return {"name": item.name, "uid": item.uid}

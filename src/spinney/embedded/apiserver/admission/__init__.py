@@ -1,0 +1,1 @@
+"""What may refuse or change a write: webhooks, policies, limit ranges and quotas."""

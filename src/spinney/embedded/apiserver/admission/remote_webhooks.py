@@ -1,0 +1,50 @@
+"""Webhooks outside this process, called over HTTPS."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+
+import aiohttp
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.admission.webhooks import Reviewer, address
+
+
+def over_https(client: Json) -> Reviewer:
+    """What calls the webhook of a clientConfig."""
+    service, url = client.get("service") or {}, address(client)
+    name = f"{service.get('name')}.{service.get('namespace')}.svc" if service else None
+
+    async def review(body: bytes) -> bytes:
+        context = ssl.create_default_context()
+        if client.get("caBundle"):
+            context = ssl.create_default_context(cadata=base64.b64decode(client["caBundle"]).decode())
+        headers = {"content-type": "application/json"}
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(url, data=body, ssl=context, headers=headers, server_hostname=name) as response,
+            ):
+                text = await response.read()
+                if response.status != 200:
+                    raise OSError(_told(response.status, text.decode("utf-8", "replace")))
+                return text
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, ConnectionRefusedError):
+                where = f"{error.host}:{error.port}"
+                raise OSError(f'Post "{url}": dial tcp {where}: connect: connection refused') from None
+            raise OSError(f'Post "{url}": {error}') from None
+        except aiohttp.ClientError as error:
+            raise OSError(f'Post "{url}": {error}') from None
+
+    return review
+
+
+def _told(status: int, text: str) -> str:
+    """An HTTP error in the words of Kubernetes' client."""
+    if status == 404:
+        return "the server could not find the requested resource"
+    if status >= 500:
+        return f'an error on the server ("{text}") has prevented the request from succeeding'
+    return f"the server answered with status {status}"

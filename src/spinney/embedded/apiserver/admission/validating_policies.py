@@ -1,0 +1,231 @@
+"""Validating admission policies: rules in CEL about writes, which a binding puts into force, maybe with parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spinney.api.meta import Json
+from spinney.cel import expressions
+from spinney.cel.authorizer import asked_by
+from spinney.embedded.apiserver.admission.matching import Hook, Operation, hook_of
+from spinney.embedded.apiserver.errors import Refusal, forbidden
+from spinney.embedded.apiserver.read import selectors
+from spinney.embedded.apiserver.store.conversion import load, shown
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.calls import Call
+    from spinney.embedded.apiserver.server import ApiServer
+
+POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
+BINDINGS = "admissionregistration.k8s.io/validatingadmissionpolicybindings"
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
+_LONGEST_MESSAGE = 5120
+_ANYTHING = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*", "*/*"], "operations": ["*"]}]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A policy that a binding puts into force, each with the writes that it is about."""
+
+    name: str
+    binding: str
+    spec: Json
+    actions: tuple[str, ...]
+    matches: tuple[Hook, ...]
+    excludes: tuple[Hook, ...]
+    reference: Json | None
+
+    @property
+    def told(self) -> str:
+        """How messages name it."""
+        return f"ValidatingAdmissionPolicy '{self.name}' with binding '{self.binding}'"
+
+
+@dataclass(frozen=True)
+class Objection:
+    """What a policy has against a write."""
+
+    policy: Bound
+    message: str
+    reason: str = "Invalid"
+    # Where the policy itself cannot be used, no binding is to blame.
+    by: str = ""
+
+
+class _Unusable(Exception):
+    """A policy or binding whose parameters cannot be had."""
+
+    def __init__(self, message: str, by: str = "") -> None:
+        super().__init__(message)
+        self.by = by
+
+
+def bound_policies(server: ApiServer) -> list[Bound]:
+    """Every policy that is in force, by the name of its binding."""
+    policies = {item.name: load(item) for item in server.store.table(POLICIES).range("")}
+    found: list[Bound] = []
+    for item in server.store.table(BINDINGS).range(""):
+        spec = load(item).get("spec") or {}
+        policy = policies.get(spec.get("policyName", ""))
+        if policy is None:
+            continue
+        name = policy["metadata"]["name"]
+        about = [policy["spec"].get("matchConstraints") or {}, *filter(None, [spec.get("matchResources")])]
+        bound = Bound(
+            name,
+            item.name,
+            policy["spec"],
+            tuple(spec.get("validationActions") or ()),
+            tuple(_match(name, each, each.get("resourceRules") or _ANYTHING) for each in about),
+            tuple(_match(name, {}, rules) for each in about if (rules := each.get("excludeResourceRules"))),
+            spec.get("paramRef"),
+        )
+        found.append(bound)
+    return found
+
+
+def _match(name: str, resources: Json, rules: list[Json]) -> Hook:
+    return hook_of(name, {"name": name, **resources, "rules": rules})
+
+
+def wants(policy: Bound, call: Call, operation: Operation) -> bool:
+    """Whether a policy is about a write, selectors apart."""
+
+    def covers(match: Hook) -> bool:
+        return match.wants(call.kind, call.subresource, operation, call.name)
+
+    return all(covers(match) for match in policy.matches) and not any(covers(match) for match in policy.excludes)
+
+
+def check(server: ApiServer, policy: Bound, call: Call, request: Json, namespace: Json | None) -> list[Objection]:
+    """What a policy has against a write, for each of its parameters."""
+    values: dict[str, Any] = {
+        "object": request["object"],
+        "oldObject": request["oldObject"],
+        "request": request,
+        "namespaceObject": namespace,
+    }
+    with asked_by(server, call) as authorizer:
+        values["authorizer"] = authorizer
+        try:
+            if not _concerned(policy, values):
+                return []
+            parameters = _parameters(server, policy, call)
+        except _Unusable as error:
+            return [] if _forgives(policy) else [Objection(policy, str(error), by=error.by)]
+        return [found for params in parameters for found in _objections(policy, {**values, "params": params})]
+
+
+def _forgives(policy: Bound) -> bool:
+    return bool(policy.spec.get("failurePolicy") == "Ignore")
+
+
+def _concerned(policy: Bound, values: dict[str, Any]) -> bool:
+    """Whether all conditions hold; one that does not outweighs others that fail."""
+    failed = ""
+    for rule in policy.spec.get("matchConditions") or ():
+        try:
+            if expressions.evaluate(rule["expression"], {**values, "params": None}) is not True:
+                return False
+        except (expressions.Failed, expressions.BadRule) as error:
+            failed = failed or f"expression '{rule['expression']}' resulted in error: {error}"
+    if failed:
+        raise _Unusable(failed)
+    return True
+
+
+def _parameters(server: ApiServer, policy: Bound, call: Call) -> list[Json | None]:
+    """The objects that a policy is parametrised with, none of them where it is not."""
+    kind, reference = policy.spec.get("paramKind"), policy.reference
+    if kind is None:
+        return [None]
+    found = server.kinds.by_kind(kind.get("apiVersion", ""), kind.get("kind", ""))
+    if found is None:
+        group, _, version = kind.get("apiVersion", "").rpartition("/")
+        told = f"{group}/{version}, Kind={kind.get('kind', '')}"
+        why = f"failed to configure policy: failed to find resource referenced by paramKind: '{told}'"
+        raise _Unusable(why, by=f"ValidatingAdmissionPolicy '{policy.name}'")
+    if reference is None:
+        return [None]
+    place = ""
+    if found.namespaced:
+        place = reference.get("namespace") or call.namespace
+        if not place:
+            raise _unbound("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+    elif reference.get("namespace"):
+        raise _unbound("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+    if reference.get("name"):
+        item = server.store.get(found.table, found.key(place, reference["name"]))
+        items = [item] if item is not None else []
+    else:
+        wanted = selectors.from_object(reference.get("selector"))
+        items = [
+            item for item in server.store.table(found.table).range(place) if selectors.matches(wanted, item.labels)
+        ]
+    if not items and reference.get("parameterNotFoundAction") == "Deny":
+        raise _unbound("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [shown(found, load(item)) for item in items]
+
+
+def _unbound(why: str) -> _Unusable:
+    return _Unusable(f"failed to configure binding: {why}")
+
+
+def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
+    variables: Json = {}
+    failed: dict[str, str] = {}
+    for variable in policy.spec.get("variables") or ():
+        try:
+            variables[variable["name"]] = expressions.evaluate(
+                variable["expression"], {**values, "variables": variables}
+            )
+        except (expressions.Failed, expressions.BadRule) as error:
+            # Whoever uses it fails for want of it.
+            failed[variable["name"]] = _excuse(str(error), failed)
+    found: list[Objection] = []
+    for rule in policy.spec.get("validations") or ():
+        why = _failure(rule, {**values, "variables": variables}, failed, policy)
+        if why:
+            found.append(Objection(policy, why, rule.get("reason") or "Invalid"))
+    return found
+
+
+def _excuse(error: str, failed: dict[str, str]) -> str:
+    """An error that is for want of a variable tells why that is not there."""
+    name = error.removeprefix("no such key: ")
+    if name == error or name not in failed:
+        return error
+    return f'composited variable "{name}" fails to evaluate: {failed[name]}'
+
+
+def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy: Bound) -> str:
+    expression = rule["expression"]
+    try:
+        if expressions.evaluate(expression, values) is True:
+            return ""
+    except (expressions.Failed, expressions.BadRule) as error:
+        told = _excuse(str(error), failed)
+        return "" if _forgives(policy) else f"expression '{expression}' resulted in error: {told}"
+    if rule.get("messageExpression"):
+        try:
+            told = expressions.evaluate(rule["messageExpression"], values)
+            if isinstance(told, str) and told.strip() and "\n" not in told and len(told) <= _LONGEST_MESSAGE:
+                return told
+        except (expressions.Failed, expressions.BadRule):
+            pass
+    return str(rule.get("message") or f"failed expression: {expression}")
+
+
+def act(call: Call, objections: list[Objection]) -> None:
+    """Warn of a write, or refuse it, as bindings say; the first objection that refuses it is told."""
+    for found in objections:
+        if "Warn" in found.policy.actions:
+            call.warnings.append(f"Validation failed for {found.policy.told}: {found.message}")
+    denied = next((found for found in objections if "Deny" in found.policy.actions), None)
+    if denied is None:
+        return
+    told = f"{denied.by or denied.policy.told} denied request: {denied.message}"
+    refusal = forbidden(call.kind, call.name, told)
+    details = {**(refusal.details or {}), "causes": [{"message": told}]}
+    raise Refusal(_CODES.get(denied.reason, 422), denied.reason, refusal.message, details)

@@ -1,0 +1,81 @@
+"""What webhooks answer, read as Kubernetes reads it, and what it makes of an answer that is none."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Unreadable, json_name, parse
+from spinney.embedded.apiserver.errors import Refusal, internal
+from spinney.embedded.apiserver.http import json_bodies
+from spinney.embedded.apiserver.write import json_patch
+
+_REVIEW = "admission.k8s.io/v1"
+_NOT_CALLED = "failed to call webhook: "
+_INVALID = "received invalid webhook response: "
+
+
+class BadAnswer(Exception):
+    """An answer that says nothing; the message says why."""
+
+
+def read(body: bytes, uid: str) -> Json:
+    """The response to the request of that UID."""
+    review = _review(body)
+    response = review.get("response")
+    if not isinstance(response, dict):
+        raise BadAnswer(_INVALID + "webhook response was absent")
+    if response.get("uid", "") != uid:
+        raise BadAnswer(_INVALID + f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
+    patch, kind = response.get("patch"), response.get("patchType")
+    if patch and not kind:
+        raise BadAnswer(_INVALID + "webhook returned response.patch but not response.patchType")
+    if kind and not patch:
+        raise BadAnswer(_INVALID + "webhook returned response.patchType but not response.patch")
+    return response
+
+
+def _review(body: bytes) -> Json:
+    try:
+        review: Any = parse(body, "application/yaml")
+    except Unreadable as error:
+        raise BadAnswer(_NOT_CALLED + str(error)) from None
+    if not isinstance(review, dict):
+        raise BadAnswer(
+            f"{_NOT_CALLED}couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(review)} "
+            'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+            '"json:\\"kind,omitempty\\"" }'
+        )
+    kind, version = review.get("kind", "AdmissionReview"), review.get("apiVersion", _REVIEW)
+    if kind == "AdmissionReview" and version == "admission.k8s.io/v1beta1":
+        told = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
+        raise BadAnswer(_NOT_CALLED + told)
+    if (kind, version) != ("AdmissionReview", _REVIEW):
+        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise BadAnswer(_NOT_CALLED + told)
+    return dict(review)
+
+
+def patched(response: Json, document: Json) -> Json:
+    """The object with the patch of a response applied; the very same where the patch does nothing."""
+    try:
+        text = base64.b64decode(response["patch"], validate=True)
+    except binascii.Error:
+        raise BadAnswer(_NOT_CALLED + "illegal base64 data at input byte 0") from None
+    try:
+        operations = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        raise BadAnswer(f"received undecodable patch in webhook response: {json_bodies.explain(text)}") from None
+    if not operations:
+        return document
+    if response.get("patchType") != "JSONPatch":
+        raise BadAnswer(f'unsupported patch type "{response.get("patchType")}"')
+    copied: Json = msgspec.json.decode(encode(document))
+    try:
+        return json_patch.apply_json_patch(copied, operations)
+    except Refusal as refusal:
+        raise internal(str(refusal.__cause__ or refusal.message)) from None

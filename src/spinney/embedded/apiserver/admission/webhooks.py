@@ -1,0 +1,250 @@
+"""Admission webhooks: who wants to see a write before it is kept, and what they say to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json, encode
+from spinney.cel import expressions
+from spinney.cel.authorizer import asked_by
+from spinney.embedded.apiserver.admission import validating_policies, webhook_responses
+from spinney.embedded.apiserver.admission.matching import Hook, Operation, hooks_of
+from spinney.embedded.apiserver.admission.validating_policies import BINDINGS, POLICIES, Bound, bound_policies
+from spinney.embedded.apiserver.admission.webhook_responses import BadAnswer
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import Refusal, forbidden, internal
+from spinney.embedded.apiserver.read import selectors
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.store.conversion import load
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
+# Configurations of admission itself, which nothing is asked about.
+TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
+_NONE: Json = {}
+Reviewer = Callable[[bytes], Awaitable[bytes]]
+# From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
+Resolver = Callable[[Json], Reviewer]
+
+
+class Admission:
+    """The configured webhooks, mutating ones before validating ones, by the name of their configuration."""
+
+    def __init__(self, server: ApiServer, resolve: Resolver) -> None:
+        self._server = server
+        self.resolve = resolve
+        self._hooks: dict[str, list[Hook]] = {MUTATING: [], VALIDATING: []}
+        self._policies: list[Bound] = []
+
+    def refresh(self, table: str) -> None:
+        """Read the configurations of a table anew."""
+        if table in (POLICIES, BINDINGS):
+            self._policies = bound_policies(self._server)
+            return
+        items = self._server.store.table(table).range("")
+        self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
+
+    def looks_at(self, kind: Kind) -> bool:
+        """Whether anybody could ask to see a write of this kind."""
+        return self.concerns(kind) or self.checks(kind)
+
+    def concerns(self, kind: Kind) -> bool:
+        """Whether there are mutating webhooks that a write of this kind could meet."""
+        return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)
+
+    def checks(self, kind: Kind) -> bool:
+        """Whether there are validating webhooks or policies that a write of this kind could meet."""
+        return bool(self._hooks[VALIDATING] or self._policies) and kind.table not in TABLES
+
+    async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
+        """The object as the mutating webhooks leave it.
+
+        Those that want it are asked once more where somebody changed the object after them.
+        """
+        earlier: list[Hook] = []
+        again: list[Hook] = []
+        for hook in self._hooks[MUTATING]:
+            result = await self._ask(hook, call, operation, new, old)
+            if result is not None and result is not new:
+                new, again, earlier = result, again + earlier, []
+            if result is not None and hook.again:
+                earlier.append(hook)
+        for hook in self._hooks[MUTATING] if again else ():
+            if hook in again:
+                result = await self._ask(hook, call, operation, new, old)
+                if result is not None and result is not new:
+                    new, again, earlier = result, again + earlier, []
+        return new
+
+    async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
+        """Hold the write to the policies, then ask the validating webhooks."""
+        self._check_policies(call, operation, new, old)
+        for hook in self._hooks[VALIDATING]:
+            await self._ask(hook, call, operation, new, old)
+
+    async def validate_delete(self, call: Call, operation: Operation, old: Json, options: Json = _NONE) -> None:
+        """Ask all webhooks about a deletion."""
+        if call.kind.table in TABLES:
+            return
+        call.options = options
+        self._check_policies(call, operation, None, old)
+        for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
+            await self._ask(hook, call, operation, None, old)
+
+    def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
+        objections: list[validating_policies.Objection] = []
+        for policy in self._policies:
+            if not validating_policies.wants(policy, call, operation):
+                continue
+            if not all(self._selected(match, call, new, old) for match in policy.matches):
+                continue
+            request = _request(self._server.chance.uid(), call, operation, new, old)
+            item = self._server.store.get("/namespaces", call.namespace) if call.namespace else None
+            place = load(item) if item is not None else None
+            objections += validating_policies.check(self._server, policy, call, request, place)
+        validating_policies.act(call, objections)
+
+    async def _ask(
+        self, hook: Hook, call: Call, operation: Operation, new: Json | None, old: Json | None
+    ) -> Json | None:
+        """The object after a webhook has seen it; None where it did not want to."""
+        if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
+            return None
+        request = _request(self._server.chance.uid(), call, operation, new, old)
+        with asked_by(self._server, call) as authorizer:
+            if not _conditions_hold(hook, call, request, authorizer):
+                return None
+        try:
+            response = await self._review(hook, request)
+            changed = new
+            if response.get("allowed") and response.get("patch") and new is not None:
+                changed = _patched(hook, response, new)
+        except Refusal:
+            if hook.must_answer:
+                raise
+            return new
+        call.warnings.extend(response.get("warnings") or ())
+        if not response.get("allowed"):
+            raise _denied(hook.name, response.get("status") or {})
+        return changed
+
+    def _selected(self, hook: Hook, call: Call, new: Json | None, old: Json | None) -> bool:
+        if hook.namespaces and not self._in_namespace(hook, call, new or old or {}):
+            return False
+        if not hook.objects:
+            return True
+        labels = [(item["metadata"].get("labels") or {}) for item in (new, old) if item is not None]
+        return any(selectors.matches(hook.objects, found) for found in labels)
+
+    def _in_namespace(self, hook: Hook, call: Call, document: Json) -> bool:
+        if call.kind.table == "/namespaces":
+            return selectors.matches(hook.namespaces, document["metadata"].get("labels") or {})
+        if not call.kind.namespaced:
+            return True
+        item = self._server.store.get("/namespaces", call.namespace)
+        return item is not None and selectors.matches(hook.namespaces, item.labels)
+
+    async def _review(self, hook: Hook, request: Json) -> Json:
+        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+        client = {**hook.client, "timeoutSeconds": int(hook.seconds)}
+        try:
+            async with asyncio.timeout(hook.seconds):
+                body = await self.resolve(client)(encode(review))
+            return webhook_responses.read(body, request["uid"])
+        except TimeoutError:
+            told = f'failed to call webhook: Post "{address(client)}": context deadline exceeded'
+        except BadAnswer as error:
+            told = str(error)
+        except (OSError, LookupError) as error:
+            told = f"failed to call webhook: {error}"
+        raise internal(f'failed calling webhook "{hook.name}": {told}')
+
+
+def address(client: Json) -> str:
+    """Where the webhook of a clientConfig is called; a service on loopback, where everything of ours runs."""
+    service = client.get("service") or {}
+    url = client.get("url") or f"https://127.0.0.1:{service.get('port', 443)}{service.get('path', '/')}"
+    return f"{url}{'&' if '?' in url else '?'}timeout={client.get('timeoutSeconds', 10)}s"
+
+
+def _denied(name: str, status: Json) -> Refusal:
+    told = status.get("message") or status.get("reason")
+    message = f'admission webhook "{name}" denied the request'
+    message = f"{message}: {told}" if told else f"{message} without explanation"
+    code = status.get("code") or 0
+    return Refusal(code if code >= 400 else 400, status.get("reason", ""), message, status.get("details"))
+
+
+def _patched(hook: Hook, response: Json, new: Json) -> Json:
+    try:
+        return webhook_responses.patched(response, new)
+    except BadAnswer as error:
+        raise internal(f'failed calling webhook "{hook.name}": {error}') from None
+
+
+def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) -> bool:
+    """Whether a webhook wants to see a request; one condition that does not hold outweighs others that fail."""
+    values = {"object": request["object"], "oldObject": request["oldObject"], "request": request}
+    values["authorizer"] = authorizer
+    failed = ""
+    for _, expression in hook.conditions:
+        try:
+            if expressions.evaluate(expression, values) is not True:
+                return False
+        except expressions.Failed as error:
+            failed = failed or f"expression '{expression}' resulted in error: {error}"
+    if failed and hook.must_answer:
+        raise forbidden(call.kind, call.name, failed)
+    return not failed
+
+
+def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
+    kind, user = call.kind, call.user
+    body = kind.subresources[call.subresource] if call.subresource else kind
+    gvk = {"group": body.group, "version": body.version, "kind": body.kind}
+    gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    options = {
+        Operation.CREATE: "CreateOptions",
+        Operation.UPDATE: "UpdateOptions",
+        Operation.DELETE: "DeleteOptions",
+        Operation.CONNECT: "ConnectOptions",
+    }[operation]
+    info: Json = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(value) for key, value in user.extra.items()}
+    request: Json = {
+        "uid": uid,
+        "kind": gvk,
+        "resource": gvr,
+        "requestKind": gvk,
+        "requestResource": gvr,
+        "name": call.name,
+        "operation": operation.value,
+        "userInfo": info,
+        "object": new,
+        "oldObject": old,
+        "dryRun": call.dry_run,
+        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", **_options(call)},
+    }
+    if not call.name:
+        del request["name"]
+    if call.kind.namespaced:
+        request["namespace"] = call.namespace
+    if call.subresource:
+        request["subResource"] = request["requestSubResource"] = call.subresource
+    return request
+
+
+def _options(call: Call) -> Json:
+    """What a request asks for beside its object."""
+    found: Json = {key: call.query[key] for key in ("fieldManager", "fieldValidation") if call.query.get(key)}
+    if call.dry_run:
+        found["dryRun"] = ["All"]
+    return {**found, **{key: value for key, value in call.options.items() if key not in ("kind", "apiVersion")}}

@@ -1,0 +1,243 @@
+"""Kubernetes' own refusals: every error answer of the server is one of these, with the words the real one uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spinney.api.meta import Json
+from spinney.kube.errors import status_body
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.resources.kinds import Kind
+
+
+class Refusal(Exception):
+    """A request that ends in an error Status."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Json | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.metadata: Json = {}
+
+    def body(self) -> Json:
+        """The Status to answer with."""
+        body = status_body(self.code, self.reason, self.message, self.details)
+        body["metadata"] = self.metadata
+        if not self.reason:
+            del body["reason"]
+        if self.details == {}:
+            body["details"] = {}
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One field that is wrong, as `field.Error` of Kubernetes writes it."""
+
+    reason: str
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+    def cause(self) -> Json:
+        """The entry in `details.causes`."""
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    """A value that must be given."""
+    return FieldError("FieldValueRequired", field, _with("Required value", detail))
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    """A value that is not acceptable."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+
+
+def omitted(field: str, detail: str) -> FieldError:
+    """A value that is not acceptable and too long to show."""
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {detail}")
+
+
+def forbidden_field(field: str, detail: str) -> FieldError:
+    """A value that may not be given here."""
+    return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def unsupported(field: str, value: Any, allowed: Sequence[str]) -> FieldError:
+    """A value outside an enumeration."""
+    supported = ", ".join(shown(item) for item in allowed)
+    message = f"Unsupported value: {shown(value)}: supported values: {supported}"
+    return FieldError("FieldValueNotSupported", field, message)
+
+
+def duplicate(field: str, value: Any) -> FieldError:
+    """A value given twice where once is the most."""
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+
+
+def not_found_field(field: str, value: Any) -> FieldError:
+    """A reference inside the object that leads nowhere."""
+    return FieldError("FieldValueNotFound", field, f"Not found: {shown(value)}")
+
+
+def wrong_type(field: str, value: Any, detail: str) -> FieldError:
+    """A value of the wrong JSON type."""
+    return FieldError("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    """A string past its limit."""
+    return FieldError("FieldValueTooLong", field, f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(field: str, actual: int, limit: int) -> FieldError:
+    """A list past its limit."""
+    detail = f"must have at most {limit} item{'s' if limit != 1 else ''}"
+    return FieldError("FieldValueTooMany", field, f"Too many: {actual}: {detail}")
+
+
+def shown(value: Any) -> str:
+    """A value as Go's error messages print it: JSON, bare numbers, quoted strings."""
+    if value is None:
+        return "null"
+    return msgspec.json.encode(value).decode()
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as Go prints a list of quoted strings."""
+    return "[" + " ".join(map(shown, words)) + "]"
+
+
+def _with(message: str, detail: str) -> str:
+    return f"{message}: {detail}" if detail else message
+
+
+def _details(kind: Kind, name: str) -> Json:
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(kind: Kind, name: str) -> Refusal:
+    """404: no such object."""
+    return Refusal(404, "NotFound", f'{kind.qualified} "{name}" not found', _details(kind, name))
+
+
+def already_exists(kind: Kind, name: str, *, going: bool = False) -> Refusal:
+    """409: the name is taken, by an object that stays or by one that is on its way out."""
+    told = f'{kind.qualified} "{name}" already exists'
+    if going:
+        told = f"object is being deleted: {told}"
+    return Refusal(409, "AlreadyExists", told, _details(kind, name))
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
+    """409: a precondition does not hold."""
+    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
+    return Refusal(409, "Conflict", message, _details(kind, name))
+
+
+def wrong_uid(kind: Kind, namespace: str, name: str, wanted: str, found: str) -> Refusal:
+    """409: an object of that name is there, but another one, which the store finds out."""
+    return conflict(
+        kind,
+        name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{namespace}/{name}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+    )
+
+
+def forbidden(kind: Kind, name: str, why: str) -> Refusal:
+    """403: admission or a registry rule says no."""
+    named = f'{kind.qualified} "{name}"' if name else kind.qualified
+    return Refusal(403, "Forbidden", f"{named} is forbidden: {why}", _details(kind, name))
+
+
+def _told(errors: Sequence[FieldError]) -> str:
+    """All errors in one line, each once, although the causes may repeat them."""
+    lines = list(dict.fromkeys(map(str, errors)))
+    return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+
+
+def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refusal:
+    """422: the object breaks rules of its kind."""
+    told = _told(errors)
+    # Of a kind that two groups serve, the one that keeps it speaks.
+    group = kind.table.rpartition("/")[0]
+    details: Json = {"name": name, "group": group, "kind": kind.kind}
+    details = {key: value for key, value in details.items() if value}
+    details["causes"] = [error.cause() for error in errors]
+    shown_kind = f"{kind.kind}.{group}" if group else kind.kind
+    return Refusal(422, "Invalid", f'{shown_kind} "{name}" is invalid: {told}', details)
+
+
+def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
+    """422: the options of a request break their rules."""
+    told = _told(errors)
+    details: Json = {"group": "meta.k8s.io", "kind": name, "causes": [error.cause() for error in errors]}
+    return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {told}', details)
+
+
+def plain(message: str) -> Refusal:
+    """500 without a reason: what Kubernetes makes of an error that nobody gave a better form."""
+    return Refusal(500, "", message)
+
+
+def not_served() -> Refusal:
+    """404: there is no such resource."""
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def bad_request(message: str) -> Refusal:
+    """400: the request makes no sense."""
+    return Refusal(400, "BadRequest", message)
+
+
+def method_not_allowed() -> Refusal:
+    """405: the resource has no such verb."""
+    return Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def unsupported_media_type(allowed: Sequence[str]) -> Refusal:
+    """415: a body in a format that is not spoken here."""
+    listed = ", ".join(allowed)
+    return Refusal(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: " + listed,
+    )
+
+
+def expired(message: str) -> Refusal:
+    """410: the version asked for is out of the window."""
+    return Refusal(410, "Expired", message)
+
+
+def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Json] = ()) -> Refusal:
+    """429: come back later."""
+    details: Json = {"causes": list(causes)} if causes else {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return Refusal(429, "TooManyRequests", message, details)
+
+
+def internal(message: str) -> Refusal:
+    """500: something broke, or a webhook that must answer did not."""
+    return Refusal(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
+
+
+def too_large(limit: int) -> Refusal:
+    """413: a body past the limit."""
+    return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")

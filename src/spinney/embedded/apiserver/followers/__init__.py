@@ -1,0 +1,1 @@
+"""Follow every write to the store, and write what results from it."""

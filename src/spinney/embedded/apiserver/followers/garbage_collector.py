@@ -1,0 +1,199 @@
+"""The garbage collector: objects go with their owners, in the way the deletion asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import Refusal
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import Event, Item
+from spinney.embedded.apiserver.write import managed_fields
+from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
+from spinney.embedded.apiserver.write.managed_fields import Writer
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+Place = tuple[str, str]  # table, key
+
+
+class Collector:
+    """Follows every write, and works off what follows from it in the next turn of the loop."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._by_uid: dict[str, Place] = {}
+        self._dependents: dict[str, dict[Place, None]] = {}
+        # Owners that were seen to go, while their dependents are still there.
+        self._went: set[str] = set()
+        self._queue: deque[Place | str] = deque()
+        self._scheduled = False
+
+    def follow(self, table: str, event: Event) -> None:
+        """Note a write."""
+        place, item = (table, event.new.key), event.new
+        if event.old is not None:
+            for owner in event.old.owners:
+                self._dependents.get(owner, {}).pop(place, None)
+        if event.deleted:
+            self._by_uid.pop(item.uid, None)
+            for owner in item.owners:
+                self._later(owner)
+            if item.uid in self._dependents:
+                self._went.add(item.uid)
+                self._later(item.uid)
+            return
+        self._by_uid[item.uid] = place
+        for owner in item.owners:
+            self._dependents.setdefault(owner, {})[place] = None
+        if item.owners and (event.old is None or event.old.owners != item.owners):
+            self._later(place)
+        if item.going and b'"finalizers"' in item.body:
+            self._later(item.uid)
+
+    def _later(self, work: Place | str) -> None:
+        self._queue.append(work)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._drain)
+
+    def _drain(self) -> None:
+        self._scheduled = False
+        for _ in range(len(self._queue)):
+            work = self._queue.popleft()
+            if isinstance(work, str):
+                self._owner(work)
+            else:
+                self._dependent(work)
+
+    def _owner(self, uid: str) -> None:
+        """An owner is gone or going: see to its dependents, then to itself."""
+        place = self._by_uid.get(uid)
+        if place is None:
+            for dependent in tuple(self._dependents.get(uid, ())):
+                self._dependent(dependent)
+            if not self._dependents.get(uid):
+                self._dependents.pop(uid, None)
+                self._went.discard(uid)
+            return
+        item = self._server.store.get(*place)
+        if item is None:
+            return
+        document = load(item)
+        metadata = document["metadata"]
+        finalizers = metadata.get("finalizers") or ()
+        if not metadata.get("deletionTimestamp"):
+            return
+        if "orphan" in finalizers:
+            for dependent in tuple(self._dependents.get(uid, ())):
+                self._let_go(dependent, {uid})
+            self._without(place, "orphan")
+        elif "foregroundDeletion" in finalizers:
+            self._foreground(uid, place)
+
+    def _foreground(self, uid: str, place: Place) -> None:
+        for dependent in tuple(self._dependents.get(uid, ())):
+            item = self._server.store.get(*dependent)
+            if item is None:
+                continue
+            if not item.going:
+                if self._has_other_owner(item, uid):
+                    self._let_go(dependent, {uid})
+                    continue
+                self._delete(dependent, item, "Foreground")
+        remaining = [dependent for dependent in self._dependents.get(uid, ()) if self._blocks(dependent, uid)]
+        if not remaining:
+            self._without(place, "foregroundDeletion")
+
+    def _blocks(self, place: Place, uid: str) -> bool:
+        item = self._server.store.get(*place)
+        if item is None:
+            return False
+        owners = load(item)["metadata"].get("ownerReferences") or ()
+        return any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") for owner in owners)
+
+    def _has_other_owner(self, item: Item, uid: str) -> bool:
+        return any(owner != uid and self._alive(owner) for owner in item.owners)
+
+    def _alive(self, uid: str) -> bool:
+        place = self._by_uid.get(uid)
+        item = self._server.store.get(*place) if place is not None else None
+        return item is not None and b'"foregroundDeletion"' not in item.body
+
+    def _dependent(self, place: Place) -> None:
+        """An object whose owners may be gone: without any it goes too, with some it forgets the others.
+
+        Of an owner whose kind is not served nobody can tell, unless it was seen to go.
+        """
+        item = self._server.store.get(*place)
+        if item is None or not item.owners:
+            return
+        missing = {owner for owner in item.owners if owner not in self._by_uid}
+        if not missing or not self._can_tell(item, missing - self._went):
+            return
+        if len(missing) < len(set(item.owners)):
+            self._let_go(place, missing)
+            return
+        if not item.going:
+            self._delete(place, item, "Background")
+
+    def _can_tell(self, item: Item, owners: set[str]) -> bool:
+        references = load(item)["metadata"].get("ownerReferences") or () if owners else ()
+        asked = [reference for reference in references if reference.get("uid") in owners]
+        return all(self._server.kinds.by_kind(found["apiVersion"], found["kind"]) is not None for found in asked)
+
+    def _delete(self, place: Place, item: Item, policy: str) -> None:
+        kind = self._server.kind_of_table(place[0])
+        if kind is None:
+            return
+        finalizers = load(item)["metadata"].get("finalizers") or ()
+        if policy == "Background" and "orphan" in finalizers:
+            policy = "Orphan"
+        elif policy == "Background" and "foregroundDeletion" in finalizers:
+            policy = "Foreground"
+        try:
+            delete_item(self._server, kind, item, {"propagationPolicy": policy, "preconditions": {"uid": item.uid}})
+        except Refusal:
+            return
+
+    def _let_go(self, place: Place, owners: set[str]) -> None:
+        def change(metadata: Json) -> None:
+            kept = [owner for owner in metadata.get("ownerReferences") or () if owner.get("uid") not in owners]
+            if kept:
+                metadata["ownerReferences"] = kept
+            else:
+                metadata.pop("ownerReferences", None)
+
+        self._change(place, change)
+
+    def _without(self, place: Place, finalizer: str) -> None:
+        def change(metadata: Json) -> None:
+            kept = [name for name in metadata.get("finalizers") or () if name != finalizer]
+            if kept:
+                metadata["finalizers"] = kept
+            else:
+                metadata.pop("finalizers", None)
+
+        self._change(place, change)
+
+    def _change(self, place: Place, change: Callable[[Json], None]) -> None:
+        table, key = place
+        item = self._server.store.get(table, key)
+        kind = self._server.kind_of_table(table)
+        if item is None or kind is None:
+            return
+        old = load(item)
+        document = {**old, "metadata": dict(old["metadata"])}
+        change(document["metadata"])
+        if kind.stored == kind.api_version:
+            writer = Writer("kube-controller-manager", "", self._server.timestamp())
+            managed_fields.record_update(kind, old, document, writer)
+        if finished(document):
+            remove(self._server, kind, item, document)
+        else:
+            self._server.store.put(table, key, document, selectable_fields.values(kind, document))

@@ -1,0 +1,159 @@
+"""Namespaces: a default service account at birth, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import Event, Item
+from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+
+_NOTHING_FAILED = (
+    ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        False,
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        False,
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+)
+_HELD = "Some content in the namespace has finalizers remaining: "
+_NOT_HELD = "All content-preserving finalizers finished"
+
+
+class NamespaceKeeper:
+    """Gives new namespaces what every namespace has, and empties those that are being deleted."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._terminating: set[str] = set()
+        self._scheduled = False
+
+    def follow(self, table: str, event: Event) -> None:
+        """Note a write."""
+        if table == "/namespaces":
+            self._namespace(event)
+        elif event.deleted and event.new.namespace in self._terminating:
+            self._later()
+
+    def _namespace(self, event: Event) -> None:
+        if event.deleted:
+            self._terminating.discard(event.new.name)
+        elif event.new.going:
+            self._terminating.add(event.new.name)
+            self._later()
+        elif event.old is None and event.version == self._server.store.version:
+            _add_default_account(self._server, event.new.name)
+
+    def _later(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._empty)
+
+    def _empty(self) -> None:
+        self._scheduled = False
+        for name in sorted(self._terminating):
+            left = self._delete_content(name)
+            if left:
+                self._tell(name, left)
+            else:
+                self._finish(name)
+
+    def _delete_content(self, namespace: str) -> dict[str, list[Item]]:
+        """Delete everything in a namespace; says which objects still wait for someone, by their resource."""
+        waiting: dict[str, list[Item]] = {}
+        for name, table in tuple(self._server.store.tables.items()):
+            kind = self._server.kind_of_table(name)
+            if kind is None or not kind.namespaced:
+                continue
+            for item in list(table.range(namespace)):
+                gone, last = False, item
+                if not item.going:
+                    gone, last = delete_item(self._server, kind, item, {"propagationPolicy": "Background"})
+                if not gone:
+                    waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)
+        return waiting
+
+    def _tell(self, name: str, left: dict[str, list[Item]]) -> None:
+        """Say in the namespace's status what it waits for."""
+        item = self._server.store.get("/namespaces", name)
+        if item is None:
+            return
+        document = load(item)
+        status = document.setdefault("status", {})
+        before = {entry["type"]: entry for entry in status.get("conditions") or ()}
+        conditions = [_condition(self._server.timestamp(), before, told) for told in _remaining(left)]
+        if conditions != status.get("conditions"):
+            status["conditions"] = conditions
+            self._server.store.put("/namespaces", name, document, item.fields)
+
+    def _finish(self, name: str) -> None:
+        item = self._server.store.get("/namespaces", name)
+        kind = self._server.kind_of_table("/namespaces")
+        if item is None or kind is None:
+            return
+        document = load(item)
+        spec = document.get("spec") or {}
+        spec["finalizers"] = [entry for entry in spec.get("finalizers") or () if entry != "kubernetes"]
+        if not spec["finalizers"]:
+            del spec["finalizers"]
+        if finished(document):
+            remove(self._server, kind, item, document)
+        elif document != load(item):
+            self._server.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
+
+
+def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
+    """The conditions of a namespace that is being emptied: type, whether it holds, reason and message."""
+    counts = ", ".join(f"{resource} has {len(items)} resource instances" for resource, items in sorted(left.items()))
+    finalizers = Counter(
+        name for items in left.values() for item in items for name in load(item)["metadata"].get("finalizers") or ()
+    )
+    held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    return [
+        *_NOTHING_FAILED,
+        ("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {counts}"),
+        (
+            ("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", _HELD + held)
+            if held
+            else ("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", _NOT_HELD)
+        ),
+    ]
+
+
+def _condition(now: str, before: Json, told: tuple[str, bool, str, str]) -> Json:
+    kind, holds, reason, message = told
+    status = "True" if holds else "False"
+    known = before.get(kind) or {}
+    since = known["lastTransitionTime"] if known.get("status") == status else now
+    return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+
+
+def _add_default_account(server: ApiServer, namespace: str) -> None:
+    """Give a namespace its default service account."""
+    if server.store.get("/serviceaccounts", f"{namespace}/default") is not None:
+        return
+    kind = server.kind_of_table("/serviceaccounts")
+    assert kind is not None
+    metadata = {
+        "name": "default",
+        "namespace": namespace,
+        "uid": server.chance.uid(),
+        "creationTimestamp": server.timestamp(),
+    }
+    document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    server.store.put(kind.table, f"{namespace}/default", document, {})

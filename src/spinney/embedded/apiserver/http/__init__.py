@@ -1,0 +1,1 @@
+"""What a client sees on the wire: HTTPS, content types, discovery, OpenAPI and probes."""

@@ -1,0 +1,103 @@
+"""The forms of an answer: what an Accept header asks for, and YAML or indented JSON from the JSON that is kept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+import yaml
+
+from spinney.embedded.apiserver.errors import Refusal
+from spinney.kube.client.transport import Request, Response
+
+JSON = {"content-type": "application/json", "cache-control": "no-cache, private"}
+OBJECT, TABLE, PARTIAL, PARTIALS = "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+_ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+# Lists can be watched as well.
+LISTS = f"{_ACCEPTED}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+_VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
+
+
+@lru_cache(maxsize=256)
+def representation(accept: str, available: str = _ACCEPTED) -> str:
+    """The form that an Accept header asks for first: Table, PartialObjectMetadata(List) or the object itself."""
+    unknown = False
+    for wanted in accept.split(",") if accept else ("*/*",):
+        media, *parameters = (part.strip() for part in wanted.split(";"))
+        if media not in ("application/json", "application/yaml", "*/*"):
+            continue
+        given = dict(parameter.partition("=")[::2] for parameter in parameters)
+        form = given.get("as", "")
+        if form and (given.get("g"), given.get("v")) not in _VERSIONS:
+            unknown = True
+            continue
+        if form == "Table":
+            return TABLE
+        if form in (PARTIAL, PARTIALS):
+            return form
+        if not form:
+            return OBJECT
+        unknown = True
+    if unknown:
+        raise _other_form()
+    if "application/vnd.kubernetes.protobuf" in accept:
+        return OBJECT
+    raise _unacceptable(available)
+
+
+def acceptable(accept: str, available: str) -> None:
+    """Refuse to answer in a language that is not spoken; what form it shall have in it counts for nothing."""
+    if not _given(accept) & {*available.split(", "), "*/*"}:
+        raise _unacceptable(available)
+
+
+def spoken(accept: str) -> None:
+    """The same, in the words of those who speak all languages."""
+    if not _given(accept) & {*_ACCEPTED.split(", "), "*/*"}:
+        raise _other_form()
+
+
+def undressed(accept: str) -> None:
+    """Refuse other forms of what has only one."""
+    if representation(accept) != OBJECT:
+        raise _other_form()
+
+
+def _given(accept: str) -> set[str]:
+    return {each.partition(";")[0].strip() for each in accept.split(",")} if accept else {"*/*"}
+
+
+def _other_form() -> Refusal:
+    return Refusal(406, "NotAcceptable", f"only the following media types are accepted: {_ACCEPTED}")
+
+
+def _unacceptable(available: str) -> Refusal:
+    return Refusal(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as Go writes it: strings that look like something else are in double quotes."""
+
+
+def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # it has no types
+    plain = tag == "tag:yaml.org,2002:str"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _string)
+
+
+def finished(request: Request, response: Response) -> Response:
+    """The response in the form that was asked for, where that is not compact JSON."""
+    if response.stream is not None or not response.body.startswith(b"{"):
+        return response
+    accept = request.headers.get("accept", "")
+    if accept.startswith("application/yaml"):
+        text = yaml.dump(msgspec.json.decode(response.body), Dumper=_Dumper, sort_keys=True, allow_unicode=True)
+        return Response(response.status, text.encode(), {**response.headers, "content-type": "application/yaml"})
+    if any(name == "pretty" and value in ("true", "1") for name, value in request.query):
+        return Response(response.status, msgspec.json.format(response.body, indent=2), response.headers)
+    return response

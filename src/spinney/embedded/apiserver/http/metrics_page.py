@@ -1,0 +1,29 @@
+"""What `/metrics` tells of the API server: how many objects of each kind it keeps, and which build it is."""
+
+from __future__ import annotations
+
+from spinney.embedded.apiserver.resources.kinds import Kinds
+from spinney.embedded.apiserver.store.store import Store
+from spinney.kube.client.transport import Response
+
+_FORM = {"content-type": "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
+_OBJECTS = "Number of stored objects at the time of last check split by kind."
+
+
+def page(store: Store, kinds: Kinds, version: dict[str, str]) -> Response:
+    """The page that Prometheus reads."""
+    counts = {kind.table: len(store.table(kind.table).items) for kind in kinds if "list" in kind.verbs}
+    objects = [
+        f'apiserver_resource_objects{{group="{group}",resource="{plural}"}} {count}'
+        for (group, _, plural), count in sorted((table.rpartition("/"), count) for table, count in counts.items())
+    ]
+    build = ",".join(f'{key}="{version[key]}"' for key in ("gitVersion", "major", "minor", "platform"))
+    lines = [
+        f"# HELP apiserver_resource_objects [ALPHA] {_OBJECTS}",
+        "# TYPE apiserver_resource_objects gauge",
+        *objects,
+        "# HELP kubernetes_build_info [ALPHA] The build that runs, as labels of a constant 1.",
+        "# TYPE kubernetes_build_info gauge",
+        f"kubernetes_build_info{{{build.replace('gitVersion', 'git_version')}}} 1",
+    ]
+    return Response(200, "\n".join([*lines, ""]).encode(), _FORM)

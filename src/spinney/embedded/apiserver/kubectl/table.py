@@ -1,0 +1,80 @@
+"""Other forms of an object: a Table for people, only the metadata for collectors."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import bad_request
+from spinney.embedded.apiserver.kubectl import columns
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.pod_cells import row_conditions
+from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
+from spinney.embedded.apiserver.store.conversion import load, shown
+from spinney.embedded.apiserver.store.store import Item
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+
+class _MetadataOnly(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
+_PARTIAL = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def partial(item: Item) -> bytes:
+    """Only the metadata."""
+    return _PARTIAL + bytes(_decode_metadata(item.body).metadata) + b"}"
+
+
+def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
+    """A Table with one row per object."""
+    kind = call.kind
+    definition = columns.for_kind(kind)
+    include = call.query.get("includeObject") or "Metadata"
+    if include not in ("None", "Metadata", "Object"):
+        why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
+    now = server.clock.now()
+    rows: list[Json] = []
+    for item in items:
+        document = load(item)
+        row: Json = {"cells": definition.cells(document, now), "object": None}
+        if kind.table == PODS and (conditions := row_conditions(document)):
+            row["conditions"] = conditions
+        document = shown(kind, document)
+        if include == "Object":
+            row["object"] = document
+        elif include == "Metadata":
+            row["object"] = {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": document["metadata"],
+            }
+        rows.append(row)
+    if not metadata:
+        metadata = {"resourceVersion": str(items[0].version)} if items else {}
+    result: dict[str, Any] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    result["columnDefinitions"] = list(definition.headers) if include_columns else None
+    result["rows"] = rows
+    return encode(result)
+
+
+def bookmark(kind: Kind, metadata: Json, now: datetime) -> Json:
+    """A bookmark in the form of a Table: the row of an object that has nothing but a version."""
+    cells = columns.for_kind(kind).cells({"metadata": {"name": ""}}, now)
+    partial_object = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "columnDefinitions": None,
+        "rows": [{"cells": cells, "object": partial_object}],
+    }

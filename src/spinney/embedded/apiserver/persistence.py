@@ -1,0 +1,76 @@
+"""A server whose state outlives it: objects, tokens' key and authority, all in one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from spinney.api.meta import decode, encode
+from spinney.embedded.apiserver.access.credentials import SERVER_NAMES, Authority
+from spinney.embedded.apiserver.admission.webhooks import Resolver
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.schema import custom_resources
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.journal import SqliteJournal
+from spinney.embedded.apiserver.store.store import NO_LABELS, Item, Store
+from spinney.kube.admission.certificates import Bundle, renewed
+from spinney.kube.chance import Chance
+from spinney.kube.clock import Clock
+
+
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str
+    labels: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class DataFolder:
+    """Opens a folder, and hands out what a cluster needs from it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.journal = SqliteJournal(folder / "cluster.db")
+
+    def server(self, clock: Clock, chance: Chance, resolve_webhook: Resolver | None = None) -> ApiServer:
+        """The API server with everything that it held before."""
+        secret = self.journal.note("token-key", chance.uid().encode())
+        store = Store(journal=self.journal)
+        server = ApiServer(clock, chance, store=store, resolve_webhook=resolve_webhook, token_key=secret)
+        self._restore(server)
+        return server
+
+    def authority(self, clock: Clock) -> Authority:
+        """The authority that kubeconfigs out there already trust."""
+        made = renewed(None, SERVER_NAMES, clock.now())
+        return Authority(clock.now(), decode(Bundle, self.journal.note("authority", encode(made))))
+
+    def _restore(self, server: ApiServer) -> None:
+        """Definitions come first: without them nobody knows what the other tables hold."""
+        known = dict(self.journal.resources())
+        for table in sorted(known, key=lambda name: name != custom_resources.TABLE):
+            kind = server.kind_of_table(table)
+            for key, version, body in self.journal.objects(table):
+                head = _head(body).metadata
+                document: Any = msgspec.json.decode(body)
+                found = selectable_fields.values(kind, document) if kind is not None else {}
+                owners = tuple(owner.uid for owner in head.owner_references or ())
+                labels, going = head.labels or NO_LABELS, bool(head.deletion_timestamp)
+                server.restore(table, Item(key, version, body, head.uid, labels, found, owners, going))
+            server.store.resume(table, known[table])
+
+    async def close(self) -> None:
+        """Commit what is left, and let go of the folder."""
+        await self.journal.close()

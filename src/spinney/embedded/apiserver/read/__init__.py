@@ -1,0 +1,1 @@
+"""Get, list and watch, with selectors."""

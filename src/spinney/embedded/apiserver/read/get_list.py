@@ -1,0 +1,268 @@
+"""Reads: get and list, with selectors, paging and old versions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Call, number
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    Refusal,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid_options,
+    not_found,
+    plain,
+    unsupported,
+)
+from spinney.embedded.apiserver.http import json_bodies
+from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
+from spinney.embedded.apiserver.kubectl import table
+from spinney.embedded.apiserver.read import selectors
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.store.conversion import present
+from spinney.embedded.apiserver.store.store import Item, TooOld
+from spinney.kube.client.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+TOO_OLD_PAGE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def get(server: ApiServer, call: Call) -> Response:
+    """One object by name."""
+    wanted = representation(call.request.headers.get("accept", ""))
+    text = call.query.get("resourceVersion", "")
+    if text and not text.isdigit():
+        raise plain(f"resourceVersion: {_not_a_version(text)}")
+    check_version(server, text)
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    if wanted == PARTIALS:
+        raise not_of_form(call.kind, wanted)
+    return answer(call, [item], server)
+
+
+def not_of_form(kind: Kind, wanted: str) -> Refusal:
+    """What is one object is no list, and the other way round; types are told by Go's names for them."""
+    package = "core" if not kind.group else kind.group.partition(".")[0]
+    if wanted == PARTIALS:
+        name = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.kind}"
+        why = f"you requested {wanted}, but the requested object is not a list (*{name})"
+    else:
+        name = "unstructured.UnstructuredList" if kind.custom is not None else f"{package}.{kind.list_kind}"
+        why = f"you requested {wanted}, but the requested object is a list (*{name})"
+    return Refusal(406, "NotAcceptable", why)
+
+
+def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) -> Response:
+    """One object in the form that the caller accepts."""
+    wanted = representation(call.request.headers.get("accept", ""))
+    if wanted == "Table":
+        body = table.of_items(server, call, items, "", include_columns=True)
+    elif wanted in (PARTIAL, PARTIALS):
+        body = table.partial(items[0])
+    else:
+        body = present(call.kind, items[0])
+    return Response(status, body, JSON)
+
+
+def matcher(call: Call) -> Callable[[Item], bool] | None:
+    """A test of items for the call's selectors and name; None where everything passes."""
+    labels = selectors.parse_labels(call.query.get("labelSelector", ""))
+    tests = field_tests(call.kind, call.query.get("fieldSelector", ""))
+    if call.name:
+        tests = (*tests, ("metadata.name", True, call.name))
+    if not labels and not tests:
+        return None
+    check_fields = selectors.field_matcher(tests)
+
+    def passes(item: Item) -> bool:
+        if labels and not selectors.matches(labels, item.labels):
+            return False
+        return not tests or check_fields(_named(item))
+
+    return passes
+
+
+def _named(item: Item) -> Mapping[str, str]:
+    return {**item.fields, "metadata.name": item.name, "metadata.namespace": item.namespace}
+
+
+def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
+    """The conditions of a field selector, on fields that the kind can be selected by."""
+    tests = []
+    for name, equal, value in selectors.parse_fields(text):
+        known = selectable_fields.kept_name(kind, name)
+        if not known:
+            raise bad_request(selectable_fields.not_selectable(kind, name))
+        tests.append((known, equal, value))
+    return tuple(tests)
+
+
+def list_(server: ApiServer, call: Call) -> Response:
+    """All objects that match, or a page of them."""
+    page, version = _select(server, call)
+    limit = max(number(call.query.get("limit", "")), 0)
+    number(call.query.get("timeoutSeconds", ""))
+    if call.query.get("resourceVersion") == "0" and "continue" not in call.query:
+        # Any version will do, so that the answer comes whole, from memory.
+        limit = 0
+    if call.query.get("sendInitialEvents"):
+        raise invalid_options(
+            "ListOptions", [forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")]
+        )
+    shown, rest = (page[:limit], page[limit:]) if limit else (page, [])
+    metadata: Json = {"resourceVersion": str(version)}
+    if rest:
+        metadata["continue"] = _token(version, shown[-1].key)
+        if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
+            metadata["remainingItemCount"] = len(rest)
+    return listed(server, call, shown, metadata)
+
+
+def listed(server: ApiServer, call: Call, shown: list[Item], metadata: Json) -> Response:
+    """A list of objects in the form that the caller accepts."""
+    wanted = representation(call.request.headers.get("accept", ""), LISTS)
+    if wanted == "Table":
+        return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)
+    if wanted == PARTIAL:
+        raise not_of_form(call.kind, wanted)
+    if wanted == PARTIALS and not shown:
+        empty = {"kind": PARTIALS, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": None}
+        return Response(200, encode(empty), JSON)
+    if wanted == PARTIALS:
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
+    if call.kind.custom is not None:
+        # Go's untyped lists write what typed ones leave out.
+        metadata = {"continue": "", **metadata}
+    head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
+    return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
+
+
+def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
+    """The objects of a list; built-in ones do not repeat their kind, as in Go's typed lists."""
+    prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+    bodies = (present(kind, item) for item in items)
+    if kind.custom is not None:
+        return bodies
+    return (b"{" + body[len(prefix) :] if body.startswith(prefix) else body for body in bodies)
+
+
+def _join(head: Mapping[str, object], bodies: Iterable[bytes]) -> bytes:
+    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+
+
+def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
+    store = server.store
+    table_ = store.table(call.kind.table)
+    passes = matcher(call)
+    token = call.query.get("continue", "")
+    if token:
+        _check_match(call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", ""), token)
+        version, after = _read_token(token)
+        if call.query.get("resourceVersion") not in (None, "", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        try:
+            past = table_.at(version) if 0 <= version < table_.last else None
+            version = version if version >= 0 else store.version
+        except TooOld:
+            refusal = expired(TOO_OLD_PAGE)
+            refusal.metadata = {"continue": _token(-1, after)}
+            raise refusal from None
+    else:
+        after = ""
+        version, past = _wanted_version(server, call)
+    if past is None:
+        items: Iterable[Item] = table_.range(call.namespace, after)
+    else:
+        prefix = f"{call.namespace}/" if call.namespace else ""
+        items = (past[key] for key in sorted(past) if key > after and key.startswith(prefix))
+    return [item for item in items if passes is None or passes(item)], version
+
+
+def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item] | None]:
+    text, match = call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", "")
+    _check_match(text, match)
+    current = server.store.version
+    version = check_version(server, text)
+    if match != "Exact":
+        return current, None
+    try:
+        return version, server.store.table(call.kind.table).at(version)
+    except TooOld:
+        raise expired("The resourceVersion for the provided list is too old.") from None
+
+
+def _check_match(version: str, match: str, token: str = "") -> None:
+    if not match:
+        return
+    field = "resourceVersionMatch"
+    found: list[FieldError] = []
+    if not version:
+        found.append(forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if token:
+        found.append(forbidden_field(field, "resourceVersionMatch is forbidden when continue is provided"))
+    elif version and match not in ("Exact", "NotOlderThan"):
+        found.append(unsupported(field, match, ("Exact", "NotOlderThan", "")))
+    elif match == "Exact" and version == "0":
+        found.append(forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if found:
+        raise invalid_options("ListOptions", found)
+
+
+def _not_a_version(text: str) -> str:
+    return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def check_version(server: ApiServer, text: str) -> int:
+    """The version of a query as a number; one from the future is refused, as after a restore from a backup."""
+    if not text:
+        return 0
+    if not text.isdigit():
+        raise bad_request(f"invalid resource version: resourceVersion: {_not_a_version(text)}")
+    version = int(text)
+    if version > server.store.version:
+        message = f"Too large resource version: {version}, current: {server.store.version}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        raise Refusal(504, "Timeout", f"Timeout: {message}", {"causes": [cause], "retryAfterSeconds": 1})
+    return version
+
+
+def _token(version: int, key: str) -> str:
+    token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": version, "start": key})
+    return base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, str]:
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return int(found["rv"]), str(found["start"])
+    except (KeyError, TypeError):
+        why = "server does not recognize this encoded version "
+        raise bad_request(f"invalid continue token: continue key is not valid: {why}") from None
+    except (ValueError, msgspec.DecodeError):
+        raise bad_request(f"invalid continue token: continue key is not valid: {_why_not(token)}") from None
+
+
+def _why_not(token: str) -> str:
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except ValueError:
+        return "illegal base64 data at input byte 0"
+    return json_bodies.explain(raw.decode("latin-1").encode())

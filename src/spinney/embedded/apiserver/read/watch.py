@@ -1,0 +1,226 @@
+"""Watches: a stream of what happened after a version, and of what happens from now on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Call, flag, number
+from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
+from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
+from spinney.embedded.apiserver.kubectl import table
+from spinney.embedded.apiserver.read.get_list import matcher
+from spinney.embedded.apiserver.store.conversion import load, present
+from spinney.embedded.apiserver.store.store import Event, Item, TooOld
+from spinney.kube.client.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+# A reader this far behind is let go, as Kubernetes does; it can resume from where it was.
+BACKLOG = 20_000
+
+
+class Watch:
+    """One watcher's stream. It listens from the moment it is made until it is closed."""
+
+    def __init__(self, server: ApiServer, call: Call) -> None:
+        self._server = server
+        self._call = call
+        self._passes = matcher(call)
+        self._prefix = f"{call.namespace}/" if call.namespace else ""
+        self._table = server.store.table(call.kind.table)
+        self._form = representation(call.request.headers.get("accept", ""), LISTS)
+        self._lines: list[bytes] = []
+        self._most = BACKLOG
+        self._waiting: asyncio.Future[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._open = True
+        self._columns_sent = False
+
+    def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
+        """Queue what the watcher has to know first, and listen. That much may wait: nobody is behind yet."""
+        self._most = BACKLOG + len(initial or ()) + len(missed)
+        for item in initial or ():
+            if self._concerns(item) and (self._passes is None or self._passes(item)):
+                self._send("ADDED", item)
+        for event in missed:
+            self._tell(event)
+        self._table.listeners.append(self._tell)
+        self._server.watches.add(self)
+
+    def _concerns(self, item: Item) -> bool:
+        return item.key.startswith(self._prefix)
+
+    def _tell(self, event: Event) -> None:
+        if self._prefix and not event.new.key.startswith(self._prefix):
+            return
+        passes, old, new = self._passes, event.old, event.new
+        if passes is None:
+            self._send("DELETED" if event.deleted else "MODIFIED" if old else "ADDED", new)
+            return
+        before = old is not None and passes(old)
+        after = not event.deleted and passes(new)
+        if before and after:
+            self._send("MODIFIED", new)
+        elif after:
+            self._send("ADDED", new)
+        elif before:
+            self._send("DELETED", new if event.deleted else _at_version(old, event.version))
+
+    def _send(self, kind: str, item: Item) -> None:
+        self._push(_line(kind, self._body(item)))
+
+    def _body(self, item: Item) -> bytes:
+        if self._form == "Table":
+            first, self._columns_sent = not self._columns_sent, True
+            return table.of_items(self._server, self._call, [item], "", include_columns=first)
+        if self._form in (PARTIAL, PARTIALS):
+            return table.partial(item)
+        return present(self._call.kind, item)
+
+    def bookmark(self, initial_events_end: bool = False) -> None:
+        """Say how far the watcher has seen."""
+        metadata: Json = {"resourceVersion": str(self._server.store.version)}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        kind = self._call.kind
+        note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        if self._form == "Table":
+            note = table.bookmark(kind, metadata, self._server.clock.now())
+        elif self._form in (PARTIAL, PARTIALS):
+            note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
+        self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")
+
+    def fail(self, refusal: Refusal) -> None:
+        """End with an error."""
+        self._push(b'{"type":"ERROR","object":' + encode(refusal.body()) + b"}\n")
+        self.end()
+
+    def every(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something again and again while the watch lives."""
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            if self._open:
+                action()
+                self._timers[:] = [loop.call_later(seconds, again)]
+
+        self._timers.append(loop.call_later(seconds, again))
+
+    def end_after(self, seconds: float) -> None:
+        """End the stream when its time is up."""
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, self.end))
+
+    def _push(self, line: bytes) -> None:
+        if not self._open:
+            return
+        self._lines.append(line)
+        if len(self._lines) > self._most:
+            self.end()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def end(self) -> None:
+        """Stop listening; what is queued can still be read."""
+        if not self._open:
+            return
+        self._open = False
+        if self._tell in self._table.listeners:
+            self._table.listeners.remove(self._tell)
+        self._server.watches.discard(self)
+        for timer in self._timers:
+            timer.cancel()
+        self._wake()
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._lines:
+            if not self._open:
+                raise StopAsyncIteration
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            except BaseException:
+                self.end()
+                raise
+        if self._server.store.journal is not None:
+            await self._server.store.durable()
+        chunk = b"".join(self._lines)
+        self._lines.clear()
+        self._most = BACKLOG
+        return chunk
+
+    async def aclose(self) -> None:
+        """End the watch from the reader's side."""
+        self.end()
+
+
+@lru_cache(maxsize=8)
+def _line(kind: str, body: bytes) -> bytes:
+    """One event; all who watch are told of a write at once, and so share it."""
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
+
+
+def _at_version(item: Item | None, version: int) -> Item:
+    """The last state a selector saw, under the version at which the object left it."""
+    assert item is not None
+    document = load(item)
+    document["metadata"]["resourceVersion"] = str(version)
+    return Item(item.key, version, encode(document), item.uid, item.labels, item.fields, item.owners)
+
+
+def watch(server: ApiServer, call: Call) -> Response:
+    """Open a watch."""
+    query = call.query
+    seconds = number(query.get("timeoutSeconds", ""))
+    stream = Watch(server, call)
+    text = query.get("resourceVersion", "")
+    streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
+    if text and not text.isdigit():
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise plain(f"resourceVersion: {message}")
+    if text in ("", "0") or streaming_list:
+        wanted = streaming_list is not False
+        stream.start(list(server.store.table(call.kind.table).range(call.namespace)) if wanted else None, [])
+    else:
+        _resume(server, call, stream, int(text))
+    if streaming_list and flag(query, "allowWatchBookmarks"):
+        stream.bookmark(initial_events_end=True)
+    if flag(query, "allowWatchBookmarks") and server.bookmark_seconds:
+        stream.every(server.bookmark_seconds, stream.bookmark)
+    if seconds:
+        stream.end_after(float(seconds))
+    return Response(200, b"", JSON, stream)
+
+
+def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:
+    table_ = server.store.table(call.kind.table)
+    try:
+        stream.start(None, table_.since(version))
+    except TooOld:
+        stream.fail(expired("The resourceVersion for the provided watch is too old."))
+
+
+def _wants_initial(value: str | None, query: Mapping[str, str]) -> bool | None:
+    match = query.get("resourceVersionMatch", "")
+    if value is None:
+        if match:
+            rule = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            raise invalid_options("ListOptions", [forbidden_field("resourceVersionMatch", rule)])
+        return None
+    if match != "NotOlderThan":
+        field, rule = "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        found = [forbidden_field(field, rule)]
+        if match:
+            found.append(unsupported(field, match, ("NotOlderThan",)))
+        raise invalid_options("ListOptions", found)
+    return flag(query, "sendInitialEvents")

@@ -1,0 +1,267 @@
+"""CustomResourceDefinitions: group, names, versions, columns, scale and conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.validation import names
+from spinney.embedded.apiserver.resources.validation.schemas import check_root
+
+_APPROVAL = "api-approved.kubernetes.io"
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+
+
+def check(document: Json) -> list[FieldError]:
+    """A definition as it is about to be kept."""
+    spec, metadata = document.get("spec") or {}, document["metadata"]
+    group, labels = spec.get("group", ""), spec.get("names") or {}
+    name, found = metadata.get("name", ""), []
+    # Once it is there, neither of them changes, and that is told instead.
+    is_new = "resourceVersion" not in metadata
+    if is_new and name != f"{labels.get('plural', '')}.{group}":
+        found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    found += _group(group) + _scope(spec.get("scope", ""))
+    if spec.get("preserveUnknownFields"):
+        detail = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
+        found.append(invalid("spec.preserveUnknownFields", True, detail))
+    versions = spec.get("versions")
+    found += (
+        _versions(versions) + _names(labels) + _contents(versions or []) + _conversion(spec.get("conversion") or {})
+    )
+    return found + _stored(versions or []) + _approval(group, metadata)
+
+
+def _group(group: str) -> list[FieldError]:
+    if not group:
+        return [required("spec.group")]
+    problems = names.subdomain_problems(group)
+    if problems:
+        return [invalid("spec.group", group, problem) for problem in problems]
+    if "." not in group:
+        return [invalid("spec.group", group, "should be a domain with at least one dot")]
+    return []
+
+
+def _scope(scope: str) -> list[FieldError]:
+    if not scope:
+        return [required("spec.scope")]
+    allowed = ("Cluster", "Namespaced")
+    return [] if scope in allowed else [unsupported("spec.scope", scope, allowed)]
+
+
+def _approval(group: str, metadata: Json) -> list[FieldError]:
+    protected = group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
+    if not protected or (metadata.get("annotations") or {}).get(_APPROVAL):
+        return []
+    detail = (
+        f'protected groups must have approval annotation "{_APPROVAL}", '
+        "see https://github.com/kubernetes/enhancements/pull/1111"
+    )
+    return [required(f"metadata.annotations[{_APPROVAL}]", detail)]
+
+
+def _names(labels: Json) -> list[FieldError]:
+    keys = ("plural", "singular", "kind", "listKind")
+    found = [required(f"spec.names.{key}") for key in keys if not labels.get(key)]
+    for key in keys:
+        value = labels.get(key, "")
+        if not value:
+            continue
+        mixed = key in ("kind", "listKind")
+        prefix = "may have mixed case, but should otherwise match: " if mixed else ""
+        problems = names.dns_1035_problems(value.lower() if mixed else value)
+        found += [invalid(f"spec.names.{key}", value, prefix + problem) for problem in problems]
+    for key in ("shortNames", "categories"):
+        for at, value in enumerate(labels.get(key) or ()):
+            found += [invalid(f"spec.names.{key}[{at}]", value, why) for why in names.dns_1035_problems(value)]
+    if labels.get("kind") and labels.get("kind") == labels.get("listKind"):
+        found.append(invalid("spec.names.listKind", labels["listKind"], "kind and listKind may not be the same"))
+    return found
+
+
+def _versions(versions: list[Json] | None) -> list[FieldError]:
+    found: list[FieldError] = []
+    bad = []
+    for at, version in enumerate(versions or ()):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
+            found.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+        if version.get("deprecationWarning") and not version.get("deprecated"):
+            detail = "can only be set for deprecated versions"
+            found.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
+    for at, version in enumerate(versions or ()):
+        name = version.get("name", "")
+        problems = names.dns_1035_problems(name)
+        bad += [(name, problem) for problem in problems]
+        found += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
+    given = [version.get("name") for version in versions or ()]
+    if len(set(given)) != len(given):
+        found.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions or ()) != 1:
+        detail = "must have exactly one version marked as storage version"
+        found.append(invalid("spec.versions", _shown_versions(versions), detail))
+    # Kubernetes keeps the first version's name a second time, in a field of its own.
+    return found + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
+
+
+def _shown_versions(versions: list[Json] | None) -> Any:
+    if versions is None:
+        return None
+    hidden = ("DeprecationWarning", "Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
+    return [
+        {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            **dict.fromkeys(hidden),
+        }
+        for version in versions
+    ]
+
+
+def _stored(versions: list[Json]) -> list[FieldError]:
+    stored = [version.get("name") for version in versions if version.get("storage")]
+    if not stored:
+        return [invalid("status.storedVersions", None, "must have at least one stored version")]
+    if stored[-1] != stored[0]:
+        return [invalid("status.storedVersions", stored[:1], f"must have the storage version {stored[-1]}")]
+    return []
+
+
+def _contents(versions: list[Json]) -> list[FieldError]:
+    """What versions hold; where all agree it is told of once, as a part of the whole definition."""
+    found: list[FieldError] = []
+    for key, at_top in (
+        ("schema", "validation"),
+        ("subresources", "subresources"),
+        ("additionalPrinterColumns",) * 2,
+    ):
+        parts = [version.get(key) for version in versions]
+        if parts and all(part == parts[0] for part in parts):
+            found += _part(key, parts[0], f"spec.{at_top}")
+            continue
+        for at, part in enumerate(parts):
+            found += _part(key, part, f"spec.versions[{at}].{key}")
+    same = all(version.get("selectableFields") == versions[0].get("selectableFields") for version in versions)
+    for at, version in enumerate(versions[:1] if same else versions):
+        found += _selectable(version, "spec" if same else f"spec.versions[{at}]")
+    return found
+
+
+def _selectable(version: Json, path: str) -> list[FieldError]:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    found: list[FieldError] = []
+    if not schema and version.get("selectableFields"):
+        detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
+        return [invalid(f"{path}.selectableFields", "", detail)]
+    seen: set[str] = set()
+    for at, field in enumerate(version.get("selectableFields") or ()):
+        where, told = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
+        if not told:
+            found.append(required(where))
+            continue
+        node: Any = schema
+        for part in told.strip(".").split("."):
+            node = (node.get("properties") or {}).get(part) or {}
+        if not node.get("type") or told.startswith(".metadata."):
+            found.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
+        elif node["type"] not in ("string", "integer", "boolean"):
+            detail = (
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats "
+                "are allowed."
+            )
+            found.append(invalid(where, told, detail))
+        elif told in seen:
+            found.append(duplicate(where, told))
+        seen.add(told)
+    return found
+
+
+def _part(key: str, part: Any, path: str) -> list[FieldError]:
+    if key == "schema":
+        schema = (part or {}).get("openAPIV3Schema")
+        return check_root(schema, f"{path}.openAPIV3Schema") if schema is not None else []
+    if key == "subresources":
+        return _scale((part or {}).get("scale"), f"{path}.scale")
+    return [error for at, column in enumerate(part or ()) for error in _column(column, f"{path}[{at}]")]
+
+
+def _scale(scale: Json | None, path: str) -> list[FieldError]:
+    if scale is None:
+        return []
+    found: list[FieldError] = []
+    for key, part in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        value, field = scale.get(key, ""), f"{path}.{key}"
+        if not value:
+            found.append(required(field))
+        elif not value.startswith("."):
+            found.append(invalid(field, value, "must be a simple json path starting with ."))
+        elif not value.startswith(f"{part}."):
+            found.append(invalid(field, value, f"should be a json path under {part}"))
+    selector = scale.get("labelSelectorPath", "")
+    if selector and not selector.startswith((".spec.", ".status.")):
+        detail = "should be a json path under either .spec or .status"
+        found.append(invalid(f"{path}.labelSelectorPath", selector, detail))
+    return found
+
+
+def _column(column: Json, path: str) -> list[FieldError]:
+    found = [
+        required(f"{path}.{told}")
+        for key, told in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath"))
+        if not column.get(key)
+    ]
+    if column.get("type") and column["type"] not in _COLUMN_TYPES:
+        found.append(invalid(f"{path}.type", column["type"], "must be one of " + ",".join(_COLUMN_TYPES)))
+    if column.get("format") and column["format"] not in _COLUMN_FORMATS:
+        found.append(invalid(f"{path}.format", column["format"], "must be one of " + ",".join(_COLUMN_FORMATS)))
+    if column.get("jsonPath") and not column["jsonPath"].startswith("."):
+        detail = "must be a simple json path starting with ."
+        found.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
+    return found
+
+
+def _conversion(conversion: Json) -> list[FieldError]:
+    strategy = conversion.get("strategy", "None")
+    if strategy not in ("None", "Webhook"):
+        return [unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
+    if strategy == "None":
+        if (conversion.get("webhook") or {}).get("conversionReviewVersions"):
+            detail = "should not be set when strategy is not set to Webhook"
+            return [forbidden_field("spec.conversion.conversionReviewVersions", detail)]
+        return []
+    found, webhook = [], conversion.get("webhook") or {}
+    if not webhook.get("clientConfig"):
+        detail = "required when strategy is set to Webhook"
+        found.append(required("spec.conversion.webhookClientConfig", detail))
+    if not webhook.get("conversionReviewVersions"):
+        found.append(required("spec.conversion.conversionReviewVersions"))
+    return found
+
+
+def check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a definition."""
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    found: list[FieldError] = []
+    for key in ("group", "scope"):
+        if mine.get(key) != was.get(key):
+            found.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
+    for key in ("kind", "plural"):
+        value = (mine.get("names") or {}).get(key)
+        if value != (was.get("names") or {}).get(key):
+            found.append(invalid(f"spec.names.{key}", value, "field is immutable"))
+    present = {version.get("name") for version in mine.get("versions") or ()}
+    for at, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
+        if name not in present:
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
+            )
+            found.append(invalid(f"status.storedVersions[{at}]", name, detail))
+    return found

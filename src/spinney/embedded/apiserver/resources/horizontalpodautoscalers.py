@@ -1,0 +1,178 @@
+"""HorizontalPodAutoscalers: what they scale, by which metrics, and how fast."""
+
+from __future__ import annotations
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
+from spinney.embedded.apiserver.resources.validation import names
+
+_SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+# Members in the order in which they are looked at.
+_MEMBERS = {
+    "object": "Object",
+    "external": "External",
+    "pods": "Pods",
+    "resource": "Resource",
+    "containerResource": "ContainerResource",
+}
+_TARGETS = ("Utilization", "Value", "AverageValue")
+_LONGEST_WINDOW, _LONGEST_PERIOD = 3600, 1800
+
+
+def check(document: Json) -> list[FieldError]:
+    """An autoscaler."""
+    if document.get("apiVersion") in CONVERSIONS:
+        document = CONVERSIONS[document["apiVersion"]][1](document)
+    spec = document.get("spec") or {}
+    found: list[FieldError] = []
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    if least < 1:
+        found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most < 1:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+    if most < least:
+        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    found += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+    metrics = spec.get("metrics") or ()
+    for at, metric in enumerate(metrics):
+        found += _metric(metric, f"spec.metrics[{at}]")
+    if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
+        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+        found.append(forbidden_field("spec.metrics", detail))
+    for side in ("scaleUp", "scaleDown"):
+        rules = (spec.get("behavior") or {}).get(side)
+        if rules is not None:
+            found += _rules(rules, f"spec.behavior.{side}")
+    return found
+
+
+def _reference(target: Json, path: str, *, grouped: bool = True) -> list[FieldError]:
+    """An object by its kind and name."""
+    found: list[FieldError] = []
+    for key in ("kind", "name"):
+        value = target.get(key)
+        if not value:
+            found.append(required(f"{path}.{key}"))
+        else:
+            found += [invalid(f"{path}.{key}", value, why) for why in names.path_problems(value)]
+    version = target.get("apiVersion") or ""
+    if version.count("/") > 1:
+        found.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+    elif grouped and "/" not in version and version != "v1":
+        found.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
+    return found
+
+
+def _metric(metric: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    kind = metric.get("type", "")
+    if not kind:
+        found.append(required(f"{path}.type", "must specify a metric source type"))
+    unknown = unsupported(f"{path}.type", kind, _SOURCES)
+    if kind not in _SOURCES:
+        found.append(unknown)
+    given = [member for member in _MEMBERS if metric.get(member) is not None]
+    for member in given[:1]:
+        found += _source(member, metric[member], f"{path}.{member}")
+    wanted = next((member for member, name in _MEMBERS.items() if name == kind), "")
+    if not wanted:
+        found.append(unknown)
+    elif wanted not in given:
+        found.append(required(f"{path}.{wanted}", "must populate information for the given metric source"))
+    if len(given) != 1:
+        detail = "must populate the given metric source only"
+        found += [forbidden_field(f"{path}.{member}", detail) for member in given if member != wanted]
+    return found
+
+
+def _source(member: str, source: Json, path: str) -> list[FieldError]:
+    target, where = source.get("target") or {}, f"{path}.target"
+    found: list[FieldError] = []
+    if member == "object":
+        found += _reference(source.get("describedObject") or {}, f"{path}.describedObject", grouped=False)
+    if member in ("object", "external", "pods"):
+        found += _identifier(source.get("metric") or {}, f"{path}.metric")
+    elif not source.get("name"):
+        found.append(required(f"{path}.name", "must specify a resource name"))
+    if member == "containerResource":
+        container = source.get("container", "")
+        if not container:
+            found.append(required(f"{path}.container", "must specify a container"))
+        else:
+            problems = names.label_problems(container)
+            found += [invalid(f"{path}.container", container, problem) for problem in problems]
+    found += _target(target, where)
+    value, average, share = (target.get(key) for key in ("value", "averageValue", "averageUtilization"))
+    if member == "object" and value is None and average is None:
+        found.append(required(f"{where}.averageValue", "must set either a target value or averageValue"))
+    if member == "pods" and average is None:
+        found.append(required(f"{where}.averageValue", "must specify a positive target averageValue"))
+    if member == "external":
+        if value is None and average is None:
+            detail = "must set either a target value for metric or a per-pod target"
+            found.append(required(f"{where}.averageValue", detail))
+        if value is not None and average is not None:
+            detail = "may not set both a target value for metric and a per-pod target"
+            found.append(forbidden_field(f"{where}.value", detail))
+    if member in ("resource", "containerResource"):
+        if share is None and average is None:
+            detail = "must set either a target raw value or a target utilization"
+            found.append(required(f"{where}.averageUtilization", detail))
+        if share is not None and average is not None:
+            detail = "may not set both a target raw value and a target utilization"
+            found.append(forbidden_field(f"{where}.averageValue", detail))
+    return found
+
+
+def _identifier(metric: Json, path: str) -> list[FieldError]:
+    name = metric.get("name", "")
+    found = [invalid(f"{path}.name", name, why) for why in names.path_problems(name)]
+    if not name:
+        found.append(required(f"{path}.name", "must specify a metric name"))
+    return found
+
+
+def _target(target: Json, path: str) -> list[FieldError]:
+    kind = target.get("type", "")
+    found = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
+    if kind not in _TARGETS:
+        found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+    for key in ("value", "averageValue"):
+        if target.get(key) is not None and quantity.exact(target[key]) <= 0:
+            found.append(invalid(f"{path}.{key}", target[key], "must be positive"))
+    share = target.get("averageUtilization")
+    if share is not None and share < 1:
+        found.append(invalid(f"{path}.averageUtilization", share, "must be greater than 0"))
+    return found
+
+
+def _rules(rules: Json, path: str) -> list[FieldError]:
+    """How fast replicas come or go."""
+    found: list[FieldError] = []
+    window, chosen, policies = (rules.get(key) for key in ("stabilizationWindowSeconds", "selectPolicy", "policies"))
+    if window is not None and window < 0:
+        found.append(invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
+    if window is not None and window > _LONGEST_WINDOW:
+        detail = f"must be less than or equal to {_LONGEST_WINDOW}"
+        found.append(invalid(f"{path}.stabilizationWindowSeconds", window, detail))
+    if chosen is not None and chosen not in ("Disabled", "Max", "Min"):
+        found.append(unsupported(f"{path}.selectPolicy", chosen, ("Disabled", "Max", "Min")))
+    if not policies:
+        found.append(required(f"{path}.policies", "must specify at least one Policy"))
+    for at, policy in enumerate(policies or ()):
+        where, period = f"{path}.policies[{at}]", policy.get("periodSeconds", 0)
+        if policy.get("type") not in ("Pods", "Percent"):
+            found.append(unsupported(f"{where}.type", policy.get("type", ""), ("Percent", "Pods")))
+        if policy.get("value", 0) <= 0:
+            found.append(invalid(f"{where}.value", policy.get("value", 0), "must be greater than zero"))
+        if period <= 0:
+            found.append(invalid(f"{where}.periodSeconds", period, "must be greater than zero"))
+        if period > _LONGEST_PERIOD:
+            detail = f"must be less than or equal to {_LONGEST_PERIOD}"
+            found.append(invalid(f"{where}.periodSeconds", period, detail))
+    tolerance = rules.get("tolerance")
+    if tolerance is not None and quantity.exact(tolerance) < 0:
+        found.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
+    return found

@@ -1,0 +1,230 @@
+"""What the server itself writes into objects: first statuses, priorities, addresses, selectors of Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.admission import limit_ranges
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import forbidden
+from spinney.embedded.apiserver.followers import custom_definitions
+from spinney.embedded.apiserver.resources import defaults, pod_admission, services, workload_defaults
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+# Built-in kinds with a status subresource whose status may be given at creation.
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+# What a write to the status of a built-in kind leaves alone in its metadata; None for all of it.
+_KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
+    "/pods": ("ownerReferences",),
+    "apps/deployments": ("labels",),
+    "apiextensions.k8s.io/customresourcedefinitions": None,
+}
+_STATUS_AT_CREATION = frozenset(("/nodes",))
+
+
+def prepare_create(server: ApiServer, call: Call, document: Json) -> None:
+    """Set what only the server sets in a new object."""
+    kind = call.kind
+    if kind.custom is not None:
+        if kind.custom.has_status(kind.version):
+            document.pop("status", None)
+        return
+    if "status" in kind.subresources and kind.table not in _STATUS_AT_CREATION:
+        document["status"] = {}
+    special = _CREATED.get(kind.table)
+    if special is not None:
+        special(server, call, document)
+
+
+def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+    """Put back what the endpoint may not change."""
+    kind, sub = call.kind, call.subresource
+    if sub == "status":
+        return _status_update(server, call, new, old)
+    if sub == "finalize":
+        return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
+    if sub in ("ephemeralcontainers", "resize"):
+        spec = pod_admission.with_part(sub, new.get("spec") or {}, old["spec"])
+        return {**old, "spec": spec, "metadata": {**old["metadata"], **_version(new)}}
+    if sub == "approval":
+        return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
+    has_status = kind.custom.has_status(kind.version) if kind.custom is not None else "status" in kind.subresources
+    if has_status:
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+    if kind.table == "/services" and new.get("spec") is not old.get("spec"):
+        services.update(server, call, new, old)
+    if kind.table == "/pods" and new.get("spec") is not old.get("spec"):
+        new["spec"] = pod_admission.readmitted(new.get("spec") or {}, old["spec"])
+    if kind.table == "apps/daemonsets":
+        _count_templates(new, old)
+    if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
+        new["status"] = custom_definitions.new_status(server, new, old.get("status") or {})
+    if kind.table == "/namespaces":
+        new["spec"] = old.get("spec") or {}
+        defaults.namespace(new)
+    return new
+
+
+def _version(document: Json) -> Json:
+    """The version that a writer has seen, which counts as a condition of the write."""
+    version = document["metadata"].get("resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+    result = dict(old)
+    kept = _KEPT_BY_STATUS.get(call.kind.table, ())
+    if call.kind.custom is not None or kept is None:
+        result["metadata"] = dict(old["metadata"])
+        if "resourceVersion" in new["metadata"]:
+            result["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
+    else:
+        result["metadata"] = {key: value for key, value in new["metadata"].items() if key not in kept}
+        result["metadata"].update({key: old["metadata"][key] for key in kept if key in old["metadata"]})
+    if "status" in new:
+        result["status"] = new["status"]
+    else:
+        result.pop("status", None)
+    if call.kind.table == "/persistentvolumes":
+        _note_phase(server, result, old)
+    if call.kind.table == "/pods":
+        result["status"] = pod_admission.kept_status(result.get("status") or {}, old.get("status") or {})
+    return result
+
+
+def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
+    """A volume says since when it is in its phase."""
+    status, before = volume.get("status") or {}, old.get("status") or {}
+    if status.get("phase") != before.get("phase"):
+        volume["status"] = {**status, "lastPhaseTransitionTime": server.timestamp()}
+    elif "lastPhaseTransitionTime" in before:
+        volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
+
+
+def _count_templates(new: Json, old: Json) -> None:
+    """A DaemonSet counts its templates itself, and nobody else does."""
+    key = workload_defaults.TEMPLATE_GENERATION
+    count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
+    if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
+        count += 1
+    new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), key: str(count)}
+
+
+def _namespace(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Active"}
+    spec = document["spec"]
+    if "kubernetes" not in spec.get("finalizers", ()):
+        spec["finalizers"] = [*(spec.get("finalizers") or ()), "kubernetes"]
+
+
+def _limit_range(server: ApiServer, call: Call, document: Json) -> None:
+    # The one kind that needs no name at all.
+    call.name = document["metadata"].setdefault("name", server.chance.uid())
+
+
+def _claim(server: ApiServer, call: Call, document: Json) -> None:
+    limit_ranges.admit_claim(server, call, document)
+    document["status"] = {"phase": "Pending"}
+    spec = document["spec"]
+    if "storageClassName" not in spec:
+        name = _default_storage_class(server)
+        if name:
+            spec["storageClassName"] = name
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/pvc-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pvc-protection"]
+
+
+def _volume(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": server.timestamp()}
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/pv-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pv-protection"]
+
+
+def _job(server: ApiServer, call: Call, document: Json) -> None:
+    metadata, spec = document["metadata"], document["spec"]
+    if spec.get("manualSelector"):
+        own = (spec["template"].get("metadata") or {}).get("labels")
+        if own and not metadata.get("labels"):
+            metadata["labels"] = dict(own)
+        return
+    name, uid = metadata.get("name", ""), metadata["uid"]
+    template = spec["template"]
+    # Labels of the user's own are kept, and refused later where they are not what they should be.
+    labels = {
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        **((template.get("metadata") or {}).get("labels") or {}),
+    }
+    template["metadata"] = {**(template.get("metadata") or {}), "labels": labels}
+    selector = spec.get("selector") or {}
+    chosen = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}
+    spec["selector"] = {**selector, "matchLabels": chosen}
+
+
+def _signing_request(server: ApiServer, call: Call, document: Json) -> None:
+    """Who asks for a certificate is not for the request to say."""
+    user = call.user
+    extra = {key: list(values) for key, values in user.extra.items()}
+    asker: Json = {"username": user.name, "groups": list(user.groups), "uid": user.uid, "extra": extra}
+    document["spec"] |= {key: value for key, value in asker.items() if value}
+
+
+def _attributes_class(server: ApiServer, call: Call, document: Json) -> None:
+    finalizers = document["metadata"].get("finalizers") or []
+    if "kubernetes.io/vac-protection" not in finalizers:
+        document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/vac-protection"]
+
+
+def _priority_class(server: ApiServer, call: Call, document: Json) -> None:
+    if not document.get("globalDefault"):
+        return
+    for item in server.store.table(call.kind.table).range(""):
+        if b'"globalDefault":true' in item.body:
+            why = f"PriorityClass {item.name} is already marked as default. Only one default can exist"
+            raise forbidden(call.kind, document["metadata"].get("name", ""), why)
+
+
+def _definition(server: ApiServer, call: Call, document: Json) -> None:
+    document["status"] = custom_definitions.new_status(server, document, {})
+
+
+def _node(server: ApiServer, call: Call, document: Json) -> None:
+    taints = document["spec"].get("taints") or []
+    if not any(taint.get("key") == _NOT_READY["key"] for taint in taints):
+        document["spec"]["taints"] = [*taints, dict(_NOT_READY)]
+    document.setdefault("status", {})
+
+
+_CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
+    "/pods": pod_admission.admit,
+    "/namespaces": _namespace,
+    "/limitranges": _limit_range,
+    "/nodes": _node,
+    "/persistentvolumeclaims": _claim,
+    "/persistentvolumes": _volume,
+    "/services": services.create,
+    "batch/jobs": _job,
+    "storage.k8s.io/volumeattributesclasses": _attributes_class,
+    "certificates.k8s.io/certificatesigningrequests": _signing_request,
+    "scheduling.k8s.io/priorityclasses": _priority_class,
+    "apiextensions.k8s.io/customresourcedefinitions": _definition,
+}
+
+
+def _default_storage_class(server: ApiServer) -> str:
+    """The class that claims without one get."""
+    for item in server.store.table("storage.k8s.io/storageclasses").range(""):
+        if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
+            return item.name
+    return ""

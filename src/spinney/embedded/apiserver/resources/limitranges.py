@@ -1,0 +1,101 @@
+"""The limit ranges of a namespace."""
+
+from __future__ import annotations
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required
+from spinney.embedded.apiserver.resources.validation import containers, names
+
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_OTHERS = ("storage", "cpu", "memory", "ephemeral-storage", "pods", "persistentvolumeclaims")
+# What may not be above what: the field that is wrong, the one it is compared with, and how the two are told.
+_ORDER = (
+    ("min", "min", "max", "min value {0} is greater than max value {1}"),
+    ("defaultRequest", "min", "defaultRequest", "min value {0} is greater than default request value {1}"),
+    ("defaultRequest", "defaultRequest", "max", "default request value {0} is greater than max value {1}"),
+    (
+        "defaultRequest",
+        "defaultRequest",
+        "default",
+        "default request value {0} is greater than default limit value {1}",
+    ),
+    ("default", "min", "default", "min value {0} is greater than default value {1}"),
+    ("default", "default", "max", "default value {0} is greater than max value {1}"),
+)
+# The value that such a message shows, where it is not that of the field.
+_SHOWN = {("default", "min", "default"): "min", ("default", "default", "max"): "max"}
+
+
+def check_limit_range(document: Json) -> list[FieldError]:
+    """A LimitRange."""
+    found: list[FieldError] = []
+    types: set[str] = set()
+    for at, limit in enumerate((document.get("spec") or {}).get("limits") or ()):
+        where = f"spec.limits[{at}]"
+        kind = limit.get("type", "")
+        problems = names.qualified_problems(kind)
+        found += [invalid(f"{where}.type", kind, problem) for problem in problems]
+        if not problems and "/" not in kind and kind not in _TYPES:
+            found.append(invalid(f"{where}.type", kind, "must be a standard limit type or fully qualified"))
+        if kind in types:
+            found.append(duplicate(f"{where}.type", kind))
+        types.add(kind)
+        found += _names(limit, where)
+        if kind == "Pod":
+            found += [
+                forbidden_field(f"{where}.{key}", "may not be specified when `type` is 'Pod'")
+                for key in ("default", "defaultRequest")
+                if limit.get(key)
+            ]
+        if kind == "PersistentVolumeClaim" and not any("storage" in (limit.get(key) or {}) for key in ("min", "max")):
+            detail = "either minimum or maximum storage value is required, but neither was provided"
+            found.append(required(f"{where}.limits", detail))
+        found += _ordered(limit, where) + _ratios(limit, where)
+    return found
+
+
+def _names(limit: Json, where: str) -> list[FieldError]:
+    """Only what containers can ask for is limited for containers and pods."""
+    found: list[FieldError] = []
+    for key in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+        if limit.get("type") == "Pod" and key.startswith("default"):
+            continue
+        for name in limit.get(key) or ():
+            problems = containers.name_problems(name)
+            if limit.get("type") not in ("Pod", "Container"):
+                problems = problems[:1] if "/" not in name and name not in _OTHERS else ()
+            found += [invalid(f"{where}.{key}[{name}]", name, problem) for problem in problems]
+    return found
+
+
+def _ratios(limit: Json, where: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    least, most = limit.get("min") or {}, limit.get("max") or {}
+    for name, text in (limit.get("maxLimitRequestRatio") or {}).items():
+        ratio, field = quantity.exact(text), f"{where}.maxLimitRequestRatio[{name}]"
+        if ratio < 1:
+            found.append(invalid(field, text, f"ratio {text} is less than 1"))
+        if name in least and name in most:
+            reach = quantity.exact(most[name]) / quantity.exact(least[name]) if quantity.exact(least[name]) else ratio
+            if ratio > reach:
+                found.append(invalid(field, text, f"ratio {text} is greater than max/min = {float(reach):f}"))
+    requests, limits = limit.get("defaultRequest") or {}, limit.get("default") or {}
+    for name in requests:
+        fixed = "/" in name or name.startswith("hugepages-")
+        if fixed and name in limits and quantity.exact(requests[name]) != quantity.exact(limits[name]):
+            detail = f"default value {limits[name]} must equal to defaultRequest value {requests[name]} in {name}"
+            found.append(invalid(f"{where}.defaultRequest[{name}]", requests[name], detail))
+    return found
+
+
+def _ordered(limit: Json, where: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for field, low, high, detail in _ORDER:
+        smaller, larger = limit.get(low) or {}, limit.get(high) or {}
+        for name in sorted(smaller.keys() & larger.keys()):
+            if quantity.exact(smaller[name]) > quantity.exact(larger[name]):
+                shown = limit[_SHOWN.get((field, low, high), field)][name]
+                why = detail.format(smaller[name], larger[name])
+                found.append(invalid(f"{where}.{field}[{name}]", shown, why))
+    return found

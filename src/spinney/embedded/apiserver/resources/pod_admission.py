@@ -1,0 +1,194 @@
+"""Pods at the server: priority, tolerations, quality of service, gates, and the status that updates must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.admission import limit_ranges
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import forbidden
+from spinney.embedded.apiserver.resources.pod_defaults import default_container
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+_SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_RESIZED = ("resources", "resizePolicy")
+_NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+GATED: Json = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+def admit(server: ApiServer, call: Call, pod: Json) -> None:
+    """What admission and the pod strategy put into a new pod, whoever its neighbours are."""
+    spec = pod["spec"]
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    _priority(server, call, spec)
+    tolerate(spec)
+    name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    limit_ranges.admit_pod(server, call, pod)
+    runtime = spec.get("runtimeClassName")
+    if spec.get("overhead") and not runtime:
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise forbidden(call.kind, call.name, why)
+    if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
+        raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
+
+
+def check_account(server: ApiServer, call: Call, spec: Json) -> None:
+    """Refuse a pod whose account is not there."""
+    name = spec["serviceAccountName"]
+    if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
+        why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(call.kind, call.name, why)
+
+
+def first_status(server: ApiServer, spec: Json, quality_class: str = "") -> Json:
+    """The status of a new pod, as its spec is by now; its quality of service may be known."""
+    status: Json = {"phase": "Pending", "qosClass": quality_class or quality(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
+    return status
+
+
+def _priority(server: ApiServer, call: Call, spec: Json) -> None:
+    name = spec.get("priorityClassName", "")
+    if not name:
+        name, value, policy = default_priority(server)
+        if name:
+            spec["priorityClassName"] = name
+    elif name in _SYSTEM:
+        value, policy = _SYSTEM[name], "PreemptLowerPriority"
+    else:
+        item = server.store.get("scheduling.k8s.io/priorityclasses", name)
+        if item is None:
+            raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
+        found = msgspec.json.decode(item.body)
+        value, policy = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+            f"computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(call.kind, call.name, why)
+    wanted = spec.get("preemptionPolicy")
+    if wanted is not None and wanted != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; priority admission "
+            f"controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(call.kind, call.name, why)
+    spec["priority"] = value
+    spec["preemptionPolicy"] = policy
+
+
+def default_priority(server: ApiServer) -> tuple[str, int, str]:
+    """The global default class: its name, value and preemption policy."""
+    for item in server.store.table("scheduling.k8s.io/priorityclasses").range(""):
+        if b'"globalDefault":true' in item.body:
+            found = msgspec.json.decode(item.body)
+            return item.name, found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+    return "", 0, "PreemptLowerPriority"
+
+
+def readmitted(spec: Json, old: Json) -> Json:
+    """A changed spec with what admission puts in again where a writer left it out."""
+    kept: Json = {key: old[key] for key in ("priority", "preemptionPolicy") if key in old and key not in spec}
+    spec = {**spec, **kept}
+    tolerate(spec)
+    return spec
+
+
+def tolerate(spec: Json) -> None:
+    """Let a pod put up with troubles of its node for a while, unless it says for how long."""
+    tolerations: list[Json] = list(spec.get("tolerations") or ())
+    for key in _NODE_TROUBLES:
+        if not any(_covers(toleration, key) for toleration in tolerations):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+    spec["tolerations"] = tolerations
+
+
+def _covers(toleration: Json, key: str) -> bool:
+    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def with_part(part: str, new: Json, old: Json) -> Json:
+    """The old spec with what the pod's subresource of that name lets a writer change."""
+    if part == "ephemeralcontainers":
+        added = [dict(container) for container in new.get("ephemeralContainers") or ()]
+        for container in added:
+            default_container(container)
+        return {**old, "ephemeralContainers": added}
+    made = dict(old)
+    for key in ("containers", "initContainers"):
+        before = {container["name"]: container for container in old.get(key) or ()}
+        if new.get(key):
+            made[key] = [_resized(container, before.get(container.get("name", ""))) for container in new[key]]
+    return made
+
+
+def _resized(container: Json, before: Json | None) -> Json:
+    if before is None:
+        return container
+    rest = {key: value for key, value in before.items() if key not in _RESIZED}
+    return {**rest, **{key: container[key] for key in _RESIZED if key in container}}
+
+
+def quality(spec: Json) -> str:
+    """Guaranteed, Burstable or BestEffort."""
+    guaranteed, any_given = True, False
+    for container in ({"resources": spec["resources"]},) if spec.get("resources") else _containers(spec):
+        resources = container.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name in ("cpu", "memory"):
+            limit, request = limits.get(name), requests.get(name)
+            any_given = any_given or _positive(limit) or _positive(request)
+            if not _positive(limit) or (request not in (None, limit) and _differ(request, limit)):
+                guaranteed = False
+    if not any_given:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _differ(one: str, other: str | None) -> bool:
+    return other is None or quantity.exact(one) != quantity.exact(other)
+
+
+@lru_cache(maxsize=4096)
+def _positive(text: str | None) -> bool:
+    if text is None:
+        return False
+    try:
+        return quantity.exact(text) > 0
+    except ValueError:
+        return False
+
+
+def _containers(spec: Json) -> Iterable[Json]:
+    yield from spec.get("containers") or ()
+    yield from spec.get("initContainers") or ()
+
+
+def kept_status(status: Json, old: Json) -> Json:
+    """A new status with what a writer may not drop from it."""
+    kept = dict(status)
+    if not kept.get("qosClass") and old.get("qosClass"):
+        kept["qosClass"] = old["qosClass"]
+    if not kept.get("observedGeneration") and old.get("observedGeneration"):
+        kept["observedGeneration"] = old["observedGeneration"]
+    return kept

@@ -1,0 +1,172 @@
+"""The scale subresource: how many replicas a workload has and should have, whatever its kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Call, flag, media_type, read_body
+from spinney.embedded.apiserver.errors import (
+    Refusal,
+    bad_request,
+    conflict,
+    internal,
+    invalid,
+    invalid_object,
+    not_found,
+    wrong_uid,
+)
+from spinney.embedded.apiserver.http.content_types import JSON
+from spinney.embedded.apiserver.read import selectors
+from spinney.embedded.apiserver.resources import scale_managed_fields
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.json_path import find
+from spinney.embedded.apiserver.schema.shapes import built_in_shape
+from spinney.embedded.apiserver.store.conversion import load, shown
+from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.write import patch_request, server_side_apply, strategic_merge
+from spinney.embedded.apiserver.write import updates as changes
+from spinney.embedded.apiserver.write.decode import checked
+from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.kube.client.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+SCALE = Kind.of("autoscaling", "v1", "Scale", "scales", namespaced=True)
+
+
+async def scale(server: ApiServer, call: Call) -> Response:
+    """Read or change the scale of a workload."""
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    if call.verb == "get":
+        return Response(200, encode(scale_of(call.kind, shown(call.kind, load(item)))), JSON)
+
+    if call.verb == "patch" and media_type(call.request) in patch_request.APPLY:
+        changed = await _apply(server, call)
+    else:
+        changed = await changes.modify(server, call, lambda old: _scaled(call, old))
+    return Response(200, encode(scale_of(call.kind, shown(call.kind, load(changed)))), JSON)
+
+
+def _scaled(call: Call, old: Json) -> Json:
+    """The object with the replicas that an update or a patch of its scale asks for."""
+    proposed = _wanted(call, scale_of(call.kind, old))
+    inner = replace(call, kind=SCALE)
+    try:
+        wanted = checked(inner, proposed)
+    except Refusal as refusal:
+        raise patch_request.blamed(inner, proposed, refusal) if call.verb == "patch" else refusal from None
+    _check_metadata(call, wanted["metadata"], old["metadata"])
+    return _with(old, _path(call.kind, "specReplicasPath"), _replicas(call, wanted))
+
+
+def _replicas(call: Call, wanted: Json) -> int:
+    replicas: int = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas < 0 and call.kind.custom is not None:
+        error = invalid(_path(call.kind, "specReplicasPath"), replicas, "should be a non-negative integer")
+        raise invalid_object(call.kind, call.name, [error])
+    if replicas < 0:
+        error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_object(SCALE, call.name, [error])
+    return replicas
+
+
+def _check_metadata(call: Call, metadata: Json, before: Json) -> None:
+    name, version, uid = metadata.get("name"), metadata.get("resourceVersion"), metadata.get("uid")
+    if call.verb == "update" and not name:
+        raise changes.no_name(call)
+    if name not in (None, call.name):
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    if call.kind.namespaced and metadata.get("namespace", call.namespace) != call.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if uid and uid != before["uid"]:
+        raise wrong_uid(call.kind, call.namespace, call.name, uid, before["uid"])
+    if version and version != before["resourceVersion"]:
+        raise conflict(call.kind, call.name)
+
+
+def _wanted(call: Call, current: Json) -> Json:
+    if call.verb == "update":
+        return read_body(call)
+    kind = media_type(call.request)
+    if kind == patch_request.STRATEGIC_PATCH:
+        changes = msgspec.json.decode(call.request.body)
+        merged: Json = strategic_merge.merge(current, changes, built_in_shape("autoscaling", "v1", "Scale"))
+        return merged
+    return patch_request.patcher(call, kind)(current)
+
+
+async def _apply(server: ApiServer, call: Call) -> Item:
+    """Apply to the scale: whoever owns the replicas of the object owns those of its scale, and the other way round."""
+    inner = replace(call, kind=SCALE)
+    config = server_side_apply.config_of(inner)
+    writer = Writer(call.query["fieldManager"], "scale", server.timestamp())
+    path = _path(call.kind, "specReplicasPath")
+    force = flag(call.query, "force")
+
+    def change(old: Json) -> Json:
+        current = scale_of(call.kind, old)
+        entries = old["metadata"].get("managedFields") or []
+        current["metadata"]["managedFields"] = scale_managed_fields.of_scale(entries, path)
+        merged = server_side_apply.merged_object(inner, current, config, writer, force=force)
+        made = _with(old, path, _replicas(call, merged))
+        owners = scale_managed_fields.of_object(
+            entries, merged["metadata"].get("managedFields") or [], path, call.kind.api_version
+        )
+        return {**made, "metadata": {**old["metadata"], "managedFields": owners}}
+
+    return await changes.modify(server, call, change, server_side_apply.keep_entries)
+
+
+def _path(kind: Kind, name: str) -> str:
+    if kind.custom is None:
+        return {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}[name]
+    paths = kind.custom.versions[kind.version].scale or {}
+    return str(paths.get(name, ""))
+
+
+def _with(document: Json, path: str, value: int) -> Json:
+    """The document with a value at a path; what is beside the path is shared."""
+    first, _, rest = path.lstrip(".").partition(".")
+    if not rest:
+        return {**document, first: value}
+    return {**document, first: _with(document.get(first) or {}, rest, value)}
+
+
+def scale_of(kind: Kind, document: Json) -> Json:
+    """The Scale of an object."""
+    metadata = document["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = find(document, _path(kind, "specReplicasPath"))
+    if kind.custom is not None and not replicas:
+        raise internal(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
+    current = find(document, _path(kind, "statusReplicasPath"))
+    status: Json = {"replicas": current[0] if current else 0}
+    selector = _selector(kind, document)
+    if selector:
+        status["selector"] = selector
+    spec: Json = {"replicas": replicas[0]} if replicas and replicas[0] else {}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _selector(kind: Kind, document: Json) -> str:
+    if kind.custom is not None:
+        path = (kind.custom.versions[kind.version].scale or {}).get("labelSelectorPath")
+        found = find(document, path) if path else []
+        return str(found[0]) if found else ""
+    selector = (document.get("spec") or {}).get("selector") or {}
+    if kind.table == "/replicationcontrollers":
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    return selectors.formatted(selector)

@@ -1,0 +1,29 @@
+"""What services are given by the cluster: addresses of their own, and ports on every node."""
+
+from __future__ import annotations
+
+from spinney.embedded.apiserver.store.store import Store
+
+
+class Allocation:
+    """Hands out addresses and ports, each once as long as there are others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._addresses = 1
+        self._node_ports = 0
+
+    def next_address(self) -> str:
+        """A free address for a service."""
+        used = {item.fields.get("spec.clusterIP") for item in self._store.table("/services").range("")}
+        while True:
+            self._addresses += 1
+            high, low = divmod(self._addresses, 254)
+            address = f"10.0.{high % 256}.{low + 1}"
+            if address not in used:
+                return address
+
+    def next_node_port(self) -> int:
+        """A free port on every node."""
+        self._node_ports += 1
+        return 30000 + self._node_ports % 2768

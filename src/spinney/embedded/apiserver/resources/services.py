@@ -1,0 +1,258 @@
+"""What the server gives a service: addresses of the cluster, ports of its nodes; and what an update keeps of them."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import FieldError, Refusal, invalid, invalid_object
+from spinney.embedded.apiserver.resources.validation.service_specs import (
+    check_addresses,
+    family_of,
+    is_headless,
+    is_health_checked,
+    is_reachable,
+)
+from spinney.embedded.apiserver.store.conversion import load
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+RANGE = ipaddress.ip_network("10.0.0.0/16")
+_FIRST, _LAST = 30000, 32767
+_BOTH = ["IPv4", "IPv6"]
+
+
+def create(server: ApiServer, call: Call, document: Json) -> None:
+    """Give a new service what it needs and has not asked for."""
+    document["status"] = {"loadBalancer": {}}
+    spec = document["spec"]
+    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    _families(call, spec, {})
+    _address(server, call, spec, {})
+    ports = _Ports(server, call)
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        ports.first(spec)
+    if is_health_checked(spec) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = ports.free()
+    _forget_traffic(spec)
+
+
+def update(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    """Keep what a service was given, and give what it newly needs."""
+    spec, was = dict(new["spec"]), old["spec"]
+    if spec.get("ports"):
+        spec["ports"] = [dict(port) for port in spec["ports"]]
+    new["spec"] = spec
+    _keep(spec, was)
+    _families(call, spec, was)
+    _address(server, call, spec, was)
+    ports = _Ports(server, call)
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        ports.next(spec, was)
+    if is_health_checked(spec) and not is_health_checked(was) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = ports.free()
+    _drop(spec, was)
+    if spec.get("type") != "LoadBalancer":
+        new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
+    _forget_traffic(spec)
+
+
+def _forget_traffic(spec: Json) -> None:
+    if spec.get("type") == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
+
+
+def _keep(spec: Json, was: Json) -> None:
+    """What a client need not repeat."""
+    if "ExternalName" not in (spec.get("type"), was.get("type")):
+        given = spec.get("clusterIP")
+        for key in ("clusterIP", "clusterIPs"):
+            if not spec.get(key) and was.get(key):
+                spec[key] = was[key]
+        if given and given != was.get("clusterIP") and spec.get("clusterIPs") == was.get("clusterIPs"):
+            spec["clusterIPs"] = [given]
+    noded = ("NodePort", "LoadBalancer")
+    if spec.get("type") in noded and was.get("type") in noded:
+        ports = spec.get("ports") or ()
+        named = {port.get("name", ""): port.get("nodePort") for port in was.get("ports") or ()}
+        used = {port.get("nodePort") for port in ports} & set(named.values())
+        for port in ports:
+            known = named.get(port.get("name", ""))
+            if not port.get("nodePort") and known and known not in used:
+                port["nodePort"] = known
+    if is_health_checked(spec) and is_health_checked(was) and was.get("healthCheckNodePort"):
+        spec.setdefault("healthCheckNodePort", was["healthCheckNodePort"])
+
+
+def _drop(spec: Json, was: Json) -> None:
+    """What a service of its new type cannot have goes, unless the client changed it, too."""
+    kind, before = spec.get("type"), was.get("type")
+    if kind == "ExternalName" != before:
+        _drop_same(spec, was, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+    noded = ("NodePort", "LoadBalancer")
+    if before in noded and kind not in noded:
+        numbers = [[port.get("nodePort") for port in each.get("ports") or ()] for each in (spec, was)]
+        if numbers[0] == numbers[1]:
+            for port in spec.get("ports") or ():
+                port.pop("nodePort", None)
+    if is_health_checked(was) and not is_health_checked(spec):
+        _drop_same(spec, was, "healthCheckNodePort")
+    if before == "LoadBalancer" != kind:
+        _drop_same(spec, was, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if is_reachable(was) and not is_reachable(spec):
+        _drop_same(spec, was, "externalTrafficPolicy")
+
+
+def _drop_same(spec: Json, was: Json, *keys: str) -> None:
+    for key in keys:
+        if key in spec and spec[key] == was.get(key):
+            del spec[key]
+
+
+def _families(call: Call, spec: Json, was: Json) -> None:
+    """The families of a service's addresses: this cluster has IPv4 only."""
+    if spec.get("type") == "ExternalName":
+        return
+    bare = spec.get("clusterIP") == "None" and not spec.get("selector")
+    if not spec.get("ipFamilyPolicy"):
+        spec["ipFamilyPolicy"] = was.get("ipFamilyPolicy") or ("RequireDualStack" if bare else "SingleStack")
+    _refuse(call, check_addresses(spec))
+    policy, families, addresses = spec["ipFamilyPolicy"], spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
+    if policy == "SingleStack" and was and families == was.get("ipFamilies"):
+        families = families[:1]
+    found: list[FieldError] = []
+    if policy == "SingleStack":
+        detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+        for name, given in (("cluster IPs", addresses), ("IP families", families)):
+            if len(given) == 2:
+                found.append(invalid("spec.ipFamilyPolicy", policy, detail.format(name)))
+    for at, address in enumerate(addresses):
+        if address == "None" or at < len(families):
+            continue
+        if family_of(address) == "IPv6":
+            found.append(invalid(f"spec.clusterIPs[{at}]", addresses, "IPv6 is not configured on this cluster"))
+        else:
+            families = [*families, "IPv4"]
+    _refuse(call, found)
+    if bare:
+        families = families or ["IPv4"]
+        if len(families) < 2 and policy != "SingleStack":
+            families = [*families, *(family for family in _BOTH if family not in families)]
+        spec["ipFamilies"] = families
+        return
+    if policy == "RequireDualStack":
+        detail = "this cluster is not configured for dual-stack services"
+        found.append(invalid("spec.ipFamilyPolicy", policy, detail))
+    found += [
+        invalid(f"spec.ipFamilies[{at}]", family, "not configured on this cluster")
+        for at, family in enumerate(families)
+        if family == "IPv6"
+    ]
+    _refuse(call, found)
+    spec["ipFamilies"] = families or ["IPv4"]
+
+
+def _refuse(call: Call, found: list[FieldError]) -> None:
+    if found:
+        raise invalid_object(call.kind, call.name, found)
+
+
+def _address(server: ApiServer, call: Call, spec: Json, was: Json) -> None:
+    if spec.get("type") == "ExternalName" or is_headless(spec):
+        return
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = server.allocation.next_address()
+        spec["clusterIPs"] = [spec["clusterIP"]]
+        return
+    if was and was.get("type") != "ExternalName":
+        return
+    for address in spec["clusterIPs"]:
+        why = _unavailable(server, address)
+        if why:
+            detail = f"failed to allocate IP {address}: {why}"
+            _refuse(call, [invalid("spec.clusterIPs", spec["clusterIPs"], detail)])
+
+
+def _unavailable(server: ApiServer, address: str) -> str:
+    parsed = ipaddress.ip_address(address)
+    if parsed not in RANGE:
+        return "the provided network does not match the current range"
+    taken = any(item.fields.get("spec.clusterIP") == address for item in server.store.table("/services").range(""))
+    return "provided IP is already allocated" if taken else ""
+
+
+class _Ports:
+    """The ports that nodes have left for the services of one request."""
+
+    def __init__(self, server: ApiServer, call: Call) -> None:
+        self._server, self._call = server, call
+        self._taken: set[int] | None = None
+
+    def first(self, spec: Json) -> None:
+        """Ports of a new service: those with the same number share one on the nodes."""
+        ports = spec.get("ports") or ()
+        shared: dict[int, int] = {}
+        for at, port in enumerate(ports):
+            asked = port.get("nodePort", 0)
+            if not asked and not _wants_ports(spec):
+                continue
+            number = port.get("port", 0)
+            if number not in shared:
+                wanted = (each.get("nodePort", 0) for each in ports if each.get("port", 0) == number)
+                chosen = next(filter(None, wanted), 0)
+                shared[number] = port["nodePort"] = self._take(chosen, at) if chosen else self.free()
+            elif not asked:
+                port["nodePort"] = shared[number]
+            elif asked != shared[number]:
+                self._take(asked, at)
+
+    def next(self, spec: Json, was: Json) -> None:
+        """Ports of a service that has some already, perhaps."""
+        mine = {port.get("nodePort") for port in was.get("ports") or ()}
+        for at, port in enumerate(spec.get("ports") or ()):
+            asked = port.get("nodePort", 0)
+            if not asked and _wants_ports(spec):
+                port["nodePort"] = self.free()
+            elif asked and asked not in mine:
+                mine.add(self._take(asked, at))
+
+    def free(self) -> int:
+        """A port that nobody has."""
+        while True:
+            port = self._server.allocation.next_node_port()
+            if port not in self._known():
+                self._known().add(port)
+                return port
+
+    def _take(self, port: int, at: int) -> int:
+        why = ""
+        if not _FIRST <= port <= _LAST:
+            why = f"provided port is not in the valid range. The range of valid ports is {_FIRST}-{_LAST}"
+        elif port in self._known():
+            why = "provided port is already allocated"
+        if why:
+            raise self._refusal(port, at, why)
+        self._known().add(port)
+        return port
+
+    def _refusal(self, port: int, at: int, why: str) -> Refusal:
+        return invalid_object(self._call.kind, self._call.name, [invalid(f"spec.ports[{at}].nodePort", port, why)])
+
+    def _known(self) -> set[int]:
+        if self._taken is None:
+            self._taken = set()
+            for item in self._server.store.table("/services").range(""):
+                if b'odePort"' not in item.body:
+                    continue
+                spec = load(item)["spec"]
+                self._taken |= {port.get("nodePort", 0) for port in spec.get("ports") or ()}
+                self._taken.add(spec.get("healthCheckNodePort", 0))
+        return self._taken
+
+
+def _wants_ports(spec: Json) -> bool:
+    return spec.get("type") == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True)

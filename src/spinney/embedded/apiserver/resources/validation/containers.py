@@ -1,0 +1,200 @@
+"""Containers of a pod: names, ports and resources; the rest has modules of its own."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.validation import environment, names, probes, security_contexts, volume_mounts
+
+_NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
+# Resources that are known, but not what containers have.
+_OTHERS = frozenset(("storage", "pods", "persistentvolumeclaims", "services", "secrets", "configmaps"))
+_OF_PODS = ("cpu", "hugepages-", "memory")
+_RANGE = "must be between 1 and 65535, inclusive"
+_PULLS = ("Always", "IfNotPresent", "Never")
+_MESSAGES = ("File", "FallbackToLogsOnError")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def check_container(
+    container: Json, path: str, volumes: dict[str, Json], seen: set[str], pod: Json | None = None
+) -> list[FieldError]:
+    """One container of a pod; `seen` are the names that others before it have."""
+    pod = pod or {}
+    name = container.get("name", "")
+    found = names.check_label_name(name, f"{path}.name")
+    if not container.get("image"):
+        found.append(required(f"{path}.image"))
+    message = container.get("terminationMessagePolicy", "File")
+    if message not in _MESSAGES:
+        found.append(unsupported(f"{path}.terminationMessagePolicy", message, _MESSAGES))
+    if container.get("ports"):
+        found += _ports(container["ports"], f"{path}.ports")
+    if container.get("env"):
+        found += environment.check_variables(container["env"], f"{path}.env")
+    if container.get("envFrom"):
+        found += environment.check_sources(container["envFrom"], f"{path}.envFrom")
+    if container.get("volumeMounts"):
+        found += volume_mounts.check_mounts(container, f"{path}.volumeMounts", volumes)
+    if container.get("volumeDevices"):
+        found += volume_mounts.check_devices(container, f"{path}.volumeDevices", volumes)
+    policy = container.get("imagePullPolicy", "Always")
+    if policy not in _PULLS:
+        found.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))
+    if container.get("resources"):
+        found += check_resources(container["resources"], f"{path}.resources")
+    if container.get("resizePolicy"):
+        found += _resizing(container, path)
+    if container.get("securityContext"):
+        found += security_contexts.check_container(container["securityContext"], f"{path}.securityContext", pod)
+    if name and name in seen:
+        found.append(duplicate(f"{path}.name", name))
+    seen.add(name)
+    return found + check_life(container, path, pod.get("terminationGracePeriodSeconds"))
+
+
+def check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
+    """The hooks and probes of a container."""
+    found: list[FieldError] = []
+    if container.get("lifecycle") is not None:
+        found += probes.check_hooks(container["lifecycle"], f"{path}.lifecycle", grace)
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(probe) is not None:
+            found += probes.check_probe(container[probe], f"{path}.{probe}", probe)
+    return found
+
+
+def _resizing(container: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for policy in container["resizePolicy"]:
+        for key, allowed in (
+            ("resourceName", ("cpu", "memory")),
+            ("restartPolicy", ("NotRequired", "RestartContainer")),
+        ):
+            if policy.get(key) not in allowed:
+                found.append(unsupported(f"{path}.resizePolicy", policy.get(key, ""), allowed))
+    return found
+
+
+def _ports(ports: list[Json], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for at, port in enumerate(ports):
+        where, name = f"{path}[{at}]", port.get("name")
+        if name:
+            problems = names.port_name_problems(name)
+            found += [invalid(f"{where}.name", name, problem) for problem in problems]
+            if not problems and name in seen:
+                found.append(duplicate(f"{where}.name", name))
+            seen.add(name)
+        number, host = port.get("containerPort", 0), port.get("hostPort", 0)
+        if not number:
+            found.append(required(f"{where}.containerPort"))
+        elif not 1 <= number <= 65535:
+            found.append(invalid(f"{where}.containerPort", number, _RANGE))
+        if host and not 1 <= host <= 65535:
+            found.append(invalid(f"{where}.hostPort", host, _RANGE))
+        protocol = port.get("protocol", "")
+        if not protocol:
+            found.append(required(f"{where}.protocol"))
+        elif protocol not in _PROTOCOLS:
+            found.append(unsupported(f"{where}.protocol", protocol, _PROTOCOLS))
+    return found
+
+
+def check_host_ports(containers: list[Json], path: str) -> list[FieldError]:
+    """Ports of the node, of which containers that run together cannot share one."""
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for at, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            mark = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if mark in seen:
+                found.append(duplicate(f"{path}[{at}].ports[{number}].hostPort", mark))
+            seen.add(mark)
+    return found
+
+
+def check_resources(resources: Json, path: str) -> list[FieldError]:
+    """Requests and limits of a container."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    found = [
+        invalid(f"{path}.limits[{name}]", value, problem)
+        for name, text in limits.items()
+        for value, problem in _problems(name, text)
+    ]
+    for name, text in requests.items():
+        found += [invalid(f"{path}.requests[{name}]", value, problem) for value, problem in _problems(name, text)]
+        if not found:
+            found += _within(name, text, limits.get(name), path)
+    if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
+        return found
+    if any(name.startswith("hugepages-") for name in (*limits, *requests)):
+        found.append(forbidden_field(path, "HugePages require cpu or memory"))
+    return found
+
+
+def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
+    """A request is not above its limit, and just as large where a resource cannot be shared."""
+    fixed = "/" in name or name.startswith("hugepages-")
+    if limit is None:
+        detail = "Limit must be set for non overcommitable resources"
+        return [required(f"{path}.limits", detail)] if fixed else []
+    if limit == text:
+        return []
+    if fixed and quantity.exact(text) != quantity.exact(limit):
+        return [invalid(f"{path}.requests", text, f"must be equal to {name} limit of {limit}")]
+    if quantity.exact(text) > quantity.exact(limit):
+        return [invalid(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
+    """What all containers of a pod share."""
+    found: list[FieldError] = []
+    for kind in ("limits", "requests"):
+        for name, text in (resources.get(kind) or {}).items():
+            if name not in _OF_PODS and not name.startswith("hugepages-"):
+                found.append(unsupported(f"{path}.{kind}[{name}]", name, _OF_PODS))
+            elif quantity.exact(text) < 0:
+                found.append(invalid(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0"))
+    limits = resources.get("limits") or {}
+    for name, text in (resources.get("requests") or {}).items():
+        found += _within(name, text, limits.get(name), path)
+    return found
+
+
+def name_problems(name: str) -> tuple[str, ...]:
+    """Why no container can have a resource of that name."""
+    problems = names.qualified_problems(name)
+    if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
+        if not problems and name not in _OTHERS:
+            problems = ("must be a standard resource type or fully qualified",)
+        return (*problems, "must be a standard resource for containers")
+    if not problems and name.startswith("requests."):
+        return ("doesn't follow extended resource name standard",)
+    return problems
+
+
+@lru_cache(maxsize=4096)
+def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an amount of a resource: the value to show, and why."""
+    problems = name_problems(name)
+    if problems:
+        return tuple((name, problem) for problem in problems)
+    amount = quantity.exact(text)
+    if amount < 0:
+        return ((text, "must be greater than or equal to 0"),)
+    if "/" in name and amount.denominator != 1:
+        return ((text, "must be an integer"),)
+    if name.startswith("hugepages-"):
+        page = quantity.exact(name.removeprefix("hugepages-"))
+        if amount % page:
+            return ((text, f"{text} is not positive integer multiple of {name}"),)
+    return ()

@@ -1,0 +1,72 @@
+"""What a pod may tell its containers of itself: its fields and their resources, in variables and in files."""
+
+from __future__ import annotations
+
+import re
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.validation import names
+
+_KNOWN = frozenset(
+    (
+        *("metadata.name", "metadata.namespace", "metadata.uid", "metadata.annotations", "metadata.labels"),
+        *("spec.nodeName", "spec.serviceAccountName", "spec.restartPolicy", "spec.schedulerName", "spec.hostname"),
+        *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs", "status.phase"),
+    )
+)
+VARIABLES = (
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
+)
+FILES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+_SUBSCRIPTED = re.compile(r"^(.*)\['(.*)'\]\Z")
+_RESOURCES = tuple(
+    f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
+)
+_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_HUGE = ("limits.hugepages-", "requests.hugepages-")
+
+
+def check_field(selector: Json, path: str, allowed: tuple[str, ...]) -> list[FieldError]:
+    """A field of the pod."""
+    version, field = selector.get("apiVersion", "v1"), selector.get("fieldPath", "")
+    if not field:
+        return [required(f"{path}.fieldPath")]
+    subscripted = _SUBSCRIPTED.match(field)
+    name = subscripted[1] if subscripted else field
+    why = f"unsupported pod version: {version}" if version != "v1" else ""
+    if not why and name not in _KNOWN:
+        why = f"field label not supported: {field}"
+    if why:
+        return [invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {why}")]
+    if not subscripted:
+        return [] if field in allowed else [unsupported(f"{path}.fieldPath", field, allowed)]
+    if name not in ("metadata.annotations", "metadata.labels"):
+        return [invalid(path, name, "does not support subscript")]
+    key = subscripted[2].lower() if name == "metadata.annotations" else subscripted[2]
+    return [invalid(path, key, problem) for problem in names.qualified_problems(key)]
+
+
+def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[FieldError]:
+    """How much a container may have of a resource."""
+    found: list[FieldError] = []
+    resource = selector.get("resource", "")
+    if in_file and not selector.get("containerName"):
+        found.append(required(f"{path}.containerName"))
+    elif not resource:
+        found.append(required(f"{path}.resource"))
+    elif resource not in _RESOURCES and not resource.startswith(_HUGE):
+        found.append(unsupported(f"{path}.resource", resource, _RESOURCES))
+    divisor = str(selector.get("divisor", "0"))
+    if divisor == "0":
+        return found
+    kind = resource.partition(".")[2]
+    rule, allowed = {
+        "cpu": ("1m and 1 are supported with the cpu resource", ("1m", "1")),
+        "memory": (", ".join(_BYTES) + " are supported with the memory resource", _BYTES),
+        "ephemeral-storage": (", ".join(_BYTES) + " are supported with the local ephemeral storage resource", _BYTES),
+    }.get(kind, (", ".join(_BYTES) + " are supported with the hugepages resource", _BYTES))
+    if divisor not in allowed and (resource in _RESOURCES or resource.startswith(_HUGE)):
+        found.append(invalid(f"{path}.divisor", resource, f"only divisor's values {rule}"))
+    return found

@@ -1,0 +1,144 @@
+"""What may be said of how far a Job is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, invalid, omitted, required
+from spinney.embedded.apiserver.resources.validation.job_policies import NOT_NEGATIVE, read_indexes
+
+_TERMINAL = ("Failed", "Complete", "FailureTarget")
+
+
+def check(new: Json, old: Json) -> list[FieldError]:
+    """A new status of a Job; most rules are asked only where what they speak of changed."""
+    spec, status, was = new.get("spec") or {}, new.get("status") or {}, old.get("status") or {}
+    found = [
+        invalid(f"status.{key}", status[key], NOT_NEGATIVE)
+        for key in ("active", "succeeded", "failed", "ready", "terminating")
+        if (status.get(key) or 0) < 0
+    ]
+    found += _finished(status, was) + _indexes(spec, status, was)
+    ready = status.get("ready")
+    if ready is not None and ready > (status.get("active") or 0) and _changed(status, was, "ready", "active"):
+        found.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
+    return found + _transitions(spec, status, was)
+
+
+def _holds(status: Json, kind: str) -> bool:
+    return any(each.get("type") == kind and each.get("status") == "True" for each in status.get("conditions") or ())
+
+
+def _changed(status: Json, was: Json, *parts: str) -> bool:
+    """Whether one of these members changed, or whether one of these conditions (written in capitals) holds."""
+    return any(
+        _holds(status, part) != _holds(was, part) if part[0].isupper() else status.get(part) != was.get(part)
+        for part in parts
+    )
+
+
+def _finished(status: Json, was: Json) -> list[FieldError]:
+    complete, failed = _holds(status, "Complete"), _holds(status, "Failed")
+    ended, ending = complete or failed, (_holds(was, "Complete") or _holds(was, "Failed")) != (complete or failed)
+    start, end = status.get("startTime"), status.get("completionTime")
+    moved = _changed(status, was, "Complete", "completionTime")
+    conditions, finished = "status.conditions", "status.completionTime"
+    rules: tuple[tuple[bool, Callable[[], FieldError]], ...] = (
+        (
+            complete and failed and _changed(status, was, "Complete", "Failed"),
+            lambda: omitted(conditions, "cannot set Complete=True and Failed=true conditions"),
+        ),
+        (
+            complete and _holds(status, "FailureTarget") and _changed(status, was, "Complete", "FailureTarget"),
+            lambda: omitted(conditions, "cannot set Complete=True and FailureTarget=true conditions"),
+        ),
+        (
+            bool(end) and not complete and moved,
+            lambda: invalid(finished, end, "cannot set completionTime when there is no Complete=True condition"),
+        ),
+        (
+            not end and complete and moved,
+            lambda: required(finished, "completionTime is required for Complete jobs"),
+        ),
+        (
+            bool(start and end and end < start) and _changed(status, was, "startTime", "completionTime"),
+            lambda: invalid(finished, end, "must be equal to or after `startTime`"),
+        ),
+        (
+            failed and not _holds(status, "FailureTarget") and _changed(status, was, "Failed", "failedIndexes"),
+            lambda: omitted(conditions, "cannot set Failed=True condition without the FailureTarget=true condition"),
+        ),
+        (
+            complete
+            and not _holds(status, "SuccessCriteriaMet")
+            and _changed(status, was, "Complete", "SuccessCriteriaMet"),
+            lambda: omitted(
+                conditions, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
+            ),
+        ),
+        (
+            ended and (status.get("active") or 0) > 0 and (ending or _changed(status, was, "active")),
+            lambda: invalid("status.active", status.get("active"), "active>0 is invalid for finished job"),
+        ),
+        (
+            ended and not start and (ending or _changed(status, was, "startTime")),
+            lambda: required("status.startTime", "startTime is required for finished job"),
+        ),
+        (
+            ended and (status.get("terminating") or 0) > 0 and (ending or _changed(status, was, "terminating")),
+            lambda: invalid(
+                "status.terminating", status.get("terminating"), "terminating>0 is invalid for finished job"
+            ),
+        ),
+    )
+    return [told() for holds, told in rules if holds]
+
+
+def _indexes(spec: Json, status: Json, was: Json) -> list[FieldError]:
+    found: list[FieldError] = []
+    completions, limited = spec.get("completions"), spec.get("backoffLimitPerIndex") is not None
+    done, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
+    anew, failed_anew = _changed(status, was, "completedIndexes"), _changed(status, was, "failedIndexes")
+    where = "status.completedIndexes"
+    if anew and completions is not None:
+        _, why = read_indexes(done, completions)
+        if why:
+            found.append(invalid(where, done, f"error parsing completedIndexes: {why}"))
+    if failed_anew and completions is not None and limited and failed is not None:
+        _, why = read_indexes(failed, completions)
+        if why:
+            found.append(invalid("status.failedIndexes", failed, f"error parsing failedIndexes: {why}"))
+    if anew and done and spec.get("completionMode") != "Indexed":
+        detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        found.append(invalid(where, done, detail))
+    if failed_anew and failed is not None and not limited:
+        detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+        found.append(invalid("status.failedIndexes", failed, detail))
+    return found
+
+
+def _transitions(spec: Json, status: Json, was: Json) -> list[FieldError]:
+    """What cannot be taken back."""
+    found = [
+        omitted("status.conditions", f"cannot disable the terminal {kind}=True condition")
+        for kind in _TERMINAL
+        if _holds(was, kind) and not _holds(status, kind)
+    ]
+    tandem = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
+    for key, fixed in (("failed", True), ("succeeded", not tandem)):
+        count = status.get(key) or 0
+        if fixed and count < (was.get(key) or 0):
+            found.append(invalid(f"status.{key}", count, f"cannot decrease the {key} counter"))
+    end, start = status.get("completionTime"), was.get("startTime")
+    if end and was.get("completionTime") and end != was["completionTime"]:
+        found.append(invalid("status.completionTime", end, "field is immutable"))
+    suspended = any(
+        each.get("type") == "Suspended" and each.get("status") == "False" for each in status.get("conditions") or ()
+    )
+    resuming = _holds(was, "Suspended") and suspended
+    if start and start != status.get("startTime") and not spec.get("suspend") and not resuming:
+        found.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
+    if _holds(was, "SuccessCriteriaMet") and not _holds(status, "SuccessCriteriaMet"):
+        found.append(omitted("status.conditions", "cannot disable the SuccessCriteriaMet=True condition"))
+    return found

@@ -1,0 +1,174 @@
+"""`metadata` of every kind: names, labels, annotations, owners, finalizers, and what may not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.validation import names
+
+_NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "/services": names.dns_1035_problems,
+    "/namespaces": names.label_problems,
+    "/events": names.path_problems,
+    "apps/statefulsets": names.label_problems,
+    "policy/poddisruptionbudgets": names.path_problems,
+    "rbac.authorization.k8s.io/roles": names.path_problems,
+    "rbac.authorization.k8s.io/clusterroles": names.path_problems,
+    "rbac.authorization.k8s.io/rolebindings": names.path_problems,
+    "rbac.authorization.k8s.io/clusterrolebindings": names.path_problems,
+}
+# Groups whose own server asks only that a finalizer looks like a name.
+_LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
+_STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
+
+
+# Where an update's metadata is checked again, after the two passes that every kind has: once in comparison with the old
+# object (U), once by the rules for new objects (V); small letters for kinds that let any finalizer through.
+_PASSES: dict[str, str] = {
+    **dict.fromkeys(("/events", "policy/poddisruptionbudgets"), ""),
+    **dict.fromkeys(
+        (
+            "/limitranges",
+            "storage.k8s.io/volumeattachments",
+            "discovery.k8s.io/endpointslices",
+            "flowcontrol.apiserver.k8s.io/flowschemas",
+        ),
+        "V",
+    ),
+    **dict.fromkeys(("/persistentvolumes", "storage.k8s.io/csinodes"), "VV"),
+    "coordination.k8s.io/leases": "u",
+    "node.k8s.io/runtimeclasses": "uv",
+    **dict.fromkeys(
+        (
+            "admissionregistration.k8s.io/validatingwebhookconfigurations",
+            "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+            "admissionregistration.k8s.io/validatingadmissionpolicies",
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+        ),
+        "v",
+    ),
+    **dict.fromkeys(
+        (
+            "/services",
+            "/resourcequotas",
+            "/replicationcontrollers",
+            "/podtemplates",
+            "apps/deployments",
+            "apps/replicasets",
+            "apps/statefulsets",
+            "apps/daemonsets",
+            "batch/cronjobs",
+            "scheduling.k8s.io/priorityclasses",
+            "scheduling.k8s.io/workloads",
+            "autoscaling/horizontalpodautoscalers",
+            "storage.k8s.io/csidrivers",
+            "resource.k8s.io/resourceslices",
+        ),
+        "U",
+    ),
+}
+_NEW: Json = {}
+
+
+def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
+    """The metadata of an object that is about to be kept; what it shares with `known` was checked before."""
+    found: list[FieldError] = []
+    name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+    if not name:
+        found.append(required("metadata.name", "name or generateName is required"))
+    elif name != known.get("name") or prefix != known.get("generateName", ""):
+        rule = _NAME_RULES.get(kind.table, names.subdomain_problems)
+        if prefix:
+            # A name goes on where a prefix ends, so that may be a dash.
+            begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+            found += [invalid("metadata.generateName", prefix, problem) for problem in rule(begun)]
+        found += [invalid("metadata.name", name, problem) for problem in rule(name)]
+    if metadata.get("labels") and metadata["labels"] is not known.get("labels"):
+        found += names.check_labels(metadata["labels"], "metadata.labels")
+    if metadata.get("annotations") and metadata["annotations"] is not known.get("annotations"):
+        found += names.check_annotations(metadata["annotations"], "metadata.annotations")
+    if metadata.get("ownerReferences") and metadata["ownerReferences"] is not known.get("ownerReferences"):
+        found += _owners(metadata["ownerReferences"])
+    return found + _finalizers(kind, metadata["finalizers"]) if metadata.get("finalizers") else found
+
+
+def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
+    found: list[FieldError] = []
+    for at, finalizer in enumerate(finalizers):
+        found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
+            found.append(
+                invalid(
+                    f"metadata.finalizers[{at}]",
+                    finalizer,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(invalid("metadata.finalizers", finalizers, detail))
+    return found
+
+
+def _is_lenient(kind: Kind) -> bool:
+    """Whether a kind asks only that a finalizer looks like a name."""
+    if kind.group in _LENIENT or kind.custom is not None:
+        return True
+    passes = _PASSES.get(kind.table, "UV")
+    return not passes or passes.islower()
+
+
+def repeated(kind: Kind, errors: list[FieldError]) -> list[FieldError]:
+    """What is wrong with the metadata of an update, as often as Kubernetes says it of the kind."""
+    fixed = [error for error in errors if error.message.endswith("field is immutable")]
+    standard = [error for error in errors if error.field.startswith("metadata.finalizers[")]
+    qualified = [error for error in errors if error.field == "metadata.finalizers"]
+    common = [error for error in errors if error not in (*fixed, *standard, *qualified)]
+    found = [*common, *qualified, *fixed, *common]
+    for each in "u" if kind.custom is not None else _PASSES.get(kind.table, "UV"):
+        found += [*fixed, *common, *standard] if each in "Uu" else [*common, *qualified, *standard]
+    return found
+
+
+def _owners(owners: list[Json]) -> list[FieldError]:
+    path = "metadata.ownerReferences"
+    found: list[FieldError] = []
+    controller = ""
+    for owner in owners:
+        version = owner.get("apiVersion", "")
+        if not version.rpartition("/")[2] or version.count("/") > 1:
+            found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+        for key in ("kind", "name", "uid"):
+            if not owner.get(key):
+                found.append(invalid(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
+        if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
+            found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        if not owner.get("controller"):
+            continue
+        name = f"{owner.get('kind')}/{owner.get('name')}"
+        if controller:
+            rule = "Only one reference can have Controller set to true."
+            found.append(invalid(path, owners, f'{rule} Found "true" in references for {controller} and {name}'))
+        controller = controller or name
+    return found
+
+
+def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to metadata, as often as Kubernetes says it of the kind."""
+    found: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if added:
+            shown = ", ".join(f'"{name}"' for name in added)
+            found.append(
+                forbidden_field(
+                    "metadata.finalizers",
+                    "no new finalizers can be added if the object is being deleted, found new finalizers "
+                    f"[]string{{{shown}}}",
+                )
+            )
+    passes = "u" if kind.custom is not None else _PASSES.get(kind.table, "UV")
+    return found * (1 + passes.lower().count("u"))

@@ -1,0 +1,72 @@
+"""What a pod is called, and whom it asks for the names of others."""
+
+from __future__ import annotations
+
+import re
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, too_long
+from spinney.embedded.apiserver.resources.validation import names
+
+_SERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
+_SEARCH = re.compile(r"^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*\Z")
+_SEARCH_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+)
+
+
+def check_name_servers(spec: Json, path: str) -> list[FieldError]:
+    """The `dnsConfig` of a pod."""
+    config, alone = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
+    if config is None:
+        return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if alone else []
+    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    if alone and not servers:
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        return [required(f"{path}.nameservers", detail)]
+    found: list[FieldError] = []
+    if len(servers) > _SERVERS:
+        detail = f"must not have more than {_SERVERS} nameservers"
+        found.append(invalid(f"{path}.nameservers", servers, detail))
+    for at, address in enumerate(servers):
+        found += names.check_address(address, f"{path}.nameservers[{at}]")
+    if len(searches) > _SEARCHES:
+        found.append(invalid(f"{path}.searches", searches, f"must not have more than {_SEARCHES} search paths"))
+    if len(" ".join(searches)) > _SEARCH_LENGTH:
+        detail = f"must not have more than {_SEARCH_LENGTH} characters (including spaces) in the search list"
+        found.append(invalid(f"{path}.searches", searches, detail))
+    for at, search in enumerate(searches):
+        if search != "." and not _SEARCH.match(search.removesuffix(".")):
+            found.append(invalid(f"{path}.searches[{at}]", search.removesuffix("."), _SEARCH_RULE))
+    for at, option in enumerate(config.get("options") or ()):
+        if not option.get("name"):
+            found.append(required(f"{path}.options[{at}]", "must not be empty"))
+    return found
+
+
+def check_aliases(spec: Json, path: str) -> list[FieldError]:
+    """Names that a pod knows by itself."""
+    found: list[FieldError] = []
+    for at, alias in enumerate(spec.get("hostAliases") or ()):
+        found += names.check_address(alias.get("ip", ""), f"{path}[{at}].ip")
+        for number, name in enumerate(alias.get("hostnames") or ()):
+            where = f"{path}[{at}].hostnames[{number}]"
+            found += [invalid(where, name, problem) for problem in names.subdomain_problems(name)]
+    return found
+
+
+def check_override(spec: Json, path: str) -> list[FieldError]:
+    """A host name that stands for all others."""
+    name, where = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if name is None:
+        return []
+    found = [
+        forbidden_field(where, f"may not be specified when {key} is true")
+        for key in ("setHostnameAsFQDN", "hostNetwork")
+        if spec.get(key)
+    ]
+    if len(name) > 64:
+        found.append(too_long(where, 64))
+    return found + [invalid(where, name, problem) for problem in names.subdomain_problems(name)]

@@ -1,0 +1,93 @@
+"""The parts of a pod that have doors of their own: ephemeral containers, and the resources that a resize may change."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, not_found_field
+from spinney.embedded.apiserver.resources.pod_admission import quality
+from spinney.embedded.apiserver.resources.validation import containers, pod_specs
+
+# In the order in which Kubernetes' type has them.
+_NOT_EPHEMERAL = (
+    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"),
+    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
+)
+_RESIZABLE = ("cpu", "memory")
+
+
+def check_ephemeral(new: Json, old: Json) -> list[FieldError]:
+    """Ephemeral containers may be added, and then neither changed nor removed."""
+    mine, was = new["spec"].get("ephemeralContainers") or [], old["spec"].get("ephemeralContainers") or []
+    return _ephemeral(new["spec"], mine) + _kept(mine, was)
+
+
+def _ephemeral(spec: Json, mine: list[Json]) -> list[FieldError]:
+    names = [each["name"] for key in ("containers", "initContainers") for each in spec.get(key) or ()]
+    volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
+    seen, found = set(names), list[FieldError]()
+    for at, container in enumerate(mine):
+        path = f"spec.ephemeralContainers[{at}]"
+        plain = {key: value for key, value in container.items() if key not in _NOT_EPHEMERAL}
+        found += containers.check_container(plain, path, volumes, seen)
+        detail = "cannot be set for an Ephemeral Container"
+        found += [forbidden_field(f"{path}.{key}", detail) for key in _NOT_EPHEMERAL if container.get(key)]
+        target = container.get("targetContainerName")
+        if target and target not in names:
+            found.append(not_found_field(f"{path}.targetContainerName", target))
+    return found
+
+
+def _kept(mine: list[Json], was: list[Json]) -> list[FieldError]:
+    now = {container.get("name"): container for container in mine}
+    found: list[FieldError] = []
+    for container in was:
+        name = container["name"]
+        if name not in now:
+            happened = "removed"
+        elif now[name] != container:
+            happened = "changed"
+        else:
+            continue
+        told = f'existing ephemeral containers "{name}" may not be {happened}\n'
+        found.append(forbidden_field("spec.ephemeralContainers", told))
+    return found
+
+
+def check_resize(new: Json, old: Json) -> list[FieldError]:
+    """A resize changes how much CPU and memory containers get, and nothing else about them."""
+    mine, was = new["spec"], old["spec"]
+    found = pod_specs.check_spec(mine, "spec")
+    before = quality(was)
+    if quality(mine) != before:
+        found.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
+    for key in ("containers", "initContainers"):
+        ours, theirs = mine.get(key) or [], was.get(key) or []
+        if len(ours) != len(theirs):
+            return [*found, forbidden_field(f"spec.{key}", "containers may not be added or removed on resize")]
+        if any(one.get("name") != other.get("name") for one, other in zip(ours, theirs, strict=True)):
+            return [*found, forbidden_field(f"spec.{key}", "containers may not be renamed or reordered on resize")]
+        for one, other in zip(ours, theirs, strict=True):
+            found += _removed(one, other)
+            if _fixed(one) != _fixed(other):
+                return [*found, forbidden_field("spec", "only cpu and memory resources are mutable")]
+    return found
+
+
+def _removed(container: Json, before: Json) -> list[FieldError]:
+    for kind in ("limits", "requests"):
+        gone = set((before.get("resources") or {}).get(kind) or ()) - set(
+            (container.get("resources") or {}).get(kind) or ()
+        )
+        if gone & set(_RESIZABLE):
+            return [forbidden_field("spec", f"resource {kind} cannot be removed")]
+    return []
+
+
+def _fixed(container: Json) -> Json:
+    """A container without what a resize may change."""
+    resources = container.get("resources") or {}
+    kept = {
+        kind: {name: amount for name, amount in (resources.get(kind) or {}).items() if name not in _RESIZABLE}
+        for kind in ("limits", "requests")
+    }
+    return {**container, "resources": kept}

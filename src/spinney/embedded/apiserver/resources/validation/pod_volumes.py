@@ -1,0 +1,174 @@
+"""The volumes of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.token_volumes import TOKEN
+from spinney.embedded.apiserver.resources.validation import downward_api, names, storage, volume_sources
+
+# The member that each kind of volume cannot do without.
+_NEEDED = {
+    "configMap": "name",
+    "secret": "secretName",
+    "persistentVolumeClaim": "claimName",
+    "csi": "driver",
+}
+_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+_PULLS = ("Always", "IfNotPresent", "Never")
+
+
+def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
+    """The volumes of a pod, which `known` then holds by name."""
+    found: list[FieldError] = []
+    for at, volume in enumerate(volumes):
+        where = f"{path}[{at}]"
+        name = volume.get("name", "")
+        wrong = _source(volume, where) + names.check_label_name(name, f"{where}.name")
+        if name in known:
+            wrong.append(duplicate(f"{where}.name", name))
+        if not wrong:
+            known[name] = volume
+        found += wrong
+    return found
+
+
+def _source(volume: Json, path: str) -> list[FieldError]:
+    if volume.get("projected") is TOKEN:
+        # Every pod has it, and it is fine.
+        return []
+    sources = [key for key in volume if key != "name"]
+    found: list[FieldError] = []
+    for key in sources[:1]:
+        needed = _NEEDED.get(key)
+        if needed and not volume[key].get(needed):
+            found.append(required(f"{path}.{key}.{needed}"))
+        if key in _CHECKS:
+            found += _CHECKS[key](volume[key], f"{path}.{key}")
+        else:
+            found += volume_sources.check(key, volume[key], f"{path}.{key}")
+    return found + [
+        forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]
+    ]
+
+
+def _empty(source: Json, path: str) -> list[FieldError]:
+    limit = source.get("sizeLimit")
+    if limit is not None and quantity.exact(limit) < 0:
+        return [forbidden_field(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
+    return []
+
+
+def _mode(source: Json, key: str, path: str) -> list[FieldError]:
+    mode = source.get(key)
+    return [] if mode is None or 0 <= mode <= 0o777 else [invalid(f"{path}.{key}", mode, _MODE)]
+
+
+def _keys(source: Json, path: str) -> list[FieldError]:
+    """The files of a secret or a config map."""
+    return _mode(source, "defaultMode", path) + _items(source, path)
+
+
+def _items(source: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for at, item in enumerate(source.get("items") or ()):
+        where = f"{path}.items[{at}]"
+        found += [required(f"{where}.{key}") for key in ("key", "path") if not item.get(key)]
+        found += names.check_file_path(item.get("path", ""), f"{where}.path") + _mode(item, "mode", where)
+    return found
+
+
+def _downward(source: Json, path: str) -> list[FieldError]:
+    found = _mode(source, "defaultMode", path)
+    for item in source.get("items") or ():
+        found += _downward_file(item, path)
+    return found
+
+
+def _downward_file(item: Json, path: str) -> list[FieldError]:
+    found = [] if item.get("path") else [required(f"{path}.path")]
+    found += names.check_file_path(item.get("path", ""), f"{path}.path")
+    field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+    if field is not None:
+        found += downward_api.check_field(field, f"{path}.fieldRef", downward_api.FILES)
+        if resource is not None:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            found.append(invalid(path, "resource", detail))
+    elif resource is not None:
+        found += downward_api.check_resource(resource, f"{path}.resourceFieldRef", in_file=True)
+    else:
+        found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return found + _mode(item, "mode", path)
+
+
+def _projected(source: Json, path: str) -> list[FieldError]:
+    found = _mode(source, "defaultMode", path)
+    seen: set[str] = set()
+    for at, each in enumerate(source.get("sources") or ()):
+        where = f"{path}.sources[{at}]"
+        for key in ("secret", "configMap"):
+            if each.get(key) is not None:
+                if not each[key].get("name"):
+                    found.append(required(f"{where}.{key}.name"))
+                found += _items(each[key], f"{where}.{key}")
+                found += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
+        if each.get("downwardAPI") is not None:
+            for item in each["downwardAPI"].get("items") or ():
+                found += _downward_file(item, f"{where}.downwardAPI")
+                found += _taken([item], item.get("path", ""), seen, path)
+        if each.get("serviceAccountToken") is not None:
+            found += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
+        if len(each) > 1:
+            found.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
+    return found
+
+
+def _taken(items: list[Json] | tuple[()], shown: str, seen: set[str], path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for item in items:
+        target = item.get("path", "")
+        if target in seen:
+            found.append(invalid(path, shown, "conflicting duplicate paths"))
+        elif target:
+            seen.add(target)
+    return found
+
+
+def _token(token: Json, path: str, volume: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seconds = token.get("expirationSeconds", 3600)
+    if seconds < 600:
+        detail = "may not specify a duration less than 10 minutes"
+        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+    if seconds > 1 << 32:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+    if not token.get("path"):
+        return [*found, required(f"{volume}.path")]
+    return found + names.check_file_path(token["path"], f"{volume}.path")
+
+
+def _ephemeral(source: Json, path: str) -> list[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        return [required(f"{path}.volumeClaimTemplate")]
+    return storage.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+
+
+def _image(source: Json, path: str) -> list[FieldError]:
+    policy = source.get("pullPolicy", "Always")
+    return [] if policy in _PULLS else [unsupported(f"{path}.pullPolicy", policy, _PULLS)]
+
+
+_CHECKS: dict[str, Callable[[Json, str], list[FieldError]]] = {
+    "emptyDir": _empty,
+    "secret": _keys,
+    "configMap": _keys,
+    "downwardAPI": _downward,
+    "projected": _projected,
+    "ephemeral": _ephemeral,
+    "image": _image,
+}

@@ -1,0 +1,136 @@
+"""How workloads move to a new template, and what may be said of how far they are."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+_PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+_DAEMON_COUNTS = (
+    *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration"),
+    *("updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
+)
+_STATEFUL = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "currentReplicas",
+)
+
+
+def check_deployment(strategy: Json, path: str) -> list[FieldError]:
+    """The strategy of a Deployment."""
+    kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if kind not in ("Recreate", "RollingUpdate"):
+        return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("Recreate", "RollingUpdate"))]
+    if kind == "Recreate":
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        return [forbidden_field(f"{path}.rollingUpdate", detail)] if rolling else []
+    rolling = rolling or {}
+    found = _share(rolling, "maxUnavailable", f"{path}.rollingUpdate") + _share(
+        rolling, "maxSurge", f"{path}.rollingUpdate"
+    )
+    if _zero(rolling.get("maxUnavailable")) and _zero(rolling.get("maxSurge")):
+        detail = "may not be 0 when `maxSurge` is 0"
+        found.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
+    return found + _whole(rolling, "maxUnavailable", f"{path}.rollingUpdate")
+
+
+def _zero(value: object) -> bool:
+    return value in (0, "0%")
+
+
+def _share(rolling: Json, key: str, path: str) -> list[FieldError]:
+    """A number of pods, or a share of them in percent."""
+    value = rolling.get(key)
+    if isinstance(value, int):
+        return [invalid(f"{path}.{key}", value, NOT_NEGATIVE)] if value < 0 else []
+    if value is None:
+        return []
+    number = str(value).removesuffix("%")
+    if not number.isdigit() or not str(value).endswith("%"):
+        return [invalid(f"{path}.{key}", value, _PERCENT)]
+    return []
+
+
+def check_stateful(strategy: Json, path: str) -> list[FieldError]:
+    """The strategy of a StatefulSet."""
+    kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if kind not in ("RollingUpdate", "OnDelete"):
+        return [invalid(path, {"Type": kind, "RollingUpdate": None}, "must be 'RollingUpdate' or 'OnDelete'")]
+    partition = (rolling or {}).get("partition", 0)
+    if kind == "OnDelete" and rolling is not None:
+        told = {"Partition": partition, "MaxUnavailable": rolling.get("maxUnavailable")}
+        return [invalid(f"{path}.rollingUpdate", told, "only allowed for updateStrategy 'RollingUpdate'")]
+    return [invalid(f"{path}.rollingUpdate.partition", partition, NOT_NEGATIVE)] if partition < 0 else []
+
+
+def check_daemons(strategy: Json, path: str) -> list[FieldError]:
+    """The strategy of a DaemonSet."""
+    kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate") or {}
+    if kind not in ("RollingUpdate", "OnDelete"):
+        return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("RollingUpdate", "OnDelete"))]
+    if kind == "OnDelete":
+        return []
+    where = f"{path}.rollingUpdate"
+    found: list[FieldError] = []
+    for key in ("maxUnavailable", "maxSurge"):
+        found += _share(rolling, key, where) + _whole(rolling, key, where)
+    fewer, more = (_amount(rolling.get(key, 0)) for key in ("maxUnavailable", "maxSurge"))
+    if not fewer and not more:
+        found.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    if fewer and more:
+        detail = "may not be set when maxUnavailable is non-zero"
+        found.append(invalid(f"{where}.maxSurge", rolling.get("maxSurge"), detail))
+    return found
+
+
+def check_daemons_status(new: Json, old: Json) -> list[FieldError]:
+    """The status of a DaemonSet."""
+    status = new.get("status") or {}
+    return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _DAEMON_COUNTS if (status.get(key) or 0) < 0]
+
+
+def _amount(value: object) -> int:
+    """A number or a share as a number; nothing of what cannot be read."""
+    if isinstance(value, int):
+        return value
+    text = str(value).removesuffix("%")
+    return int(text) if text.isdigit() and str(value).endswith("%") else 0
+
+
+def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
+    value = rolling.get(key)
+    if isinstance(value, str) and _amount(value) > 100:
+        return [invalid(f"{path}.{key}", value, "must not be greater than 100%")]
+    return []
+
+
+def check_status(new: Json, old: Json) -> list[FieldError]:
+    """The status of a workload: nothing is negative, and no part is more than the whole."""
+    status = new.get("status") or {}
+    found = [
+        invalid(f"status.{key}", status[key], NOT_NEGATIVE)
+        for key in (*_COUNTS, "observedGeneration", "collisionCount")
+        if (status.get(key) or 0) < 0
+    ]
+    stateful = "StatefulSet" in str(new.get("kind"))
+    if found and not stateful:
+        return found
+    whole, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
+    for key in _STATEFUL if stateful else _COUNTS[1:]:
+        if status.get(key, 0) > whole:
+            found.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
+    if status.get("availableReplicas", 0) > ready:
+        place = "status.readyReplicas" if stateful else "readyReplicas"
+        found.append(
+            invalid("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {place}")
+        )
+    return found

@@ -1,0 +1,200 @@
+"""Rules of schemas (`x-kubernetes-validations`): they compile, give the right type, and name fields that are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from spinney.api.meta import Json
+from spinney.cel import expressions
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, shown, unsupported
+from spinney.embedded.apiserver.schema.cel_rules import escaped
+
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']*)'\]")
+_PATH = re.compile(r"(?:\.[A-Za-z_][\w-]*|\['[^']*'\])+")
+# A variable and the fields behind it, as long as none of them is a call.
+_CHAIN = re.compile(r"(?<![\w.])(self|oldSelf)((?:\.[A-Za-z_]\w*(?!\w|\s*\())+)")
+_CEL_TYPES = {
+    "integer": "INT",
+    "string": "STRING",
+    "boolean": "BOOL",
+    "array": "LIST",
+    "object": "MAP",
+    "number": "DOUBLE",
+}
+_STRING: Json = {"type": "string"}
+_ANYTHING: Json = {}
+
+
+def check_rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
+    """The rules of one node of a schema."""
+    found: list[FieldError] = []
+    for at, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
+        found += _rule(entry, schema, f"{path}.x-kubernetes-validations[{at}]", root=root)
+    return found
+
+
+def uncorrelated(schema: Json, path: str, list_path: str = "") -> Iterator[FieldError]:
+    """Rules that ask what an element was, in lists where nobody can tell which element that is."""
+    for at, entry in enumerate(schema.get("x-kubernetes-validations") or () if list_path else ()):
+        if re.search(r"\boldSelf\b", entry.get("rule", "")):
+            detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {list_path}"
+            yield invalid(f"{path}.x-kubernetes-validations[{at}].rule", entry["rule"], detail)
+    for name, below in (schema.get("properties") or {}).items():
+        yield from uncorrelated(below, f"{path}.properties[{name}]", list_path)
+    if isinstance(schema.get("items"), dict):
+        told = list_path or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
+        yield from uncorrelated(schema["items"], f"{path}.items", told)
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from uncorrelated(schema["additionalProperties"], f"{path}.additionalProperties", list_path)
+
+
+def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldError]:
+    text, message = entry.get("rule", ""), entry.get("message", "")
+    if not text.strip():
+        return [required(f"{path}.rule", "rule is not specified")]
+    if "\n" in text.strip() and not message:
+        return [required(f"{path}.message", "message must be specified if rule contains line breaks")]
+    found: list[FieldError] = []
+    if message and not message.strip():
+        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif "\n" in message.strip():
+        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    if entry.get("reason") and entry["reason"] not in _REASONS:
+        found.append(unsupported(f"{path}.reason", entry["reason"], _REASONS))
+    if entry.get("fieldPath") and not _leads_somewhere(entry["fieldPath"], schema):
+        found.append(invalid(f"{path}.fieldPath", entry["fieldPath"], "must be a valid path"))
+    if entry.get("optionalOldSelf") and not re.search(r"\boldSelf\b", text):
+        found.append(invalid(f"{path}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule"))
+    if found:
+        return found
+    problem = _problem(text, schema, "BOOL", "cel expression must evaluate to a bool", root=root)
+    if problem:
+        found.append(_wrong(entry, f"{path}.rule", problem))
+    told = entry.get("messageExpression")
+    if told:
+        problem = _problem(told, schema, "STRING", "messageExpression must evaluate to a string", root=root)
+        if problem.startswith("compilation"):
+            problem = f"messageExpression {problem}"
+        if problem:
+            found.append(_wrong(entry, f"{path}.messageExpression", problem))
+    return found
+
+
+def _wrong(entry: Json, field: str, problem: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown_rule(entry)}: {problem}")
+
+
+def _leads_somewhere(path: str, schema: Json) -> bool:
+    """Whether a path like `.spec.names['a']` leads to a field of the schema."""
+    if not _PATH.fullmatch(path):
+        return False
+    node: Json | None = schema
+    for match in _STEP.finditer(path):
+        name = match[1] or match[2]
+        properties = (node or {}).get("properties") or {}
+        extra = (node or {}).get("additionalProperties")
+        node = properties.get(name) or (extra if match[2] and isinstance(extra, dict) else None)
+        if node is None:
+            return False
+    return True
+
+
+def _problem(text: str, schema: Json, wanted: str, otherwise: str, *, root: bool) -> str:
+    try:
+        kind = expressions.checked(text, schema)
+    except expressions.BadRule as error:
+        return f"compilation failed: {error}"
+    unknown, known = _fields(text, schema, root=root)
+    if unknown:
+        return f"compilation failed: {unknown}"
+    mistyped = _mistyped(text, schema, root=root)
+    if mistyped:
+        return f"compilation failed: {mistyped}"
+    return "" if (known or kind) in (wanted, "DYN") else otherwise
+
+
+def _mistyped(text: str, schema: Json, *, root: bool) -> str:
+    """What is wrong with the types of fields in a rule.
+
+    The engine knows the types of variables only: for each field a variable stands in, of as many letters, so that
+    places stay what they are.
+    """
+    spelled = text
+    bare = _without_texts(text)
+    for match in _CHAIN.finditer(bare):
+        node = _with_head(schema) if root else schema
+        for name in match[2].split(".")[1:]:
+            node = _below(node, name) or _ANYTHING
+        variable = expressions.stand_in(node, len(match[0]))
+        if variable and not bare[: match.start()].rstrip().endswith("has("):
+            spelled = spelled[: match.start()] + variable + spelled[match.end() :]
+    problem = expressions.mistyped(spelled) if spelled != text else ""
+    for line, original in zip(spelled.splitlines(), text.splitlines(), strict=True):
+        problem = problem.replace(f" | {line}\n", f" | {original}\n")
+    return problem
+
+
+def _without_texts(text: str) -> str:
+    """A rule with blanks for what stands in quotes."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: " " * len(quoted[0]), text)
+
+
+def _fields(text: str, schema: Json, *, root: bool) -> tuple[str, str]:
+    """What is wrong with the fields that a rule names, and its type where it is nothing but a field.
+
+    The engine sees objects as maps of anything, so members that the schema lacks are looked for here.
+    """
+    bare = _without_texts(text)
+    kind = ""
+    for match in _CHAIN.finditer(bare):
+        node, at = _with_head(schema) if root else schema, match.end(1)
+        for name in match[2].split(".")[1:]:
+            below = _below(node, name)
+            if below is None:
+                return _pointed(text, at, f"undefined field '{name}'"), ""
+            node, at = below, at + 1 + len(name)
+        if match[0] == bare.strip() and not node.get("nullable") and not node.get("format"):
+            kind = _CEL_TYPES.get(node.get("type", ""), "")
+    return "", kind
+
+
+def _with_head(schema: Json) -> Json:
+    """A schema with what rules find in every object, whether its schema says so or not."""
+    names = {"type": "object", "properties": dict.fromkeys(("name", "generateName"), _STRING)}
+    head = {"apiVersion": _STRING, "kind": _STRING, "metadata": names}
+    return {**schema, "properties": {**(schema.get("properties") or {}), **head}}
+
+
+def _below(node: Json, name: str) -> Json | None:
+    """The schema of a member as rules see it; nothing where there is none, and anything where that cannot be told."""
+    if node.get("type") != "object" or node.get("x-kubernetes-embedded-resource"):
+        return _ANYTHING
+    if isinstance(node.get("additionalProperties"), dict):
+        return dict(node["additionalProperties"])
+    for member, schema in (node.get("properties") or {}).items():
+        if escaped(member) == name:
+            return dict(schema)
+    return None
+
+
+def _pointed(text: str, at: int, message: str) -> str:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1)
+    return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
+
+
+def _shown_rule(entry: Json) -> str:
+    """A rule as Go prints its struct, with the signs escaped that Go's JSON escapes."""
+    text = shown(
+        {
+            "Rule": entry.get("rule", ""),
+            "Message": entry.get("message", ""),
+            "MessageExpression": entry.get("messageExpression", ""),
+            "Reason": entry.get("reason"),
+            "FieldPath": entry.get("fieldPath", ""),
+            "OptionalOldSelf": entry.get("optionalOldSelf"),
+        }
+    )
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,166 @@
+"""The security contexts of pods and containers."""
+
+from __future__ import annotations
+
+import re
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources.validation import names
+from spinney.embedded.apiserver.schema import internal
+
+_SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")
+_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_ID_RANGE = "must be between 0 and 2147483647, inclusive"
+# What pods and containers of the other system cannot have.
+_NOT_WINDOWS = (
+    *("appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser"),
+    *("runAsGroup", "supplementalGroups", "supplementalGroupsPolicy", "seLinuxChangePolicy"),
+)
+_NOT_WINDOWS_CONTAINERS = (
+    *("appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged"),
+    *("allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup"),
+)
+
+
+def check_pod(spec: Json, path: str) -> list[FieldError]:
+    """What a pod asks for all its containers."""
+    context = spec.get("securityContext") or {}
+    if not context and not spec.get("shareProcessNamespace"):
+        return []
+    where = f"{path}.securityContext"
+    found = _ids(context, where, ("fsGroup", "runAsUser", "runAsGroup"))
+    for at, group in enumerate(context.get("supplementalGroups") or ()):
+        if not 0 <= group <= 2**31 - 1:
+            found.append(invalid(f"{where}.supplementalGroups[{at}]", group, _ID_RANGE))
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(invalid(f"{where}.shareProcessNamespace", True, detail))
+    if not context:
+        return found
+    found += _sysctls(context, f"{where}.sysctls")
+    found += _one_of(context, where, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+    found += _profiles(context, where)
+    found += _one_of(context, where, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    return found + _one_of(context, where, "seLinuxChangePolicy", ("Recursive",))
+
+
+def _one_of(context: Json, path: str, key: str, allowed: tuple[str, ...]) -> list[FieldError]:
+    value = context.get(key)
+    return [] if value is None or value in allowed else [unsupported(f"{path}.{key}", value, allowed)]
+
+
+def _ids(context: Json, path: str, keys: tuple[str, ...]) -> list[FieldError]:
+    return [
+        invalid(f"{path}.{key}", context[key], _ID_RANGE)
+        for key in keys
+        if context.get(key) is not None and not 0 <= context[key] <= 2**31 - 1
+    ]
+
+
+def _sysctls(context: Json, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for at, sysctl in enumerate(context.get("sysctls") or ()):
+        name, where = sysctl.get("name", ""), f"{path}[{at}].name"
+        if not name:
+            found.append(required(where))
+        elif not _SYSCTL.fullmatch(name) or len(name) > 253:
+            detail = f"must have at most 253 characters and match regex {_SYSCTL.pattern}"
+            found.append(invalid(where, name, detail))
+        elif name in seen:
+            found.append(duplicate(where, name))
+        seen.add(name)
+    return found
+
+
+def _profiles(context: Json, path: str) -> list[FieldError]:
+    """What the kernel confines a container by."""
+    found: list[FieldError] = []
+    if context.get("seccompProfile") is not None:
+        found += _seccomp(context["seccompProfile"], f"{path}.seccompProfile")
+    windows = context.get("windowsOptions") or {}
+    if windows.get("runAsUserName") == "":
+        where = f"{path}.windowsOptions.runAsUserName"
+        found.append(invalid(where, "", "runAsUserName cannot be an empty string"))
+    if context.get("appArmorProfile") is not None:
+        found += _app_armor(context["appArmorProfile"], f"{path}.appArmorProfile")
+    return found
+
+
+def _seccomp(profile: Json, path: str) -> list[FieldError]:
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    where = f"{path}.localhostProfile"
+    found = [] if kind in _PROFILES else [unsupported(f"{path}.type", kind, _PROFILES)]
+    if kind == "Localhost":
+        if local is None:
+            return [*found, required(where, "must be set when seccomp type is Localhost")]
+        return found + names.check_descending(local, where)
+    if local is not None:
+        shown = internal.struct(profile, "core.SeccompProfile")
+        found.append(invalid(where, shown, "can only be set when seccomp type is Localhost"))
+    return found
+
+
+def _app_armor(profile: Json, path: str) -> list[FieldError]:
+    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+    where = f"{path}.localhostProfile"
+    if not kind:
+        return [required(f"{path}.type", "type is required when appArmorProfile is set")]
+    if kind not in _PROFILES:
+        return [unsupported(f"{path}.type", kind, _PROFILES)]
+    if kind == "Localhost":
+        if local is None or not local.strip():
+            return [required(where, "must be set when AppArmor type is Localhost")]
+        return [] if local == local.strip() else [invalid(where, local, "must not be padded with whitespace")]
+    if local is not None:
+        return [invalid(where, local, "can only be set when AppArmor type is Localhost")]
+    return []
+
+
+def check_container(context: Json, path: str, pod: Json) -> list[FieldError]:
+    """What a container asks for itself."""
+    found = _ids(context, path, ("runAsUser", "runAsGroup"))
+    mount = context.get("procMount")
+    found += _one_of(context, path, "procMount", ("Default", "Unmasked"))
+    if mount == "Unmasked" and pod.get("hostUsers", True):
+        found.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    profiles = _profiles(context, path)
+    found += [error for error in profiles if ".seccompProfile" in error.field]
+    if context.get("allowPrivilegeEscalation") is False:
+        detail = "cannot set `allowPrivilegeEscalation` to false and "
+        added = (context.get("capabilities") or {}).get("add") or ()
+        reasons = ["`privileged` to true"] if context.get("privileged") else []
+        reasons += ["`capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
+        shown = internal.struct(context, "core.SecurityContext")
+        found += [invalid(path, shown, detail + reason) for reason in reasons]
+    return found + [error for error in profiles if ".seccompProfile" not in error.field]
+
+
+def check_system(spec: Json, path: str) -> list[FieldError]:
+    """What a pod cannot ask of the system that it says it runs on."""
+    system = spec.get("os")
+    if system is None:
+        return []
+    name = system.get("name", "")
+    if not name:
+        return [required(f"{path}.os.name")]
+    if name not in ("linux", "windows"):
+        return [unsupported(f"{path}.os", name, ("linux", "windows"))]
+    if name == "linux":
+        return []
+    detail = "cannot be set for a windows pod"
+    found = [forbidden_field(f"{path}.{key}", detail) for key in ("hostPID", "hostIPC") if spec.get(key)]
+    context = spec.get("securityContext") or {}
+    found += [
+        forbidden_field(f"{path}.securityContext.{key}", detail) for key in _NOT_WINDOWS if context.get(key) is not None
+    ]
+    for kind in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(kind) or ()):
+            own = container.get("securityContext") or {}
+            found += [
+                forbidden_field(f"{path}.{kind}[{at}].securityContext.{key}", detail)
+                for key in _NOT_WINDOWS_CONTAINERS
+                if own.get(key) is not None
+            ]
+    return found

@@ -1,0 +1,252 @@
+"""What Kubernetes warns of in an object that it takes nevertheless: pods and what makes them, and definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources.tls_warnings import tls_warning
+from spinney.embedded.apiserver.resources.validation import names
+from spinney.embedded.apiserver.resources.validation.schemas import strange_formats
+
+_TEMPLATES = {
+    "/podtemplates": ("template",),
+    "/replicationcontrollers": ("spec", "template"),
+    "apps/deployments": ("spec", "template"),
+    "apps/replicasets": ("spec", "template"),
+    "apps/statefulsets": ("spec", "template"),
+    "apps/daemonsets": ("spec", "template"),
+    "batch/jobs": ("spec", "template"),
+    "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
+}
+
+
+# Kinds that are warned of at every update.
+_ALWAYS = frozenset(("/services", "/secrets", "/nodes", "/persistentvolumeclaims"))
+_OLD_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+_OLD_VOLUMES = {
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def warnings_of(table: str, document: Json) -> list[str]:
+    """The warnings of a pod, of the template of a workload, or of another object."""
+    if table == "/pods":
+        return list(_spec(document.get("spec") or {}, "spec"))
+    found = list(_OTHERS[table](document)) if table in _OTHERS else []
+    return found + _template(table, document)
+
+
+def finalizer_warnings(metadata: Json, before: Json) -> list[str]:
+    """New finalizers of a custom object that anybody else might call theirs the same."""
+    new = set(metadata.get("finalizers") or ()) - {*(before.get("finalizers") or ()), *_STANDARD_FINALIZERS}
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
+        f"{'including a path (/) ' if '.' in name else ''}to avoid accidental conflicts with other finalizer writers"
+        for name in sorted(new)
+        if "/" not in name
+    ]
+
+
+def warnings_of_update(table: str, new: Json, old: Json) -> list[str]:
+    """The warnings of a changed object: of a template only where the object is of a new generation."""
+    if table in _ALWAYS:
+        return list(_OTHERS[table](new))
+    if table not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
+        return []
+    if table == "apps/daemonsets" and new["spec"].get("template") == old["spec"].get("template"):
+        return []
+    return _template(table, new)
+
+
+def _template(table: str, document: Json) -> list[str]:
+    path = _TEMPLATES.get(table)
+    if path is None:
+        return []
+    node = document
+    for part in path:
+        node = node.get(part) or {}
+    return list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+
+
+def host_name(name: str) -> Iterator[str]:
+    """The warnings of what a pod is called."""
+    problems = names.label_problems(name)
+    if problems:
+        told = "this is used in the Pod's hostname, which can result in surprising behavior"
+        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+
+
+def _pod_names(document: Json) -> Iterator[str]:
+    problems = names.label_problems(document["metadata"].get("name", ""))
+    if problems:
+        told = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+
+
+def _service(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if (spec.get("clusterIPs") or [""])[0] == "None":
+        for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs")):
+            if spec.get(key):
+                yield f"spec.{shown} is ignored for headless services"
+        if spec.get("sessionAffinity", "None") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    external = spec.get("type") == "ExternalName"
+    if external and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if not external and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _ingress(document: Json) -> Iterator[str]:
+    named = (document.get("spec") or {}).get("ingressClassName") is not None
+    if not named and "kubernetes.io/ingress.class" in (document["metadata"].get("annotations") or {}):
+        yield "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
+
+
+def _node(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _volume_claim(document: Json) -> Iterator[str]:
+    amount = (((document.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
+    if amount is not None and quantity.exact(str(amount)).denominator != 1:
+        where = "spec.resources.requests[storage]"
+        yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
+
+
+def _slice(document: Json) -> Iterator[str]:
+    if document.get("addressType") == "FQDN":
+        yield "spec.addressType: FQDN endpoints are deprecated"
+
+
+def _definition(document: Json) -> Iterator[str]:
+    for version in (document.get("spec") or {}).get("versions") or ():
+        for name in strange_formats((version.get("schema") or {}).get("openAPIV3Schema")):
+            yield f'unrecognized format "{name}"'
+
+
+def _spec(spec: Json, path: str) -> Iterator[str]:
+    for label in spec.get("nodeSelector") or ():
+        if label in _OLD_LABELS:
+            yield f"{path}.nodeSelector[{label}]: {_OLD_LABELS[label]}"
+    for at, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        if constraint.get("labelSelector") is None:
+            where = f"{path}.topologySpreadConstraints[{at}].labelSelector"
+            yield f"{where}: a null labelSelector results in matching no pod"
+    for at, volume in enumerate(spec.get("volumes") or ()):
+        for kind in volume.keys() & _OLD_VOLUMES.keys():
+            yield f"{path}.volumes[{at}].{kind}: {_OLD_VOLUMES[kind]}"
+    secrets = [secret.get("name", "") for secret in spec.get("imagePullSecrets") or ()]
+    for at, name in enumerate(secrets):
+        if name in secrets[:at]:
+            yield f'{path}.imagePullSecrets[{at}].name: duplicate name "{name}"'
+    for at, secret in enumerate(spec.get("imagePullSecrets") or ()):
+        if not secret.get("name"):
+            yield f'{path}.imagePullSecrets[{at}].name: invalid empty name ""'
+    for volume in spec.get("volumes") or ():
+        sources = (volume.get("projected") or {}).get("sources") or ()
+        if sources and not any(sources):
+            yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield (
+            f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        )
+    for key in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            yield from _container(container, f"{path}.{key}[{at}]")
+    yield from _ports(spec, path)
+
+
+def _ports(spec: Json, path: str) -> Iterator[str]:
+    """Ports that others of the pod have, too."""
+    seen: list[tuple[Json, str]] = []
+    for key in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(key) or ()):
+            for number, port in enumerate(container.get("ports") or ()):
+                where = f"{path}.{key}[{at}].ports[{number}]"
+                if port.get("hostIP") and not port.get("hostPort"):
+                    yield f"{where}: hostIP set without hostPort: {_shown_port(port)}"
+                for other, place in seen:
+                    if _number(other) == _number(port):
+                        yield from _shared(port, other, f"{where}: {{}} port definition with {place}")
+                seen.append((port, where))
+
+
+def _shared(port: Json, other: Json, told: str) -> Iterator[str]:
+    if (port.get("hostIP"), port.get("hostPort")) == (other.get("hostIP"), other.get("hostPort")):
+        yield told.format("duplicate")
+    elif not port.get("hostPort") or not other.get("hostPort"):
+        yield told.format("overlapping")
+    elif port["hostPort"] == other["hostPort"] and bool(port.get("hostIP")) != bool(other.get("hostIP")):
+        yield told.format("dangerously ambiguous")
+
+
+def _number(port: Json) -> tuple[object, object]:
+    return port.get("containerPort"), port.get("protocol", "TCP")
+
+
+def _shown_port(port: Json) -> str:
+    numbers = f"HostPort:0 ContainerPort:{port.get('containerPort', 0)} Protocol:{port.get('protocol', '')}"
+    return f"{{Name:{port.get('name', '')} {numbers} HostIP:{port['hostIP']}}}"
+
+
+def _container(container: Json, path: str) -> Iterator[str]:
+    yield from _hidden(container.get("env") or (), path)
+    resources = container.get("resources") or {}
+    for kind in ("limits", "requests"):
+        for name in ("memory", "ephemeral-storage"):
+            amount = (resources.get(kind) or {}).get(name)
+            if amount is not None and quantity.exact(str(amount)).denominator != 1:
+                where = f"{path}.resources.{kind}[{name}]"
+                yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
+
+
+def _hidden(variables: list[Json] | tuple[()], path: str) -> Iterator[str]:
+    names: set[str] = set()
+    for at, variable in enumerate(variables):
+        name = variable.get("name", "")
+        if name in names:
+            yield f'{path}.env[{at}]: hides previous definition of "{name}", which may be dropped when using apply'
+        names.add(name)
+
+
+def _secret(document: Json) -> Iterator[str]:
+    told = tls_warning(document)
+    if told:
+        yield told
+
+
+_OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
+    "apiextensions.k8s.io/customresourcedefinitions": _definition,
+    "/services": _service,
+    "/secrets": _secret,
+    "/nodes": _node,
+    "/persistentvolumeclaims": _volume_claim,
+    "batch/jobs": _pod_names,
+    "batch/cronjobs": _pod_names,
+    "networking.k8s.io/ingresses": _ingress,
+    "discovery.k8s.io/endpointslices": _slice,
+}

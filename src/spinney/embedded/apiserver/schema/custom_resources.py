@@ -1,0 +1,200 @@
+"""Custom resources: a CustomResourceDefinition makes a kind, and says what its objects must look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spinney.api.formats import is_checked
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, bad_request, invalid
+from spinney.embedded.apiserver.resources.kinds import Kind, Subresource, subresource
+from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
+from spinney.embedded.apiserver.schema.conform import conform_metadata
+from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema
+from spinney.embedded.apiserver.schema.structural import Defaults, Misfit, compiled, has_defaults, prune, without_nulls
+from spinney.embedded.apiserver.schema.structural_checks import Checker
+
+_TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
+# In the order in which the server for custom resources lists them.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+TABLE = "apiextensions.k8s.io/customresourcedefinitions"
+
+
+@dataclass(frozen=True)
+class Version:
+    """One served version of a custom resource."""
+
+    # What users see of it, and what objects are checked by: the same without type and metadata.
+    full: Json
+    schema: Json
+    shape: Shape
+    status: bool
+    scale: Json | None
+    columns: tuple[Json, ...]
+    selectable: tuple[str, ...]
+    normal: Any
+    defaults: Defaults | None
+    rules: Rules | None
+    # Whether every object is looked at in detail.
+    walked: bool
+    warning: str
+
+
+class Custom:
+    """What a definition says about objects, by version."""
+
+    def __init__(self, definition: Json, since: int) -> None:
+        spec = definition["spec"]
+        # The version of the definition's last change: older objects may not fit its schemas.
+        self.since = since
+        self.name: str = definition["metadata"]["name"]
+        self.versions = {
+            version["name"]: _version(version, spec["group"], spec["names"]["kind"])
+            for version in spec["versions"]
+            if version.get("served")
+        }
+        self.selectable: tuple[str, ...] = tuple({name for v in self.versions.values() for name in v.selectable})
+
+    def shape(self, version: str) -> Shape:
+        """The shape of objects, for owning and merging fields."""
+        return self.versions[version].shape
+
+    def has_status(self, version: str) -> bool:
+        """Whether the status has an endpoint of its own."""
+        return self.versions[version].status
+
+    def conform(self, kind: Kind, document: Json, known: Json | None = None) -> tuple[Json, list[str]]:
+        """The object pruned and defaulted, and the fields that were dropped; `known` is the object before a change."""
+        served = self.versions[kind.version]
+        dropped: list[str] = []
+        body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
+        normal = served.normal.is_valid(body)
+        if not normal:
+            try:
+                body = prune(body, served.schema, "", dropped)
+            except Misfit as misfit:
+                where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+                raise bad_request(f"{where}: {misfit}") from None
+        before = (known or {}).get("metadata") or {}
+        metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version, before)
+        if served.defaults is not None:
+            body = served.defaults.fill(body)
+        if not normal:
+            body = without_nulls(body, served.schema)
+        dropped += [f"metadata.{path}" for path in unknown]
+        head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
+        return head | body, sorted(dropped)
+
+    def without_nulls(self, version: str, document: Json) -> Json:
+        """An object without the nulls that its schema does not allow."""
+        made: Json = without_nulls(document, self.versions[version].schema)
+        return made
+
+    def pruned(self, version: str, document: Json) -> Json:
+        """An object of another version without what this one does not know."""
+        body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
+        body = prune(body, self.versions[version].schema, "", [])
+        head: Json = {key: document[key] for key in ("kind", "apiVersion", "metadata")}
+        head.update(body)
+        return head
+
+    def check(self, version: str, new: Json, old: Json | None) -> list[FieldError]:
+        """What is wrong with an object."""
+        served = self.versions[version]
+        body = {key: value for key, value in new.items() if key not in _TYPE_AND_METADATA}
+        checker = Checker()
+        if not served.normal.is_valid(body) or served.walked:
+            before = {key: value for key, value in (old or {}).items() if key not in _TYPE_AND_METADATA}
+            checker.check(body, served.schema, "", before or None)
+        if checker.errors and served.rules is not None:
+            detail = (
+                "some validation rules were not checked because the object was invalid; correct the existing errors to "
+            )
+            return [*checker.errors, invalid("<nil>", None, detail + "complete validation")]
+        if checker.errors or served.rules is None:
+            return checker.errors
+        return served.rules.check(new, old)
+
+
+def _version(version: Json, group: str, kind: str) -> Version:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    members = {key: item for key, item in (schema.get("properties") or {}).items() if key not in _TYPE_AND_METADATA}
+    needed = [key for key in schema.get("required") or () if key not in _TYPE_AND_METADATA]
+    body = {**schema, "properties": members, "required": needed}
+    full = {**schema, "properties": {**(schema.get("properties") or {}), "metadata": meta_schema()}}
+    subs = version.get("subresources") or {}
+    fields = tuple(field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ())
+    return Version(
+        schema,
+        body,
+        Shape(full, definitions()),
+        "status" in subs,
+        subs.get("scale"),
+        tuple(version.get("additionalPrinterColumns") or ()),
+        fields,
+        compiled(body),
+        Defaults(body) if has_defaults(body) else None,
+        Rules(schema, root=True) if rules_below(schema) else None,
+        _needs_walk(body),
+        _warning(version, group, kind),
+    )
+
+
+def _warning(version: Json, group: str, kind: str) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{group}/{version['name']} {kind} is deprecated"
+
+
+def _needs_walk(schema: Json) -> bool:
+    """Whether duplicates or formats must be looked for, which the compiled schema cannot do."""
+    if schema.get("x-kubernetes-list-type") in ("set", "map") or is_checked(schema.get("format", "")):
+        return True
+    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    return any(_needs_walk(item) for item in below if isinstance(item, dict))
+
+
+def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
+    """The kinds that a definition serves, its storage version's name on each."""
+    spec = definition["spec"]
+    names, group = spec["names"], spec["group"]
+    custom = Custom(definition, since)
+    stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    found: list[Kind] = []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        name = version["name"]
+        served = custom.versions[name]
+        subs: dict[str, Subresource] = {}
+        if served.status:
+            subs["status"] = subresource("status", group, name, names["kind"])
+        if served.scale is not None:
+            subs["scale"] = subresource("scale", group, name, names["kind"])
+        kind = Kind.of(
+            group,
+            name,
+            names["kind"],
+            names["plural"],
+            spec["scope"] == "Namespaced",
+            short=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            singular=names.get("singular") or names["kind"].lower(),
+            list_kind=names.get("listKind") or f"{names['kind']}List",
+            subresources=subs,
+            verbs=_VERBS,
+            custom=custom,
+        )
+        found.append(replace(kind, stored=f"{group}/{stored}"))
+    return sorted(found, key=lambda kind: _preference(kind.version))
+
+
+def _preference(version: str) -> tuple[int, int, int, str]:
+    """Kubernetes' order of versions: stable before beta before alpha, newer before older."""
+    for rank, mark in ((1, "beta"), (2, "alpha")):
+        major, found, minor = version.removeprefix("v").partition(mark)
+        if found and major.isdigit() and minor.isdigit():
+            return rank, -int(major), -int(minor), ""
+    number = version.removeprefix("v")
+    return (0, -int(number), 0, "") if number.isdigit() and version.startswith("v") else (3, 0, 0, version)

@@ -1,0 +1,133 @@
+"""Shapes: what a schema says about merging, owning and checking a value, for built-in and custom kinds alike."""
+
+from __future__ import annotations
+
+import gzip
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from spinney.api.meta import Json
+
+Definitions = dict[str, Json]
+RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+
+
+@lru_cache(maxsize=1)
+def definitions() -> Definitions:
+    """The OpenAPI schemas of the built-in kinds, by name; `scripts/openapi_data.py` makes the file."""
+    packed = files("spinney.embedded.apiserver").joinpath("data/openapi.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, Any]])
+
+
+@lru_cache(maxsize=1)
+def zeros() -> dict[str, frozenset[str]]:
+    """Members that are left out where they are zero, by schema; `scripts/zeros_data.py` makes the file."""
+    packed = files("spinney.embedded.apiserver").joinpath("data/zeros.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, frozenset[str]])
+
+
+class Shape:
+    """One node of a schema, with references resolved as they are walked."""
+
+    __slots__ = (
+        "_children",
+        "_definitions",
+        "_items",
+        "_values",
+        "atomic",
+        "keys",
+        "merge_key",
+        "name",
+        "present",
+        "properties",
+        "schema",
+        "strategy",
+        "type",
+    )
+
+    def __init__(self, schema: Json, table: Definitions) -> None:
+        self.name = schema.get("$ref", "")
+        if self.name:
+            own = {key: value for key, value in schema.items() if key != "$ref"}
+            schema = {**table.get(self.name, {}), **own}
+        self.schema = schema
+        self.type = "any" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "any")
+        self.properties: Json = schema.get("properties") or {}
+        if self.properties and self.type == "any":
+            self.type = "object"
+        self._definitions = table
+        self._children: dict[str, Shape] = {}
+        self._items: Shape | None = None
+        self._values: Shape | None = None
+        # A struct that Go always writes, even when empty.
+        self.present = schema.get("default") == {} and self.type == "object"
+        listed = schema.get("x-kubernetes-list-type", "atomic")
+        mapped = schema.get("x-kubernetes-map-type", "granular")
+        self.atomic = listed == "atomic" if self.type == "array" else mapped == "atomic" or self.name == RAW
+        self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "")
+        self.strategy: tuple[str, ...] = tuple(str(schema.get("x-kubernetes-patch-strategy", "")).split(","))
+
+    def child(self, name: str) -> Shape:
+        """The shape of a member of an object or map."""
+        found = self._children.get(name)
+        if found is None:
+            schema = self.properties.get(name)
+            found = self._children[name] = Shape(schema, self._definitions) if schema is not None else self.values
+        return found
+
+    @property
+    def values(self) -> Shape:
+        """The shape of a map's values."""
+        if self._values is None:
+            extra = self.schema.get("additionalProperties")
+            self._values = Shape(extra if isinstance(extra, dict) else {}, self._definitions)
+        return self._values
+
+    @property
+    def items(self) -> Shape:
+        """The shape of a list's elements."""
+        if self._items is None:
+            self._items = Shape(self.schema.get("items") or {}, self._definitions)
+        return self._items
+
+
+ANY = Shape({}, {})
+
+
+@lru_cache(maxsize=1)
+def kind_names() -> dict[tuple[str, str, str], str]:
+    """The names of schemas by group, version and kind."""
+    found: dict[tuple[str, str, str], str] = {}
+    for name, schema in definitions().items():
+        for gvk in schema.get("x-kubernetes-group-version-kind") or ():
+            found.setdefault((gvk["group"], gvk["version"], gvk["kind"]), name)
+    return found
+
+
+@lru_cache(maxsize=512)
+def built_in_shape(group: str, version: str, kind: str) -> Shape:
+    """The shape of a built-in kind; one without a schema takes anything."""
+    name = kind_names().get((group, version, kind))
+    return Shape({"$ref": name}, definitions()) if name else ANY
+
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def meta_schema() -> Json:
+    """The schema of `metadata`, which a custom resource's own schema leaves open."""
+    return {"$ref": META}
+
+
+def meta_shape() -> Shape:
+    """The shape of `metadata`."""
+    return _meta()
+
+
+@lru_cache(maxsize=1)
+def _meta() -> Shape:
+    return Shape(meta_schema(), definitions())

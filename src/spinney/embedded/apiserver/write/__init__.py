@@ -1,0 +1,1 @@
+"""Create, update, patch, apply and delete."""

@@ -1,0 +1,92 @@
+"""Whether an applied configuration fits its schema, which server-side apply asks before it merges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import Refusal, plain
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.shapes import Shape
+from spinney.embedded.apiserver.write.field_sets import item_key, told_key
+
+_LEAVES = ("io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.util.intstr.IntOrString")
+
+
+def check(config: Json, kind: Kind, shape: Shape) -> None:
+    """Refuse fields that the schema does not have, values of other types, and elements that are named twice."""
+    found: list[str] = []
+    _walk({key: value for key, value in config.items() if key not in ("apiVersion", "kind")}, shape, "", found)
+    if found:
+        raise _refusal(config, kind, found)
+
+
+def _refusal(config: Json, kind: Kind, found: list[str]) -> Refusal:
+    metadata = config.get("metadata") or {}
+    group = f"{kind.group}/{kind.version}" if kind.group else f"/{kind.version}"
+    where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}, Kind={kind.kind}"
+    told = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {item}" for item in found)
+    return plain(f"failed to create typed patch object ({where}): {told}")
+
+
+def _walk(value: Any, shape: Shape, path: str, found: list[str]) -> None:
+    if value is None or shape.name in _LEAVES or shape.schema.get("x-kubernetes-int-or-string"):
+        return
+    match shape.type:
+        case "object":
+            if not isinstance(value, dict):
+                found.append(f"{path}: expected map, got &{{{_shown(value)}}}")
+                return
+            _map(value, shape, path, found)
+        case "array":
+            if not isinstance(value, list):
+                found.append(f"{path}: expected list, got &{{{_shown(value)}}}")
+                return
+            _list(value, shape, path, found)
+        case "string":
+            if not isinstance(value, str):
+                found.append(f"{path}: expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}")
+        case "integer" | "number":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                found.append(f"{path}: expected numeric (int or float), got {_go_type(value)}")
+        case "boolean":
+            if not isinstance(value, bool):
+                found.append(f"{path}: expected boolean, got &{{{_shown(value)}}}")
+
+
+def _map(value: Json, shape: Shape, path: str, found: list[str]) -> None:
+    schema = shape.schema
+    extra = schema.get("additionalProperties")
+    opened = schema.get("x-kubernetes-preserve-unknown-fields") or extra or not shape.properties
+    for key, item in value.items():
+        where = f"{path}.{key}"
+        if key not in shape.properties and not opened:
+            found.append(f"{where}: field not declared in schema")
+            continue
+        _walk(item, shape.child(key), where, found)
+
+
+def _list(value: list[Any], shape: Shape, path: str, found: list[str]) -> None:
+    seen: set[str] = set()
+    for at, item in enumerate(value):
+        if shape.atomic:
+            _walk(item, shape.items, f"{path}[{at}]", found)
+            continue
+        key = item_key(item, shape)
+        if key in seen:
+            found.append(f"{path}: duplicate entries for key {told_key(key)}")
+        seen.add(key)
+        _walk(item, shape.items, f"{path}{told_key(key)}", found)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + " ".join(map(_shown, value)) + "]"
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{_shown(item)}" for key, item in sorted(value.items())) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _go_type(value: Any) -> str:
+    names: dict[type, str] = {str: "string", bool: "bool", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")

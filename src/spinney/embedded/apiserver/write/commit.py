@@ -1,0 +1,29 @@
+"""Commits: the one way of a finished object into the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.complete import complete
+from spinney.embedded.apiserver.store.conversion import kept
+from spinney.embedded.apiserver.store.store import Fields, Item
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+
+def commit(server: ApiServer, call: Call, document: Json, selectable: Fields | None = None) -> Item:
+    """Keep an object, or for a dry run only say how it would be kept."""
+    kind = call.kind
+    document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
+    if kind.stored != kind.api_version:
+        document = complete(kind.table, kept(kind, document))
+    found = selectable_fields.values(kind, document) if selectable is None else selectable
+    if call.dry_run:
+        metadata = document["metadata"]
+        labels = metadata.get("labels") or {}
+        return Item(call.key, server.store.version, encode(document), metadata["uid"], labels, found)
+    return server.store.put(kind.table, call.key, document, found)

@@ -1,0 +1,92 @@
+"""Documents: what a request brings as an object of its kind: of the right type, in its place, no unknown fields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.calls import JSON_TYPES, Call, json_name, media_type, repeated_keys
+from spinney.embedded.apiserver.errors import Refusal, bad_request, internal, plain
+from spinney.embedded.apiserver.http import json_bodies
+from spinney.embedded.apiserver.schema.conform import conform
+from spinney.embedded.apiserver.write.type_meta import check_type
+
+
+def check_duplicates(call: Call, document: Json) -> None:
+    """Find fields that a body gives twice. One that is as long as its own encoding gives none twice."""
+    body, form = call.request.body, media_type(call.request)
+    if len(encode(document)) == len(body) or call.field_validation == "Ignore":
+        return
+    if form == JSON_TYPES[0] or form.endswith("-patch+json"):
+        call.duplicates = [f'duplicate field "{path}"' for path in json_bodies.duplicates(body)]
+    elif form == JSON_TYPES[1]:
+        call.duplicates = repeated_keys(body)
+
+
+def checked(call: Call, document: Json, known: Json | None = None) -> Json:
+    """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone.
+
+    What it shares with `known`, the object before a change, is as it should be.
+    """
+    kind = call.kind
+    if kind.custom is not None and kind.custom.versions[kind.version].warning:
+        call.warnings.append(kind.custom.versions[kind.version].warning)
+    check_type(document, call.kind, call.verb)
+    if not isinstance(document.get("metadata"), dict | None):
+        goal = f"struct field {kind.kind}.metadata" if kind.custom is None else "value"
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
+            f"{json_name(document['metadata'])} into Go {goal} of type v1.ObjectMeta"
+        )
+    # Kind and version come first, whatever the body says of them.
+    document = {"kind": "", "apiVersion": "", **document}
+    document["kind"], document["apiVersion"] = kind.kind, kind.api_version
+    document["metadata"] = dict(document.get("metadata") or {})
+    if kind.custom is not None:
+        document, unknown = kind.custom.conform(kind, document, known)
+    else:
+        document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
+        document["metadata"] = dict(document.get("metadata") or {})
+    if unknown or call.duplicates:
+        _unknown_fields(call, unknown)
+    return document
+
+
+def _unknown_fields(call: Call, unknown: list[str]) -> None:
+    is_yaml = media_type(call.request) == JSON_TYPES[1]
+    missing = [f'unknown field "{path}"' for path in (sorted(unknown) if is_yaml else unknown)]
+    told = call.duplicates + missing if is_yaml else missing + call.duplicates
+    if call.field_validation == "Strict" and is_yaml and call.duplicates:
+        # The parser of YAML tells them all in one go.
+        told = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
+    call.duplicates = []
+    if call.field_validation == "Strict":
+        kind = call.kind
+        where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: '
+        raise bad_request(where + ", ".join(told))
+    if call.field_validation == "Warn":
+        call.warnings.extend(told)
+
+
+def reformed(call: Call, seen: Json) -> Json:
+    """What webhooks made of an object, in the form of its kind; fields that it does not have go without a word."""
+    quiet = replace(call, query={**call.query, "fieldValidation": "Ignore"}, warnings=[])
+    try:
+        document = checked(quiet, seen)
+    except Refusal as refusal:
+        _, handled, why = refusal.message.partition(f" cannot be handled as a {call.kind.kind}: ")
+        if not handled:
+            raise
+        raise (plain(why) if why.startswith("converting ") else internal(why)) from None
+    place(call, document["metadata"])
+    return document
+
+
+def place(call: Call, metadata: Json) -> None:
+    namespace = metadata.get("namespace", "")
+    if call.kind.namespaced:
+        if namespace and namespace != call.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        metadata["namespace"] = call.namespace
+    elif namespace:
+        raise bad_request("namespace is not allowed on this type" if not call.namespace else "namespace mismatch")

@@ -1,0 +1,317 @@
+"""Deletion: preconditions, grace, finalizers, and what is left to the garbage collector."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.admission.matching import Operation
+from spinney.embedded.apiserver.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    Refusal,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid,
+    invalid_options,
+    not_found,
+    unsupported,
+    unsupported_media_type,
+)
+from spinney.embedded.apiserver.http.content_types import JSON
+from spinney.embedded.apiserver.read.get_list import answer, listed, matcher
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.strategy import strategy
+from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import Item
+from spinney.kube.client.transport import Response
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+# Kinds whose dependents the API itself leaves alone unless asked; kubectl asks for Background.
+_ORPHAN_BY_DEFAULT = frozenset(("batch/jobs", "/replicationcontrollers"))
+_JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def options_of(call: Call) -> Json:
+    """The DeleteOptions of a request, from its body or its query."""
+    options: Json = {}
+    if call.request.body:
+        if media_type(call.request) not in JSON_TYPES:
+            raise unsupported_media_type(JSON_TYPES)
+        try:
+            found = parse(call.request.body, media_type(call.request))
+        except Unreadable as error:
+            raise bad_request(str(error)) from None
+        if found is None:
+            found = {}
+        if not isinstance(found, dict):
+            raise bad_request(
+                f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(found)} into Go value "
+                'of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+                '"json:\\"kind,omitempty\\"" }'
+            )
+        _check_form(found)
+        _check_options(found)
+        return found
+    # The query counts only where there is no body.
+    for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
+        if key in call.query:
+            options[key] = call.query[key]
+    if "gracePeriodSeconds" in options:
+        options["gracePeriodSeconds"] = number(str(options["gracePeriodSeconds"]))
+    if "orphanDependents" in options:
+        options["orphanDependents"] = flag(call.query, "orphanDependents")
+    _check_options(options)
+    return options
+
+
+def _check_form(options: Json) -> None:
+    for key in ("kind", "apiVersion"):
+        if not isinstance(options.get(key, ""), str):
+            what = f"cannot unmarshal {json_name(options[key])} into Go struct field .{key} of type string"
+            raise bad_request(f"couldn't get version/kind; json parse error: json: {what}")
+    kind, version = options.get("kind") or "DeleteOptions", options.get("apiVersion") or "meta.k8s.io/v1"
+    if version.count("/") > 1:
+        raise bad_request(f"unexpected GroupVersion string: {version}")
+    if kind != "DeleteOptions":
+        raise bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    seconds = options.get("gracePeriodSeconds")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
+        what = f"cannot unmarshal {json_name(seconds)} into Go struct field DeleteOptions.gracePeriodSeconds"
+        raise bad_request(f"json: {what} of type int64")
+
+
+def _check_options(options: Json) -> None:
+    found: list[FieldError] = []
+    policy = options.get("propagationPolicy")
+    if policy and options.get("orphanDependents") is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        found.append(invalid("propagationPolicy", policy, detail))
+    elif policy not in (None, "", "Foreground", "Background", "Orphan"):
+        found.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+    dry = options.get("dryRun")
+    dry = [dry] if isinstance(dry, str) else dry
+    if dry and dry != ["All"]:
+        found.append(unsupported("dryRun", dry, ("All",)))
+    if found:
+        raise invalid_options("DeleteOptions", found)
+
+
+async def delete(server: ApiServer, call: Call) -> Response:
+    """Delete one object by name."""
+    options = call.options = options_of(call)
+    if call.kind.table == "batch/jobs" and not options.get("propagationPolicy") and "orphanDependents" not in options:
+        call.warnings.append(_JOB_WARNING)
+    item = server.store.get(call.kind.table, call.key)
+    if item is None:
+        raise not_found(call.kind, call.name)
+    await _ask(server, call, item, options)
+    gone, last = delete_item(server, call.kind, item, options, dry_run=call.dry_run)
+    if not gone or strategy(call.kind).answers_with_deleted:
+        return answer(call, [last], server)
+    details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+    return Response(200, encode(body), JSON)
+
+
+async def _ask(server: ApiServer, call: Call, item: Item, options: Json) -> None:
+    """Ask whoever wants to be asked about a deletion."""
+    if server.admission.looks_at(call.kind):
+        await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
+
+
+def delete_item(
+    server: ApiServer, kind: Kind, item: Item, options: Json, *, dry_run: bool = False
+) -> tuple[bool, Item]:
+    """Delete an object as far as it can be now. Says whether it is gone, and its last or newest state."""
+    document = load(item)
+    metadata = document["metadata"]
+    _check_preconditions(kind, item, metadata, options.get("preconditions") or {})
+    if kind.table == "/namespaces" and item.name in _IMMORTAL:
+        raise forbidden(kind, item.name, "this namespace may not be deleted")
+    if kind.table == "scheduling.k8s.io/priorityclasses" and item.name.startswith("system-"):
+        raise forbidden(kind, item.name, "this is a system priority class and cannot be deleted")
+    finalizers = _finalizers(kind, metadata, options)
+    if kind.table == DEFINITIONS and CLEANUP not in finalizers and not metadata.get("deletionTimestamp"):
+        finalizers.append(CLEANUP)
+        _terminate(server, document)
+    waits = bool(finalizers) or _namespace_waits(kind, document)
+    if kind.table == "/pods":
+        _stop_pod(server, document, options)
+        waits = waits or bool(metadata.get("deletionGracePeriodSeconds"))
+    elif kind.table == DEFINITIONS and not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = server.timestamp()
+    elif waits and not metadata.get("deletionTimestamp"):
+        _mark(server, metadata, 0)
+    _set_finalizers(metadata, finalizers)
+    if kind.table == "/namespaces":
+        metadata.pop("deletionGracePeriodSeconds", None)
+        document["status"] = {**(document.get("status") or {}), "phase": "Terminating"}
+    if dry_run:
+        return not waits, replace(item, body=encode(document))
+    if not waits:
+        return True, remove(server, kind, item, document)
+    if document == load(item):
+        return False, item
+    return False, server.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
+
+
+def _terminate(server: ApiServer, definition: Json) -> None:
+    """Say in a definition's status that its objects go first."""
+    status = definition.setdefault("status", {})
+    told = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": server.timestamp(),
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    status["conditions"] = [*(status.get("conditions") or ()), told]
+
+
+def _namespace_waits(kind: Kind, document: Json) -> bool:
+    return kind.table == "/namespaces" and bool((document.get("spec") or {}).get("finalizers"))
+
+
+def _check_preconditions(kind: Kind, item: Item, metadata: Json, wanted: Json) -> None:
+    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    shown = _Named(kind)
+    if uid and uid != item.uid:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({item.uid}). The object might have "
+            "been deleted and then recreated"
+        )
+        raise shown.conflict(item.name, why)
+    if version and version != metadata["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+        raise shown.conflict(item.name, why)
+
+
+class _Named:
+    """Preconditions of a deletion name the kind where other conflicts name the resource."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def conflict(self, name: str, why: str) -> Refusal:
+        refusal = conflict(self._kind, name, why)
+        kind = f"{self._kind.kind}.{self._kind.group}" if self._kind.group else self._kind.kind
+        message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+        details = {**(refusal.details or {}), "kind": self._kind.kind}
+        return Refusal(409, "Conflict", message, details)
+
+
+def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
+    policy = options.get("propagationPolicy") or ""
+    if not policy and options.get("orphanDependents") is not None:
+        policy = "Orphan" if options["orphanDependents"] else "Background"
+    current = list(metadata.get("finalizers") or ())
+    if not policy:
+        if "foregroundDeletion" in current or "orphan" in current:
+            return current
+        policy = "Orphan" if kind.table in _ORPHAN_BY_DEFAULT else "Background"
+    kept = [name for name in current if name not in ("orphan", "foregroundDeletion")]
+    added = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"]}.get(policy, [])
+    return kept + added
+
+
+def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+
+
+def _stop_pod(server: ApiServer, document: Json, options: Json) -> None:
+    """Say until when a pod has to have stopped; where that was said before, it can only become sooner."""
+    metadata = document["metadata"]
+    grace = _grace(document, options)
+    if not metadata.get("deletionTimestamp"):
+        _mark(server, metadata, grace or 0)
+        return
+    pending = metadata.get("deletionGracePeriodSeconds")
+    if pending and grace is not None and grace < pending:
+        _shorten(server, metadata, pending, grace)
+
+
+def _grace(document: Json, options: Json) -> int | None:
+    """How long a pod may take to stop."""
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    given = options.get("gracePeriodSeconds")
+    if document["metadata"].get("deletionTimestamp"):
+        return None if given is None else max(int(given), 1 if int(given) < 0 else 0)
+    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
+        return 0
+    period = int(given) if given is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+    return 1 if period < 0 else period
+
+
+def _mark(server: ApiServer, metadata: Json, grace: int) -> None:
+    metadata["deletionTimestamp"] = (server.clock.now() + timedelta(seconds=grace)).strftime(FORMAT)
+    metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _shorten(server: ApiServer, metadata: Json, pending: int, grace: int) -> None:
+    due = datetime.strptime(metadata["deletionTimestamp"], FORMAT) + timedelta(seconds=grace - pending)
+    now = server.clock.now().replace(tzinfo=None)
+    if due < now:
+        due = now
+        grace = 1 if grace else 0
+    metadata["deletionTimestamp"] = due.strftime(FORMAT)
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+def finished(document: Json) -> bool:
+    """Whether an object that is being deleted waits for nobody any more."""
+    metadata = document["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if document.get("kind") == "Namespace" and (document.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def remove(server: ApiServer, kind: Kind, item: Item, document: Json) -> Item:
+    """Take an object out of the store."""
+    return server.store.delete(kind.table, item.key, document, selectable_fields.values(kind, document))
+
+
+async def delete_collection(server: ApiServer, call: Call) -> Response:
+    """Delete every object that matches, and answer with them."""
+    options = call.options = options_of(call)
+    number(call.query.get("limit", "0"))
+    passes = matcher(call)
+    table = server.store.table(call.kind.table)
+    victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
+    for item in victims:
+        await _ask(server, call, item, options)
+        if table.items.get(item.key) is not None:
+            delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
+    return listed(server, call, victims, {"resourceVersion": str(server.store.version)})

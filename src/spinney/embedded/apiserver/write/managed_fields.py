@@ -1,0 +1,172 @@
+"""`managedFields`: who last wrote which field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import Raw
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.shapes import Shape, built_in_shape
+from spinney.embedded.apiserver.write import field_sets
+from spinney.embedded.apiserver.write.field_sets import FieldSet
+
+_TYPE = ("kind", "apiVersion")
+_HEAD = (*_TYPE, "metadata")
+_SERVER_META = frozenset(
+    (
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    )
+)
+_NOTHING: Json = {}
+MAX_UPDATERS = 10
+_ALWAYS_THERE = ("f:containers", "f:podGroups")
+_PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
+
+
+def shape_of(kind: Kind) -> Shape:
+    """The shape that fields of a kind are owned by."""
+    if kind.custom is not None:
+        return kind.custom.shape(kind.version)
+    return built_in_shape(kind.group, kind.version, kind.kind)
+
+
+def owned_part(document: Json, other: Json = _NOTHING) -> Json:
+    """The object without what only the server writes, and without what it shares with another state of it."""
+    found = {key: value for key, value in document.items() if key not in _TYPE and value is not other.get(key)}
+    beside = other.get("metadata") or _NOTHING
+    found["metadata"] = {
+        key: value
+        for key, value in document["metadata"].items()
+        if key not in _SERVER_META and value is not beside.get(key)
+    }
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, through which door, and when."""
+
+    manager: str
+    subresource: str
+    now: str
+
+
+def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw | None = None) -> None:
+    """Note in a new object that its author wrote it; `spec` says which fields of the spec, where that is known."""
+    shape = shape_of(kind)
+    written = {key: value for key, value in new["metadata"].items() if key not in _SERVER_META}
+    named = field_sets.added(written, shape.child("metadata")) if written else {}
+    owned: FieldSet = {"f:metadata": named} if named else {}
+    if spec is not None:
+        owned["f:spec"] = spec
+    else:
+        # Whatever the status of a new object is, its author did not write it.
+        others = ("status", *_HEAD) if "status" in kind.subresources else _HEAD
+        body = {key: value for key, value in new.items() if key not in others}
+        owned.update(_unmarked(field_sets.added(body, shape)))
+    set_entries(new, [make_entry(writer, "Update", kind.api_version, owned)] if owned else [])
+
+
+def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
+    """Note in the new object what this write changed, and by whom. A write that changes nothing leaves no trace."""
+    # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
+    given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
+    entries: list[Json] = given or old["metadata"].get("managedFields") or []
+    if not entries:
+        # What nobody has been tracked for stays so until somebody applies it.
+        new["metadata"].pop("managedFields", None)
+        return
+    changes = field_sets.compare(owned_part(old, new), owned_part(new, old), shape_of(kind))
+    changed, removed = _unmarked(changes.changed), changes.removed
+    if not changed and not removed:
+        set_entries(new, entries)
+        return
+    kept: list[Json] = []
+    mine: FieldSet = {}
+    for entry in entries:
+        if is_of(entry, writer, "Update", kind.api_version):
+            mine = field_sets.difference(entry["fieldsV1"], removed)
+            if not changed and mine:
+                kept.append(entry if mine == entry["fieldsV1"] else {**entry, "fieldsV1": mine})
+            continue
+        rest = field_sets.difference(field_sets.difference(entry["fieldsV1"], changed), removed)
+        if rest:
+            kept.append(entry if rest == entry["fieldsV1"] else {**entry, "fieldsV1": rest})
+    if changed:
+        kept.append(make_entry(writer, "Update", kind.api_version, field_sets.union(mine, changed)))
+    set_entries(new, _capped(kept))
+
+
+def _unmarked(changed: FieldSet) -> FieldSet:
+    """Without the marks that say that a list is there, for lists that Kubernetes writes even when they are empty."""
+    found: FieldSet = {}
+    for key, value in changed.items():
+        if key in _ALWAYS_THERE:
+            found[key] = {name: item for name, item in value.items() if name != "."}
+        else:
+            found[key] = _unmarked(value) if key in _PATHS_TO_LISTS else value
+    return found
+
+
+def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) -> Json:
+    """One manager's entry."""
+    entry: Json = {
+        "manager": writer.manager,
+        "operation": operation,
+        "apiVersion": version,
+        "time": writer.now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+    }
+    if writer.subresource:
+        entry["subresource"] = writer.subresource
+    if writer.subresource == "scale":
+        # Kubernetes forgets when it was, on the way from the scale to the object.
+        del entry["time"]
+    return entry
+
+
+def is_of(entry: Json, writer: Writer, operation: str, version: str) -> bool:
+    """Whether an entry is the one this writer adds to."""
+    return (
+        entry.get("manager") == writer.manager
+        and entry.get("operation") == operation
+        and entry.get("apiVersion") == version
+        and entry.get("subresource", "") == writer.subresource
+    )
+
+
+def set_entries(document: Json, entries: list[Json]) -> None:
+    """Put the entries into an object, or leave the field out."""
+    if entries:
+        document["metadata"]["managedFields"] = sorted(entries, key=_place) if len(entries) > 1 else entries
+    else:
+        document["metadata"].pop("managedFields", None)
+
+
+def _place(entry: Json) -> tuple[str, ...]:
+    """Where an entry stands: those that apply first, then by time, then by name."""
+    return tuple(entry.get(key, "") for key in ("operation", "time", "manager", "apiVersion", "subresource"))
+
+
+def _capped(entries: list[Json]) -> list[Json]:
+    """At most ten updaters are remembered apart; the oldest beyond that are one, `ancient-changes`."""
+    updaters = [entry for entry in entries if entry["operation"] == "Update"]
+    if len(updaters) <= MAX_UPDATERS:
+        return entries
+    oldest = sorted(updaters, key=lambda entry: str(entry.get("time", "")))[: len(updaters) - MAX_UPDATERS + 1]
+    owned: FieldSet = {}
+    for entry in oldest:
+        owned = field_sets.union(owned, entry["fieldsV1"])
+    last = oldest[-1]
+    merged = make_entry(Writer("ancient-changes", "", last.get("time", "")), "Update", last["apiVersion"], owned)
+    return [entry for entry in entries if entry not in oldest] + [merged]

@@ -1,0 +1,28 @@
+"""References to owners, as they come with a write."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+
+_WARNING = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
+
+
+def named_once(call: Call, metadata: Json) -> None:
+    """Drop owners that are named again, with a warning."""
+    given = metadata.get("ownerReferences") or ()
+    if len(given) < 2:
+        return
+    kept: list[Json] = []
+    again: list[str] = []
+    for owner in given:
+        if owner in kept:
+            again.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if again:
+        metadata["ownerReferences"] = kept
+        call.warnings.append(_WARNING + ", ".join(dict.fromkeys(again)))

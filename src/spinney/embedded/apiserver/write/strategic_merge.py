@@ -1,0 +1,168 @@
+"""Strategic merge patch: merge patch that knows which lists are maps by another name."""
+
+from __future__ import annotations
+
+from collections import deque
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import bad_request, plain
+from spinney.embedded.apiserver.schema.shapes import Shape
+
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+_DIRECTIVES = ("$patch", "$retainKeys", _DELETE_FROM, _ORDER)
+
+
+def merge(target: Any, patch: Any, shape: Shape) -> Any:
+    """The target with the patch applied. What the patch does not touch is shared with the target."""
+    if not isinstance(patch, dict):
+        return patch
+    target = dict(target) if isinstance(target, dict) else {}
+    directed = "$" in "".join(patch)
+    if directed:
+        directive = patch.get("$patch")
+        if directive == "replace":
+            return {key: value for key, value in patch.items() if key != "$patch"}
+        if directive == "delete":
+            return {}
+        if directive not in (None, "merge"):
+            raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
+        target = _kept(target, patch)
+    for key, value in patch.items():
+        if directed and key.startswith(_DIRECTIVES):
+            continue
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            target[key] = merge(target.get(key), value, shape.child(key))
+        elif isinstance(value, list):
+            child = shape.child(key)
+            merges = "merge" in child.strategy
+            order = patch.get(_ORDER + key) if directed else None
+            if merges and key in target:
+                target[key] = _merge_list(target[key] or [], value, child, order)
+            else:
+                target[key] = [_strip(item) for item in value if not (merges and _is_directive(item))]
+        else:
+            target[key] = value
+    return _reordered(target, patch, shape) if directed else target
+
+
+def _is_directive(item: Any) -> bool:
+    """Whether an element says only what to do with others."""
+    return isinstance(item, dict) and ("$patch" in item and (len(item) == 1 or item["$patch"] == "delete"))
+
+
+def _kept(target: Json, patch: Json) -> Json:
+    """What the patch's directives leave of a map, before anything is merged into it."""
+    retained = patch.get("$retainKeys")
+    if retained is not None:
+        if any(key not in retained for key in patch if key[:1] != "$"):
+            raise bad_request("invalid patch format of retainKeys")
+        target = {key: value for key, value in target.items() if key in retained}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_FROM):
+            field = key.removeprefix(_DELETE_FROM)
+            target[field] = [item for item in target.get(field) or () if item not in value]
+    return target
+
+
+def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
+    """The map with lists in the order that the patch gives, where it gives nothing but their order."""
+    for key, order in patch.items():
+        if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
+            field = key.removeprefix(_ORDER)
+            if isinstance(target.get(field), list):
+                target[field] = _ordered(target[field], order, shape.child(field).merge_key, target[field])
+    return target
+
+
+def go_map(value: Any) -> str:
+    """A map as Go prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{go_map(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_map, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strip(item) for key, item in value.items() if not key.startswith("$")}
+    return [_strip(item) for item in value] if isinstance(value, list) else value
+
+
+def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[Any] | None) -> list[Any]:
+    key = shape.merge_key
+    if order is not None:
+        _check_order(patch, order, key)
+    if not key:
+        merged = target + [item for item in patch if item not in target]
+        return _ordered(merged, order if order is not None else patch, "", target)
+    if {"$patch": "replace"} in patch:
+        return [_strip(item) for item in patch if item.get("$patch") != "replace"]
+    result = list(target)
+    names = [item.get(key) for item in result]
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise plain(f"map: {go_map(item)} does not contain declared merge key: {key}")
+        name = item[key]
+        if item.get("$patch") == "delete":
+            result = [old for old in result if old.get(key) != name]
+            names = [old.get(key) for old in result]
+        elif name not in names:
+            result.append(merge({}, item, shape.items))
+            names.append(name)
+        elif item.get("$patch") == "replace":
+            result[names.index(name)] = _strip(item)
+        else:
+            at = names.index(name)
+            result[at] = merge(result[at], item, shape.items)
+    if order is None and not target:
+        return result
+    return _ordered(result, order if order is not None else patch, key, target)
+
+
+def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
+    """Whether the patch's elements come in the order that it gives for the list."""
+    rest = iter([entry.get(key) if key and isinstance(entry, dict) else entry for entry in order])
+    for item in patch:
+        if isinstance(item, dict) and item.get("$patch") == "delete":
+            continue
+        name = item.get(key) if key and isinstance(item, dict) else item
+        if name not in rest:
+            raise plain(
+                f"The order in patch list:\n{go_map(patch)}\n doesn't match $setElementOrder list:\n{go_map(order)}\n"
+            )
+
+
+def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) -> list[Any]:
+    """Items in the order the patch gives; those it does not name go where they stood before among the named ones.
+
+    An item that is new has no place yet, and so comes before everything that the patch does not name.
+    """
+    names, wanted = _names(items, key), _names(order, key)
+    by_name = dict(zip(names, items, strict=True))
+    if len(by_name) == len(items) and by_name.keys() == set(wanted):
+        return [by_name[name] for name in dict.fromkeys(wanted)]
+    rank = {name: position for position, name in reversed(list(enumerate(wanted)))}
+    place = {name: position for position, name in enumerate(_names(original, key))}
+    ranked = [(rank.get(name), place.get(name, -1), item) for name, item in zip(names, items, strict=True)]
+    named = sorted((entry for entry in ranked if entry[0] is not None), key=itemgetter(0))
+    others = deque((here, item) for at, here, item in ranked if at is None)
+    result: list[Any] = []
+    for _, here, item in named:
+        while others and others[0][0] < here:
+            result.append(others.popleft()[1])
+        result.append(item)
+    return result + [item for _, item in others]
+
+
+def _names(items: list[Any], key: str) -> list[Any]:
+    """What the elements of a list are told apart by."""
+    found = [item.get(key) if key and isinstance(item, dict) else item for item in items]
+    return [msgspec.json.encode(name) if isinstance(name, dict | list) else name for name in found]

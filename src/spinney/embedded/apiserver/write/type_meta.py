@@ -1,0 +1,57 @@
+"""What an object says it is, and whether that is what a path takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.shapes import kind_names
+
+
+def check_type(document: Json, kind: Kind, verb: str = "") -> None:
+    """Refuse an object of another kind or version, in the words of whoever decodes it."""
+    version, name = document.get("apiVersion"), document.get("kind")
+    # A built-in object need not say its version.
+    unsaid = not version and kind.custom is None
+    if (not name or name == kind.kind) and (unsaid or version == kind.api_version):
+        return
+    if kind.custom is not None:
+        metadata = document.get("metadata") or {}
+        if name == kind.kind and verb == "patch":
+            error = invalid("apiVersion", version, f"must be {kind.api_version}")
+            group = str(version).rpartition("/")[0]
+            raise invalid_object(replace(kind, table=f"{group}/{kind.plural}"), metadata.get("name", ""), [error])
+        if name == kind.kind:
+            told = f"the API version in the data ({version or ''})"
+            raise bad_request(f"{told} does not match the expected API version ({kind.api_version})")
+        error = invalid("kind", name, f"must be {kind.kind}")
+        shown_kind = replace(kind, kind=name or kind.kind)
+        raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])
+    version = version or kind.api_version
+    where = f'{name or kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
+    if kind_names().get((*_split(version), name or kind.kind)) or (version, name) == ("v1", "List"):
+        group = "core" if not kind.group else kind.group.partition(".")[0]
+        short = version.rpartition("/")[2]
+        raise bad_request(f"{where}converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion")
+    raise bad_request(
+        f'{where}no kind "{name or kind.kind}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"'
+    )
+
+
+def told_type(document: Json) -> str:
+    """What an object says it is, as Go prints it; what cannot be read is nothing."""
+    version, name = document.get("apiVersion", ""), document.get("kind", "")
+    if not isinstance(version, str) or not isinstance(name, str):
+        return "/, Kind=" if not isinstance(name, str) else f"/, Kind={name}"
+    if version.count("/") > 1:
+        return "/, Kind="
+    group, _, short = version.rpartition("/")
+    return f"{group}/{short}, Kind={name}"
+
+
+def _split(version: str) -> tuple[str, str]:
+    group, _, short = version.rpartition("/")
+    return group, short

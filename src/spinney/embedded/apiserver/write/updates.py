@@ -1,0 +1,220 @@
+"""Changes: from an object in the store to its next state, for updates, patches and applies alike.
+
+A change is a function from the old object to the new one. It shares what it does not change with the old object, so
+nothing here changes nested data in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spinney.api.meta import Json, encode
+from spinney.embedded.apiserver.access import escalation
+from spinney.embedded.apiserver.admission.matching import Operation
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    Refusal,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_object,
+    not_found,
+    plain,
+)
+from spinney.embedded.apiserver.followers import quotas
+from spinney.embedded.apiserver.resources import warnings
+from spinney.embedded.apiserver.resources.checks import check, same_body
+from spinney.embedded.apiserver.resources.complete import complete
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.lifecycle import prepare_update
+from spinney.embedded.apiserver.resources.strategy import strategy
+from spinney.embedded.apiserver.resources.validation import check_part
+from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
+from spinney.embedded.apiserver.store.conversion import current
+from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.write import managed_fields, owner_references, patch_request
+from spinney.embedded.apiserver.write.commit import commit
+from spinney.embedded.apiserver.write.decode import checked, reformed
+from spinney.embedded.apiserver.write.deletion import finished, remove
+from spinney.embedded.apiserver.write.managed_fields import Writer
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.server import ApiServer
+
+_RETRIES = 5
+# Kinds that have a generation, which never changes.
+_ONE_GENERATION = frozenset(("scheduling.k8s.io/priorityclasses",))
+# Statuses that have defaults, too.
+_DEFAULTED = frozenset((("/services", "status"),))
+# Metadata that counts as a part of the spec.
+_COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
+Change = Callable[[Json], Json]
+Record = Callable[[Json, Json], None]
+
+
+async def modify(server: ApiServer, call: Call, change: Change, record: Record | None = None) -> Item:
+    """Apply a change to an object as it is now; where admission took time and the object moved on, once more."""
+    for _ in range(_RETRIES):
+        item = server.store.get(call.kind.table, call.key)
+        if item is None:
+            raise not_found(call.kind, call.name)
+        done = await _modify_once(server, call, item, change, record)
+        if done is not None:
+            return done
+    raise conflict(call.kind, call.name)
+
+
+async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change, record: Record | None) -> Item | None:
+    kind = call.kind
+    old = current(kind, item)
+    new = _proposed(call, old, change)
+    _preconditions(call, old, new)
+    given_version = new["metadata"].get("resourceVersion")
+    owner_references.named_once(call, new["metadata"])
+    new = complete(kind.table, settle(server, call, new, old))
+    if new["metadata"].get("managedFields") == [{}]:
+        new["metadata"].pop("managedFields")
+    elif record is not None:
+        record(old, new)
+    else:
+        managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
+    rules = strategy(kind)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if server.admission.concerns(kind):
+        seen = await server.admission.mutate(call, Operation.UPDATE, new, old)
+        if seen is not new:
+            new = reformed(call, seen)
+            rules.default(new)
+            new = complete(kind.table, new)
+    errors = _errors(call, old, new)
+    if errors:
+        raise invalid_object(kind, call.name, errors)
+    escalation.check(server, call, new)
+    if server.admission.checks(kind):
+        await server.admission.validate(call, Operation.UPDATE, new, old)
+    if not call.subresource:
+        call.warnings.extend(warnings.warnings_of_update(kind.table, new, old))
+    if kind.custom is not None:
+        call.warnings.extend(warnings.finalizer_warnings(new["metadata"], old["metadata"]))
+    quotas.admit_change(server, call, new, old)
+    return _finish(server, call, item, (old, new), given_version)
+
+
+def _proposed(call: Call, old: Json, change: Change) -> Json:
+    """What the change makes of the old object, in the form of its kind."""
+    proposed = change(old)
+    if not isinstance(proposed, dict) or proposed.get("metadata") is None:
+        raise no_name(call)
+    try:
+        return checked(call, proposed, old if call.verb == "patch" else None)
+    except Refusal as refusal:
+        if call.verb != "patch" or call.kind.custom is not None:
+            raise
+        raise patch_request.blamed(call, proposed, refusal) from None
+
+
+def _errors(call: Call, old: Json, new: Json) -> list[FieldError]:
+    """What is wrong with the new object, or with changing the old one into it."""
+    kind, metadata, before = call.kind, new["metadata"], old["metadata"]
+    errors = metadata_checks.check(kind, metadata, before)
+    if errors:
+        errors = metadata_checks.repeated(kind, errors)
+    errors += metadata_checks.check_update(kind, metadata, before)
+    if not call.subresource or kind.custom is not None:
+        return errors + check(call, new, old)
+    return errors + check_part(kind.table, call.subresource, new, old)
+
+
+def _preconditions(call: Call, old: Json, new: Json) -> None:
+    kind = call.kind
+    metadata, before = new["metadata"], old["metadata"]
+    name = before["name"]
+    if kind.namespaced and metadata.get("namespace") not in (None, "", before.get("namespace")):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if not metadata.get("name"):
+        raise no_name(call)
+    if metadata["name"] != name:
+        raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+    version = metadata.get("resourceVersion")
+    if version and version != before["resourceVersion"]:
+        if not str(version).isdigit():
+            raise plain(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise conflict(kind, name)
+    uid = metadata.get("uid")
+    if uid and uid != before["uid"] and call.verb == "patch":
+        raise _immutable(call, "uid", uid)
+    if uid and uid != before["uid"]:
+        raise conflict(
+            kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+        )
+    if metadata.get("deletionTimestamp") and not before.get("deletionTimestamp"):
+        raise _immutable(call, "deletionTimestamp", metadata["deletionTimestamp"])
+
+
+def _immutable(call: Call, key: str, value: str) -> Refusal:
+    errors = metadata_checks.repeated(call.kind, [invalid(f"metadata.{key}", value, "field is immutable")])
+    return invalid_object(call.kind, call.name, errors)
+
+
+def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+    """The proposed object with everything restored that this endpoint may not change, and its generation."""
+    metadata, before = new["metadata"], old["metadata"]
+    for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "name"):
+        if key in before:
+            metadata[key] = before[key]
+        else:
+            metadata.pop(key, None)
+    if "namespace" in before:
+        metadata["namespace"] = before["namespace"]
+    if not metadata.get("generateName") and before.get("generateName"):
+        metadata["generateName"] = before["generateName"]
+    rules = strategy(call.kind)
+    if not same_body(new, old) and (not call.subresource or (call.kind.table, call.subresource) in _DEFAULTED):
+        rules.default(new)
+    new = prepare_update(server, call, new, old)
+    if rules.counts_generations and call.subresource != "status" and _spec_changed(call.kind, new, old):
+        new["metadata"]["generation"] = before.get("generation", 0) + 1
+    return new
+
+
+def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
+    if kind.table in _ONE_GENERATION:
+        return False
+    counted = _COUNTED.get(kind.table)
+    if counted and new["metadata"].get(counted) != old["metadata"].get(counted):
+        return True
+    if kind.custom is not None and not kind.custom.has_status(kind.version):
+        return any(new.get(key) != old.get(key) for key in {**new, **old} if key != "metadata")
+    return any(_differs(new.get(key), old.get(key)) for key in {**new, **old} if key not in ("metadata", "status"))
+
+
+def _differs(one: Any, other: Any) -> bool:
+    return one is not other and bool(one != other)
+
+
+def _finish(
+    server: ApiServer, call: Call, item: Item, change: tuple[Json, Json], given_version: str | None
+) -> Item | None:
+    kind, (old, new) = call.kind, change
+    newest = server.store.get(kind.table, call.key)
+    if newest is not item:
+        if given_version or newest is None:
+            raise conflict(kind, call.name)
+        return None
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if new == old:
+        return item
+    if finished(new) and not call.dry_run:
+        # Who watches sees it go as it was kept; whoever let it go sees what that changed.
+        remove(server, kind, item, old)
+        return msgspec.structs.replace(item, body=encode(new))
+    return commit(server, call, new, item.fields if same_body(new, old) else None)
+
+
+def no_name(call: Call) -> Refusal:
+    """400: an object that does not say its name."""
+    return bad_request(f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided")

@@ -1,0 +1,176 @@
+"""Resource claims: made from templates for the pods that name them, freed when their users are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json, OwnerReference
+from spinney.api.owners import controller_of, controller_reference
+from spinney.api.resource import ClaimConsumer, ResourceClaim, ResourceClaimTemplate
+from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime
+
+CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+
+
+class PodClaims:
+    """Makes the claims that pods want from templates and tells each pod their names."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._pods = runtime.caches.of(Pod)
+        self._claims = runtime.caches.of(ResourceClaim)
+        self._templates = runtime.caches.of(ResourceClaimTemplate)
+        self._recorder = Recorder(runtime.client, runtime.clock, "resource_claim")
+        self._claims.index("pod-uid", lambda claim: (o.uid,) if (o := _pod_owner(claim)) else ())
+        self._pods.index("claim-template", _templates_of)
+        self.controller = Controller("pod-claims", runtime, self._reconcile)
+        self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.resource_claims))
+        self.controller.watch(self._templates, self._pods_of)
+
+    def _pods_of(self, change: Change[ResourceClaimTemplate]) -> list[Key]:
+        template = f"{change.object.namespace}/{change.object.name}"
+        return [(pod.namespace, pod.name) for pod in self._pods.by("claim-template", template)]
+
+    async def _reconcile(self, key: Key) -> None:
+        pod = self._pods.get(key[1], key[0])
+        if pod is None or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
+            return
+        told = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        made = {claim.metadata.annotations.get(CLAIM_NAME): claim for claim in self._claims.by("pod-uid", pod.uid)}
+        names: dict[str, str] = {}
+        for wish in pod.spec.resource_claims:
+            if not wish.resource_claim_template_name or wish.name in told:
+                continue
+            claim = made.get(wish.name) or await self._make(pod, wish.name, wish.resource_claim_template_name)
+            if claim is not None:
+                names[wish.name] = claim.name
+        if names:
+            await self._tell(pod, names)
+
+    async def _make(self, pod: Pod, name: str, template: str) -> ResourceClaim | None:
+        try:
+            found = await self._client.get(ResourceClaimTemplate.resource, template, pod.namespace)
+        except NotFound:
+            message = f"PodResourceClaim {name}: resource claim template {template!r}: not found"
+            self._recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
+            return None
+        metadata = found["spec"].get("metadata") or {}
+        body = {
+            "metadata": {
+                "generateName": f"{pod.name}-{name}-",
+                "labels": metadata.get("labels") or {},
+                "annotations": {**(metadata.get("annotations") or {}), CLAIM_NAME: name},
+                "ownerReferences": [controller_reference(pod)],
+            },
+            "spec": found["spec"]["spec"],
+        }
+        return await self._client.create(ResourceClaim, body, pod.namespace)
+
+    async def _tell(self, pod: Pod, names: dict[str, str]) -> None:
+        statuses = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
+        patch = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": statuses}}
+        try:
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        except NotFound:
+            return
+
+
+class UsedClaims:
+    """Frees claims: users that are gone leave, devices without users are given back, claims of dead pods go."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._pods = runtime.caches.of(Pod)
+        self._claims = runtime.caches.of(ResourceClaim)
+        self._claims.index("user-uid", _uids)
+        self.controller = Controller("used-claims", runtime, self._reconcile)
+        self.controller.watch(self._claims).watch(self._pods, self._claims_of, when=_over)
+
+    def _claims_of(self, change: Change[Pod]) -> list[Key]:
+        return [(claim.namespace, claim.name) for claim in self._claims.by("user-uid", change.object.uid)]
+
+    async def _reconcile(self, key: Key) -> None:
+        claim = self._claims.get(key[1], key[0])
+        if claim is None:
+            return
+        gone = [user for user in claim.status.reserved_for if not self._uses(claim.namespace, user)]
+        if gone:
+            await self._release(claim, gone)
+        owner = _pod_owner(claim)
+        if owner is not None and claim.metadata.deletion_timestamp is None and not self._lives(claim.namespace, owner):
+            try:
+                await self._client.delete(ResourceClaim, claim.name, claim.namespace, uid=claim.uid)
+            except NotFound:
+                return
+
+    async def _release(self, claim: ResourceClaim, gone: list[ClaimConsumer]) -> None:
+        lost = {user.uid for user in gone}
+        kept = [
+            {"resource": user.resource, "name": user.name, "uid": user.uid}
+            | ({"apiGroup": user.api_group} if user.api_group else {})
+            for user in claim.status.reserved_for
+            if user.uid not in lost
+        ]
+        status: Json = {"reservedFor": kept or None}
+        if not kept:
+            status["allocation"] = None
+        metadata = {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}
+        try:
+            await self._client.patch(
+                ResourceClaim,
+                claim.name,
+                claim.namespace,
+                {"metadata": metadata, "status": status},
+                subresource="status",
+            )
+        except NotFound:
+            return
+
+    def _uses(self, namespace: str, user: ClaimConsumer) -> bool:
+        if user.resource != "pods" or user.api_group:
+            return True
+        pod = self._pods.get(user.name, namespace)
+        return pod is not None and pod.uid == user.uid and not is_terminal(pod)
+
+    def _lives(self, namespace: str, owner: OwnerReference) -> bool:
+        pod = self._pods.get(owner.name, namespace)
+        return pod is not None and pod.uid == owner.uid and not is_terminal(pod)
+
+
+def _pod_owner(claim: ResourceClaim) -> OwnerReference | None:
+    owner = controller_of(claim.metadata)
+    return owner if owner is not None and owner.kind == "Pod" else None
+
+
+def _uids(claim: ResourceClaim) -> Iterable[str]:
+    owner = _pod_owner(claim)
+    return {user.uid for user in claim.status.reserved_for} | ({owner.uid} if owner else set())
+
+
+def _over(change: Change[Pod]) -> bool:
+    return change.new is None or is_terminal(change.new)
+
+
+def _templates_of(pod: Pod) -> Iterable[str]:
+    return {
+        f"{pod.namespace}/{wish.resource_claim_template_name}"
+        for wish in pod.spec.resource_claims
+        if wish.resource_claim_template_name
+    }
+
+
+def pod_claims(runtime: Runtime) -> Controller:
+    """The controller that makes claims."""
+    return PodClaims(runtime).controller
+
+
+def used_claims(runtime: Runtime) -> Controller:
+    """The controller that frees claims."""
+    return UsedClaims(runtime).controller

@@ -1,0 +1,173 @@
+"""CronJobs: a Job at every due time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from spinney.api import cron
+from spinney.api.conditions import is_true
+from spinney.api.meta import Json
+from spinney.api.owners import controller_of, controller_reference
+from spinney.embedded.controllers.views import CronJob, Job
+from spinney.kube.caches.cache import Key
+from spinney.kube.controllers.controller import After, Controller, owner_key
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Runtime
+
+SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+# More missed times than this mean that something is wrong with clocks; only the last is made up for anyway.
+_MOST_MISSED = 100
+
+
+@dataclass
+class CronPlan:
+    """The wanted changes."""
+
+    create: Json | None = None
+    delete: list[Job] = field(default_factory=list)
+    status: Json = field(default_factory=dict)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+    wake: float | None = None
+
+
+def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
+    """What a CronJob needs, given its Jobs."""
+    plan = CronPlan()
+    active = [job for job in jobs if not _ended(job)]
+    _prune(cronjob, jobs, plan)
+    try:
+        schedule, zone = cron.parse(cronjob.spec.schedule), _zone(cronjob.spec.time_zone)
+    except (cron.CronError, ZoneInfoNotFoundError) as error:
+        plan.events.append(("Warning", "UnparseableSchedule", str(error)))
+        return plan
+    due = _last_due(cronjob, schedule, zone, now)
+    if due is not None and not cronjob.spec.suspend:
+        _start(cronjob, active, due, plan)
+    upcoming = schedule.after(now, zone)
+    if upcoming is not None and not cronjob.spec.suspend:
+        plan.wake = (upcoming - now).total_seconds()
+    _write_active(cronjob, active, plan)
+    return plan
+
+
+def _last_due(cronjob: CronJob, schedule: cron.Schedule, zone: tzinfo, now: datetime) -> datetime | None:
+    """The latest time that has passed and was not served."""
+    since = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
+    deadline = cronjob.spec.starting_deadline_seconds
+    if deadline is not None:
+        since = max(since, now - timedelta(seconds=deadline))
+    last = None
+    for _ in range(_MOST_MISSED):
+        found = schedule.after(last or since, zone)
+        if found is None or found > now:
+            break
+        last = found
+    return last
+
+
+def _start(cronjob: CronJob, active: list[Job], due: datetime, plan: CronPlan) -> None:
+    if active and cronjob.spec.concurrency_policy == "Forbid":
+        message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        plan.events.append(("Normal", "JobAlreadyActive", message))
+        return
+    if cronjob.spec.concurrency_policy == "Replace":
+        plan.delete += active
+        active.clear()
+    template = cronjob.spec.job_template
+    metadata = template.get("metadata") or {}
+    plan.create = {
+        "metadata": {
+            "name": f"{cronjob.name}-{int(due.timestamp()) // 60}",
+            "labels": metadata.get("labels") or {},
+            "annotations": {**(metadata.get("annotations") or {}), SCHEDULED_AT: _time(due)},
+            "ownerReferences": [controller_reference(cronjob)],
+        },
+        "spec": template.get("spec") or {},
+    }
+    plan.status["lastScheduleTime"] = _time(due)
+
+
+def _prune(cronjob: CronJob, jobs: list[Job], plan: CronPlan) -> None:
+    """Only the newest few of each outcome are kept."""
+    for outcome, limit in (
+        ("Complete", cronjob.spec.successful_jobs_history_limit),
+        ("Failed", cronjob.spec.failed_jobs_history_limit),
+    ):
+        ended = [job for job in jobs if is_true(job.status.conditions, outcome)]
+        ended.sort(key=lambda job: (job.status.start_time or datetime.min.replace(tzinfo=UTC), job.name))
+        plan.delete += ended[: max(0, len(ended) - limit)]
+    done = [job.status.completion_time for job in jobs if job.status.completion_time]
+    newest = max(done, default=None)
+    last = cronjob.status.last_successful_time
+    if newest is not None and (last is None or newest > last):
+        plan.status["lastSuccessfulTime"] = _time(newest)
+
+
+def _write_active(cronjob: CronJob, active: list[Job], plan: CronPlan) -> None:
+    wanted = {job.uid for job in active}
+    have = {reference.get("uid") for reference in cronjob.status.active}
+    if wanted != have:
+        plan.status["active"] = [
+            {"apiVersion": "batch/v1", "kind": "Job", "namespace": job.namespace, "name": job.name, "uid": job.uid}
+            for job in active
+        ]
+
+
+def _ended(job: Job) -> bool:
+    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
+
+
+def _zone(name: str) -> tzinfo:
+    return ZoneInfo(name) if name else UTC
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class CronJobs:
+    """Makes Jobs on time."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._cronjobs = runtime.caches.of(CronJob)
+        self._jobs = runtime.caches.of(Job)
+        self._jobs.index("cronjob-uid", lambda job: (o.uid,) if (o := controller_of(job.metadata)) else ())
+        self._recorder = Recorder(runtime.client, runtime.clock, "cronjob-controller")
+        self.controller = Controller("cronjob", runtime, self._reconcile)
+        self.controller.watch(self._cronjobs).watch(self._jobs, owner_key("CronJob"))
+
+    async def _reconcile(self, key: Key) -> After | None:
+        cronjob = self._cronjobs.get(key[1], key[0])
+        if cronjob is None or cronjob.metadata.deletion_timestamp is not None:
+            return None
+        plan = plan_cronjob(cronjob, self._jobs.by("cronjob-uid", cronjob.uid), self._clock.now())
+        for job in plan.delete:
+            try:
+                await self._client.delete(Job, job.name, job.namespace, uid=job.uid, propagation="Background")
+            except NotFound:
+                continue
+        if plan.create is not None:
+            await self._create(cronjob, plan.create)
+        if plan.status:
+            patch = {"metadata": {"uid": cronjob.uid}, "status": plan.status}
+            await self._client.patch(CronJob, cronjob.name, cronjob.namespace, patch, subresource="status")
+        for type_, reason, message in plan.events:
+            self._recorder.event(cronjob, "Warning" if type_ == "Warning" else "Normal", reason, message)
+        return After(plan.wake) if plan.wake is not None else None
+
+    async def _create(self, cronjob: CronJob, body: Json) -> None:
+        try:
+            made = await self._client.create(Job, body, cronjob.namespace)
+        except AlreadyExists:
+            return
+        self._recorder.event(cronjob, "Normal", "SuccessfulCreate", f"Created job {made.name}")
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The CronJob controller."""
+    return CronJobs(runtime).controller

@@ -1,0 +1,120 @@
+"""Endpoints: the addresses of a service's pods in one object, as clients older than EndpointSlices read them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.embedded.controllers.network.service_pods import (
+    HEADLESS,
+    TRIGGER,
+    differing,
+    has_address,
+    hostname,
+    ports,
+    target,
+)
+from spinney.embedded.controllers.network.service_views import Endpoints, Service
+from spinney.embedded.controllers.pods.state import is_ready
+from spinney.kube.caches.cache import Key
+from spinney.kube.errors import AlreadyExists, Forbidden, NotFound
+from spinney.kube.runtime import Runtime
+
+MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+CAPACITY = 1000
+
+
+def plan_subsets(service: Service, pods: list[Pod]) -> list[Json]:
+    """Addresses grouped by the ports that they share, ready ones apart from the others."""
+    published = service.spec.publish_not_ready_addresses
+    by_port: dict[str, dict[tuple[str, str], tuple[Json, bool]]] = {}
+    for pod in pods:
+        if not has_address(pod) or (pod.metadata.deletion_timestamp is not None and not published):
+            continue
+        address = {"ip": pod.status.pod_ip, **hostname(pod, service), "nodeName": pod.spec.node_name}
+        entry = ({**address, "targetRef": target(pod)}, published or is_ready(pod))
+        for port in ports(service, pod) if service.spec.ports else [{}]:
+            by_port.setdefault(json.dumps(port), {})[pod.status.pod_ip, pod.uid] = entry
+    together: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for text, addresses in by_port.items():
+        together.setdefault(tuple(sorted(addresses)), []).append(text)
+    return [_subset(by_port[texts[0]], [json.loads(text) for text in texts]) for _, texts in sorted(together.items())]
+
+
+def _subset(addresses: dict[tuple[str, str], tuple[Json, bool]], shared: list[Json]) -> Json:
+    inner = [entry for _, entry in sorted(addresses.items())]
+    ready = [address for address, is_it in inner if is_it]
+    waiting = [address for address, is_it in inner if not is_it]
+    numbered = [_port(port) for port in shared if port]
+    parts = (("addresses", ready), ("notReadyAddresses", waiting), ("ports", numbered))
+    return {name: part for name, part in parts if part}
+
+
+def _port(port: Json) -> Json:
+    return {key: value for key, value in port.items() if key != "name" or value}
+
+
+def truncated(subsets: list[Json]) -> list[Json]:
+    """No more addresses than one object may hold, ready ones first."""
+    left = CAPACITY
+    kept = [dict(subset) for subset in subsets]
+    for name in ("addresses", "notReadyAddresses"):
+        for subset in kept:
+            if name in subset:
+                subset[name] = subset[name][: max(0, left)]
+                left -= len(subset[name])
+    return [{name: part for name, part in subset.items() if part} for subset in kept]
+
+
+def wanted_labels(service: Service) -> dict[str, str]:
+    """The service's own, and who wrote this."""
+    own = {key: value for key, value in service.metadata.labels.items() if key != HEADLESS}
+    return {**own, **({HEADLESS: ""} if service.headless else {}), MANAGED_BY: "endpoint-controller"}
+
+
+class EndpointsWriter:
+    """Writes the Endpoints of services."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self.cache = runtime.caches.of(Endpoints)
+
+    async def write(self, service: Service, pods: list[Pod], trigger: str | None) -> None:
+        """Bring a service's Endpoints up to date."""
+        found = self.cache.get(service.name, service.namespace)
+        whole, labels = plan_subsets(service, pods), wanted_labels(service)
+        subsets = truncated(whole)
+        if found is not None and list(found.subsets) == subsets and found.metadata.labels == labels:
+            return
+        annotations: Json = {TRIGGER: trigger} if trigger else {}
+        if subsets != whole:
+            annotations[OVER_CAPACITY] = "truncated"
+        if found is None:
+            await self._create(service, labels, annotations, subsets)
+            return
+        old = found.metadata.annotations
+        kept = {name: value for name, value in old.items() if name not in (TRIGGER, OVER_CAPACITY)}
+        metadata = {
+            "resourceVersion": found.metadata.resource_version,
+            "labels": differing(labels, found.metadata.labels),
+            "annotations": differing({**kept, **annotations}, old),
+        }
+        change = {"metadata": metadata, "subsets": subsets or None}
+        await self._client.patch(Endpoints, service.name, service.namespace, change)
+
+    async def _create(self, service: Service, labels: Json, annotations: Json, subsets: list[Json]) -> None:
+        metadata = {"name": service.name, "labels": labels, "annotations": annotations}
+        document = {"metadata": metadata, **({"subsets": subsets} if subsets else {})}
+        with suppress(AlreadyExists, Forbidden):
+            # Somebody was faster, and the watch tells of it; or the namespace is going.
+            await self._client.create(Endpoints, document, service.namespace)
+
+    async def remove(self, key: Key) -> None:
+        """The service is gone."""
+        found = self.cache.get(key[1], key[0])
+        if found is not None and MANAGED_BY in found.metadata.labels:
+            with suppress(NotFound):
+                await self._client.delete(Endpoints, found.name, found.namespace, uid=found.uid)

@@ -1,0 +1,61 @@
+"""The controller that keeps the Endpoints and EndpointSlices of every service with a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spinney.embedded.controllers.network.endpoint_slices import SliceWriter, service_keys
+from spinney.embedded.controllers.network.endpoints import EndpointsWriter
+from spinney.embedded.controllers.network.service_pods import ServicePods, Triggers, matters
+from spinney.embedded.controllers.network.service_views import Endpoints
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.runtime import Runtime
+
+# Changes come in crowds, pods of one service above all: one write tells of all that came within this time.
+BATCH_SECONDS = 1.0
+
+
+class ServiceEndpoints:
+    """Looks at a service a moment after it, its pods or what was written about it has changed."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._found = ServicePods(runtime)
+        self._endpoints = EndpointsWriter(runtime)
+        self._slices = SliceWriter(runtime)
+        self._triggers = Triggers()
+        self.controller = Controller("endpoints", runtime, self._reconcile)
+        self.controller.wait_for(self._found.services, self._found.pods, self._endpoints.cache, self._slices.cache)
+        self.controller.wait_for(self._slices.nodes)
+        self._found.services.on_change(lambda change: self._later([(change.object.namespace, change.object.name)]))
+        self._found.pods.on_change(lambda change: self._later(self._found.keys(change)) if matters(change) else None)
+        self._endpoints.cache.on_change(self._endpoints_changed)
+        self._slices.cache.on_change(lambda change: self._later(service_keys(change)) if change.old else None)
+
+    def _later(self, keys: Iterable[Key]) -> None:
+        for namespace, name in keys:
+            self.controller.enqueue(namespace, name, after=BATCH_SECONDS)
+
+    def _endpoints_changed(self, change: Change[Endpoints]) -> None:
+        """Look where somebody deleted some, or where some were left by a service that is gone."""
+        key = change.object.namespace, change.object.name
+        if change.new is None or self._found.services.get(key[1], key[0]) is None:
+            self._later([key])
+
+    async def _reconcile(self, key: Key) -> None:
+        service = self._found.services.get(key[1], key[0])
+        if service is None:
+            self._triggers.forget(key)
+            await self._endpoints.remove(key)
+            return
+        if not service.selects or service.metadata.deletion_timestamp is not None:
+            return
+        pods = self._found.of(service)
+        trigger = self._triggers.since(service, pods)
+        await self._endpoints.write(service, pods, trigger)
+        await self._slices.write(service, pods, trigger)
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The controller of Endpoints and EndpointSlices."""
+    return ServiceEndpoints(runtime).controller

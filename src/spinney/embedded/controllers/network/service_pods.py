@@ -1,0 +1,158 @@
+"""Which pods a service stands for, which services a pod belongs to, and since when: what endpoints follow from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.embedded.controllers.network.service_views import Service, ServicePort
+from spinney.embedded.controllers.pods.state import is_ready, is_terminal
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.runtime import Runtime
+
+HEADLESS = "service.kubernetes.io/headless"
+TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+class ServicePods:
+    """Finds pods by service and services by pod, through indexes over the labels that selectors name."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.services = runtime.caches.of(Service)
+        self.pods = runtime.caches.of(Pod)
+        self._shapes: dict[tuple[str, ...], None] = {}
+        self.services.index("selector", lambda service: (_selected(service),) if service.selects else ())
+        self.services.on_change(self._learn)
+
+    def of(self, service: Service) -> list[Pod]:
+        """The pods that a service selects."""
+        return self.pods.by(_index(_shape(service)), _selected(service))
+
+    def keys(self, change: Change[Pod]) -> Iterator[Key]:
+        """The services that a change of a pod concerns."""
+        for pod in (change.old, change.new):
+            if pod is not None:
+                for shape in self._shapes:
+                    for value in _values(pod, shape):
+                        yield from ((found.namespace, found.name) for found in self.services.by("selector", value))
+
+    def _learn(self, change: Change[Service]) -> None:
+        if not change.object.selects:
+            return
+        shape = _shape(change.object)
+        if shape not in self._shapes:
+            self._shapes[shape] = None
+            self.pods.index(_index(shape), lambda pod: _values(pod, shape))
+
+
+def _shape(service: Service) -> tuple[str, ...]:
+    return tuple(sorted(service.spec.selector))
+
+
+def _index(shape: tuple[str, ...]) -> str:
+    return f"labels {','.join(shape)}"
+
+
+def _selected(service: Service) -> str:
+    return _value(service.namespace, ((key, service.spec.selector[key]) for key in _shape(service)))
+
+
+def _values(pod: Pod, shape: tuple[str, ...]) -> tuple[str, ...]:
+    labels = pod.metadata.labels
+    if any(key not in labels for key in shape):
+        return ()
+    return (_value(pod.namespace, ((key, labels[key]) for key in shape)),)
+
+
+def _value(namespace: str, pairs: Iterable[tuple[str, str]]) -> str:
+    return "/".join((namespace, *(f"{key}={value}" for key, value in pairs)))
+
+
+def matters(change: Change[Pod]) -> bool:
+    """Whether a change of a pod may change endpoints; one that has no address yet has no part in any."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return bool(change.object.status.pod_ip)
+    return bool(old.status.pod_ip or new.status.pod_ip) and _shown(old) != _shown(new)
+
+
+def _shown(pod: Pod) -> tuple[object, ...]:
+    going = pod.metadata.deletion_timestamp is not None
+    return (pod.status.pod_ip, is_ready(pod), is_terminal(pod), going, pod.metadata.labels)
+
+
+def has_address(pod: Pod) -> bool:
+    """Whether a pod is reached at all; it may be on its way out."""
+    return bool(pod.status.pod_ip) and ":" not in pod.status.pod_ip and not is_terminal(pod)
+
+
+def hostname(pod: Pod, service: Service) -> Json:
+    """The name that a pod wants to be found by below the service."""
+    named = pod.spec.hostname and pod.spec.subdomain == service.name
+    return {"hostname": pod.spec.hostname} if named else {}
+
+
+def target(pod: Pod) -> Json:
+    """The reference to a pod."""
+    return {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+
+
+def ports(service: Service, pod: Pod) -> list[Json]:
+    """The ports of a service as they are numbered on a pod; a name that no container has leads nowhere."""
+    found: list[Json] = []
+    for port in service.spec.ports:
+        number = _number(port, pod)
+        if number is not None:
+            more = {"appProtocol": port.app_protocol} if port.app_protocol is not None else {}
+            found.append({"name": port.name, "port": number, "protocol": port.protocol, **more})
+    return found
+
+
+def _number(port: ServicePort, pod: Pod) -> int | None:
+    if isinstance(port.target_port, int):
+        return port.target_port
+    sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
+    for container in (*pod.spec.containers, *sidecars):
+        for each in container.ports:
+            if each.name == port.target_port and each.protocol == port.protocol:
+                return each.container_port
+    return None
+
+
+class Triggers:
+    """When what changed since the last look did so: clients measure by it how long programming a network takes."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, tuple[str, dict[str, datetime]]] = {}
+
+    def since(self, service: Service, pods: list[Pod]) -> str | None:
+        """The earliest change that was not seen before; a new service's is its creation."""
+        readied = {pod.name: moment for pod in pods if (moment := _readied(pod)) is not None}
+        uid, known = self._seen.get((service.namespace, service.name), ("", {}))
+        self._seen[service.namespace, service.name] = service.uid, readied
+        if uid != service.uid:
+            return _text(service.metadata.creation_timestamp)
+        fresh = (moment for name, moment in readied.items() if name not in known or moment > known[name])
+        return _text(min(fresh, default=None))
+
+    def forget(self, key: Key) -> None:
+        """The service is gone."""
+        self._seen.pop(key, None)
+
+
+def _readied(pod: Pod) -> datetime | None:
+    ready = find(pod.status.conditions, "Ready")
+    return ready.last_transition_time if ready is not None else None
+
+
+def _text(moment: datetime | None) -> str | None:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else None
+
+
+def differing(wanted: dict[str, str], found: dict[str, str]) -> Json:
+    """The merge patch that turns one map into another."""
+    changed: Json = {key: value for key, value in wanted.items() if found.get(key) != value}
+    return changed | {key: None for key in found if key not in wanted}

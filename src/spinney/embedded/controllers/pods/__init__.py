@@ -1,0 +1,1 @@
+"""The life of any pod: eviction, disruption budgets, garbage collection."""

@@ -1,0 +1,106 @@
+"""Node life cycle: conditions and cordons become taints, and the pods of a lost node stop counting as ready."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+from spinney.api.conditions import find
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json
+from spinney.embedded.controllers.pods.state import is_ready, is_terminal
+from spinney.kube.caches.cache import Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_PRESSURE = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()})
+
+
+def plan_taints(node: Node, now: datetime) -> list[Json] | None:
+    """The node's whole list of taints, or None where it is right already."""
+    wanted = _wanted(node)
+    have = {(taint.key, taint.effect) for taint in node.spec.taints if taint.key in _OURS}
+    if have == wanted:
+        return None
+    kept = [
+        {"key": t.key, "effect": t.effect, **({"value": t.value} if t.value else {}), **_added(t.time_added)}
+        for t in node.spec.taints
+        if t.key not in _OURS or (t.key, t.effect) in wanted
+    ]
+    return kept + [
+        {"key": key, "effect": effect, **(_added(now) if effect == "NoExecute" else {})}
+        for key, effect in sorted(wanted - have)
+    ]
+
+
+def _wanted(node: Node) -> set[tuple[str, str]]:
+    wanted: set[tuple[str, str]] = set()
+    ready = find(node.status.conditions, "Ready")
+    if ready is not None and ready.status != "True":
+        key = NOT_READY if ready.status == "False" else UNREACHABLE
+        wanted |= {(key, "NoSchedule"), (key, "NoExecute")}
+    if node.spec.unschedulable:
+        wanted.add((UNSCHEDULABLE, "NoSchedule"))
+    for type_, key in _PRESSURE.items():
+        found = find(node.status.conditions, type_)
+        if found is not None and found.status == "True":
+            wanted.add((key, "NoSchedule"))
+    return wanted
+
+
+def _added(moment: datetime | None) -> Json:
+    return {"timeAdded": moment.strftime("%Y-%m-%dT%H:%M:%SZ")} if moment else {}
+
+
+class NodeTaints:
+    """Keeps taints true to conditions."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._nodes = runtime.caches.of(Node)
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self.controller = Controller("node-lifecycle", runtime, self._reconcile).watch(self._nodes)
+
+    async def _reconcile(self, key: Key) -> None:
+        node = self._nodes.get(key[1])
+        if node is None:
+            return
+        taints = plan_taints(node, self._clock.now())
+        if taints is not None:
+            version = {"resourceVersion": node.metadata.resource_version}
+            try:
+                await self._client.patch(Node, node.name, "", {"metadata": version, "spec": {"taints": taints}})
+            except NotFound:
+                return
+        ready = find(node.status.conditions, "Ready")
+        if ready is not None and ready.status != "True":
+            await asyncio.gather(*(self._mark_unready(pod) for pod in self._pods.by("node", node.name)))
+
+    async def _mark_unready(self, pod: Pod) -> None:
+        if not is_ready(pod) or is_terminal(pod):
+            return
+        moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        except NotFound:
+            return
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The node life cycle controller."""
+    return NodeTaints(runtime).controller

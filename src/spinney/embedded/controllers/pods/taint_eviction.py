@@ -1,0 +1,91 @@
+"""Taint eviction: pods leave a node with a NoExecute taint, at once or when their toleration runs out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+
+from spinney.api.affinity import Taint
+from spinney.api.core import Node, Pod
+from spinney.embedded.controllers.pods.state import is_active
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import After, Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime
+
+
+def seconds_left(pod: Pod, taints: Iterable[Taint], now: datetime) -> float:
+    """How long a pod may stay among NoExecute taints: infinity where it tolerates all of them for ever."""
+    left = math.inf
+    for taint in taints:
+        if taint.effect != "NoExecute":
+            continue
+        matching = [toleration for toleration in pod.spec.tolerations if toleration.tolerates(taint)]
+        if not matching:
+            return 0.0
+        limits = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
+        if limits:
+            since = (now - taint.time_added).total_seconds() if taint.time_added else 0.0
+            left = min(left, max(0.0, min(limits) - since))
+    return left
+
+
+class TaintEviction:
+    """Deletes pods that may not stay."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._nodes = runtime.caches.of(Node)
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self.controller = Controller("taint-eviction", runtime, self._reconcile)
+        self.controller.watch(self._nodes, self._pods_of, when=_taints_changed)
+        self.controller.watch(self._pods, when=self._on_tainted)
+
+    def _pods_of(self, change: Change[Node]) -> list[Key]:
+        return [(pod.namespace, pod.name) for pod in self._pods.by("node", change.object.name)]
+
+    def _on_tainted(self, change: Change[Pod]) -> bool:
+        node = self._nodes.get(change.object.spec.node_name) if change.new else None
+        return node is not None and any(taint.effect == "NoExecute" for taint in node.spec.taints)
+
+    async def _reconcile(self, key: Key) -> After | None:
+        pod = self._pods.get(key[1], key[0])
+        node = self._nodes.get(pod.spec.node_name) if pod else None
+        if pod is None or node is None or not is_active(pod):
+            return None
+        left = seconds_left(pod, node.spec.taints, self._clock.now())
+        if left == math.inf:
+            return None
+        if left > 0:
+            return After(left)
+        try:
+            await self._tell(pod)
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+        except NotFound:
+            return None
+        return None
+
+    async def _tell(self, pod: Pod) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+
+
+def _taints_changed(change: Change[Node]) -> bool:
+    before = change.old.spec.taints if change.old else ()
+    return change.new is not None and change.new.spec.taints != before
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The taint eviction controller."""
+    return TaintEviction(runtime).controller

@@ -1,0 +1,1 @@
+"""ReplicaSets, Deployments, StatefulSets and DaemonSets."""

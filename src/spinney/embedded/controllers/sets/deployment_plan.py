@@ -1,0 +1,316 @@
+"""What a Deployment needs next, decided from it and its ReplicaSets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spinney.api.conditions import find
+from spinney.api.intstr import at_least, at_most
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.embedded.controllers.sets.replicaset import FAILURE
+from spinney.embedded.controllers.sets.revisions import template_hash
+from spinney.embedded.controllers.sets.set_plan import told_anew
+from spinney.embedded.controllers.views import Deployment, ReplicaSet
+
+HASH = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAX = "deployment.kubernetes.io/max-replicas"
+HISTORY = "deployment.kubernetes.io/revision-history"
+_OWN = frozenset(
+    (
+        *(REVISION, HISTORY, DESIRED, MAX, "deprecated.deployment.rollback.to"),
+        "kubectl.kubernetes.io/last-applied-configuration",
+    )
+)
+
+
+@dataclass
+class DeploymentPlan:
+    """The wanted changes."""
+
+    create: Json | None = None
+    # ReplicaSets and the size each should have.
+    scale: list[tuple[ReplicaSet, int]] = field(default_factory=list)
+    delete: list[ReplicaSet] = field(default_factory=list)
+    revision: int = 0
+    status: Json = field(default_factory=dict)
+    wake: float | None = None
+
+
+def plan_deployment(deployment: Deployment, sets: list[ReplicaSet], now: datetime) -> DeploymentPlan:
+    """What a Deployment needs, given its ReplicaSets."""
+    plan = DeploymentPlan()
+    new = newest(deployment, sets)
+    old = [each for each in sets if each is not new]
+    plan.revision = _revision(new, old)
+    if deployment.spec.paused:
+        _resize_only(deployment, sets, plan)
+    elif deployment.spec.strategy.type == "Recreate":
+        _recreate(deployment, new, old, plan)
+    else:
+        _roll(deployment, new, old, plan)
+    _clean_up(deployment, new, old, plan)
+    _status(deployment, new, sets, now, plan)
+    return plan
+
+
+def newest(deployment: Deployment, sets: list[ReplicaSet]) -> ReplicaSet | None:
+    """The ReplicaSet of the current template; the oldest, should there be two."""
+    same = [each for each in sets if plain(each.spec.template) == plain(deployment.spec.template)]
+    return min(same, key=lambda each: (each.metadata.creation_timestamp, each.name), default=None)
+
+
+def plain(template: Json) -> Json:
+    """A template without the hash that only its copies carry."""
+    metadata = dict(template.get("metadata") or {})
+    metadata["labels"] = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH}
+    return {"metadata": {k: v for k, v in metadata.items() if v}, "spec": template.get("spec")}
+
+
+def _revision(new: ReplicaSet | None, old: list[ReplicaSet]) -> int:
+    highest_old = max((revision_of(each) for each in old), default=0)
+    own = revision_of(new) if new else 0
+    return own if own > highest_old else highest_old + 1
+
+
+def revision_of(found: ReplicaSet) -> int:
+    """The revision that a ReplicaSet is of, 0 where it does not say."""
+    text = found.metadata.annotations.get(REVISION, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: DeploymentPlan) -> None:
+    """While paused only a change of size is followed: by the one ReplicaSet that has pods, or by each in proportion."""
+    active = [each for each in sets if each.spec.replicas]
+    if len(active) == 1:
+        plan.scale = [(active[0], deployment.spec.replicas)]
+    elif deployment.spec.strategy.type == "RollingUpdate" and _resized(deployment, active):
+        plan.scale = _shares(deployment, active)
+
+
+def _resized(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
+    wanted = str(deployment.spec.replicas)
+    return any(each.metadata.annotations.get(DESIRED, wanted) != wanted for each in sets)
+
+
+def _shares(deployment: Deployment, sets: list[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
+    """What each ReplicaSet gets of a change of size, by its own size; the largest takes what rounding leaves."""
+    allowed = deployment.spec.replicas + _bounds(deployment)[0] if deployment.spec.replicas else 0
+    change = left = allowed - sum(each.spec.replicas for each in sets)
+    newer_first = sorted(sets, key=lambda each: str(each.metadata.creation_timestamp), reverse=change > 0)
+    ordered = sorted(newer_first, key=lambda each: -each.spec.replicas)
+    sizes: dict[str, int] = {}
+    for each in ordered:
+        text = each.metadata.annotations.get(MAX, "")
+        before = int(text) if text.isdecimal() else deployment.status.replicas
+        share = round(each.spec.replicas * allowed / before) - each.spec.replicas if before and left else 0
+        share = min(share, left) if change > 0 else max(share, left)
+        sizes[each.name] = each.spec.replicas + share
+        left -= share
+    sizes[ordered[0].name] = max(sizes[ordered[0].name] + left, 0)
+    return [(each, sizes[each.name]) for each in ordered]
+
+
+def _recreate(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
+    plan.scale = [(each, 0) for each in old if each.spec.replicas]
+    if plan.scale or any(each.status.replicas for each in old):
+        return
+    _grow(deployment, new, deployment.spec.replicas, plan)
+
+
+def _roll(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
+    wanted = deployment.spec.replicas
+    surge, unavailable = _bounds(deployment)
+    current = sum(each.spec.replicas for each in old) + (new.spec.replicas if new else 0)
+    own = new.spec.replicas if new else 0
+    target = wanted if own > wanted else own + max(0, min(wanted + surge - current, wanted - own))
+    _grow(deployment, new, target, plan)
+    if new is None or target != own:
+        return
+    _shrink_old(deployment, new, old, plan, wanted - unavailable)
+
+
+def _bounds(deployment: Deployment) -> tuple[int, int]:
+    """How many pods more, and how many fewer available ones, than wanted."""
+    wanted = deployment.spec.replicas
+    rolling = deployment.spec.strategy.rolling_update
+    surge = at_least(rolling.max_surge, wanted)
+    unavailable = at_most(rolling.max_unavailable, wanted)
+    # Both zero would allow no step at all.
+    return surge, min(unavailable or (0 if surge else 1), wanted)
+
+
+def _grow(deployment: Deployment, new: ReplicaSet | None, replicas: int, plan: DeploymentPlan) -> None:
+    if new is None:
+        plan.create = _replicaset(deployment, replicas, plan.revision)
+    else:
+        plan.scale.append((new, replicas))
+
+
+def _shrink_old(
+    deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet], plan: DeploymentPlan, min_available: int
+) -> None:
+    """Give up old pods: unhealthy ones first, then as many as stay above the minimum."""
+    everything = [*old, new]
+    total = sum(each.spec.replicas for each in everything)
+    new_unavailable = new.spec.replicas - new.status.available_replicas
+    budget = total - min_available - new_unavailable
+    available = sum(each.status.available_replicas for each in everything)
+    spare = available - min_available
+    for each in sorted(old, key=lambda one: (one.metadata.creation_timestamp, one.name)):
+        unhealthy = min(each.spec.replicas - each.status.available_replicas, budget)
+        healthy = min(each.spec.replicas - max(unhealthy, 0), spare)
+        fewer = max(unhealthy, 0) + max(healthy, 0)
+        fewer = min(fewer, max(budget, 0))
+        if fewer <= 0:
+            continue
+        plan.scale.append((each, each.spec.replicas - fewer))
+        budget -= fewer
+        spare -= max(fewer - max(unhealthy, 0), 0)
+
+
+def _replicaset(deployment: Deployment, replicas: int, revision: int) -> Json:
+    template = deployment.spec.template
+    name = template_hash(template, deployment.status.collision_count or 0)
+    metadata = template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), HASH: name}
+    selector = deployment.spec.selector
+    expressions = [
+        {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
+        for each in (selector.match_expressions if selector else ())
+    ]
+    return {
+        "metadata": {
+            "name": f"{deployment.name}-{name}",
+            "namespace": deployment.namespace,
+            "labels": labels,
+            "annotations": copied_annotations(deployment) | annotations_of(deployment, revision),
+            "ownerReferences": [controller_reference(deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": deployment.spec.min_ready_seconds,
+            "selector": {
+                "matchLabels": {**(selector.match_labels if selector else {}), HASH: name},
+                **({"matchExpressions": expressions} if expressions else {}),
+            },
+            "template": {**template, "metadata": {**metadata, "labels": labels}},
+        },
+    }
+
+
+def copied_annotations(deployment: Deployment) -> dict[str, str]:
+    """What the newest ReplicaSet takes over from its Deployment, as the cause of a change."""
+    return {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN}
+
+
+def annotations_of(deployment: Deployment, revision: int) -> dict[str, str]:
+    """What a ReplicaSet is told about its Deployment."""
+    surge = _bounds(deployment)[0] if deployment.spec.strategy.type == "RollingUpdate" else 0
+    wanted = deployment.spec.replicas
+    return {REVISION: str(revision), DESIRED: str(wanted), MAX: str(wanted + surge)}
+
+
+def _clean_up(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
+    """Old, empty ReplicaSets beyond the history go, once the update is through."""
+    if new is None or new.status.available_replicas < deployment.spec.replicas:
+        return
+    empty = [each for each in old if not each.spec.replicas and not each.status.replicas]
+    empty.sort(key=revision_of)
+    plan.delete = empty[: max(0, len(empty) - deployment.spec.revision_history_limit)]
+
+
+def _status(
+    deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
+) -> None:
+    replicas = sum(each.status.replicas for each in sets)
+    available = sum(each.status.available_replicas for each in sets)
+    plan.status = told_anew(
+        deployment.status,
+        observed_generation=deployment.metadata.generation,
+        replicas=replicas,
+        updated_replicas=new.status.replicas if new else 0,
+        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        available_replicas=available,
+        terminating_replicas=sum(each.status.terminating_replicas or 0 for each in sets),
+        unavailable_replicas=max(0, sum(each.spec.replicas for each in sets) - available),
+    )
+    conditions = _conditions(deployment, new, sets, now, plan)
+    if conditions:
+        plan.status["conditions"] = conditions
+
+
+def _conditions(
+    deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
+) -> list[Json]:
+    available = sum(each.status.available_replicas for each in sets)
+    enough = available >= deployment.spec.replicas - _bounds(deployment)[1]
+    wanted = [
+        ("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        if enough
+        else (
+            "Available",
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
+    ]
+    if deployment.spec.paused:
+        wanted.insert(0, ("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"))
+    else:
+        wanted += _progress(deployment, new, sets, now, plan)
+    refused = find(new.status.conditions, FAILURE) if new else None
+    if refused is not None:
+        wanted.append((FAILURE, "True", refused.reason, refused.message))
+    changed = []
+    for type_, status, reason, message in wanted:
+        old = find(deployment.status.conditions, type_)
+        if old and old.status == status and old.reason == reason:
+            continue
+        condition = {
+            "type": type_,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": _time(now),
+        }
+        if not old or old.status != status:
+            condition["lastTransitionTime"] = _time(now)
+        changed.append(condition)
+    if refused is None and find(deployment.status.conditions, FAILURE) is not None:
+        changed.append({"type": FAILURE, "$patch": "delete"})
+    return changed
+
+
+def _progress(
+    deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
+) -> list[tuple[str, str, str, str]]:
+    if new is None:
+        name = plan.create["metadata"]["name"] if plan.create else ""
+        if not name:
+            return []
+        return [("Progressing", "True", "NewReplicaSetCreated", f'Created new replica set "{name}"')]
+    size = deployment.spec.replicas
+    replicas = sum(each.status.replicas for each in sets)
+    available = sum(each.status.available_replicas for each in sets)
+    if new.status.replicas == size and replicas == size and available >= size:
+        message = f'ReplicaSet "{new.name}" has successfully progressed.'
+        return [("Progressing", "True", "NewReplicaSetAvailable", message)]
+    old = find(deployment.status.conditions, "Progressing")
+    if old and old.reason == "ProgressDeadlineExceeded" and not plan.status:
+        return []
+    since = old.last_transition_time if old and old.last_transition_time else now
+    moved = bool(plan.status) or bool(plan.scale and any(each.spec.replicas != size for each, size in plan.scale))
+    left = deployment.spec.progress_deadline_seconds - (now - since).total_seconds()
+    if old and not moved and left <= 0 and old.reason != "NewReplicaSetAvailable":
+        message = f'ReplicaSet "{new.name}" has timed out progressing.'
+        return [("Progressing", "False", "ProgressDeadlineExceeded", message)]
+    plan.wake = max(left, 1.0)
+    return [("Progressing", "True", "ReplicaSetUpdated", f'ReplicaSet "{new.name}" is progressing.')]
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

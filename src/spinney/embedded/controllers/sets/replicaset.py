@@ -1,0 +1,185 @@
+"""ReplicaSets: as many pods as wanted, no matter what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.owners import controller_of, controller_reference
+from spinney.api.selector import matches
+from spinney.embedded.controllers.pods.state import (
+    available_in,
+    from_template,
+    is_active,
+    is_ready,
+    is_terminal,
+    least_wanted_first,
+)
+from spinney.embedded.controllers.sets.set_plan import (
+    BY_CONTROLLER,
+    SetPlan,
+    controller_uid,
+    delete_once,
+    report,
+    soonest,
+    told_anew,
+)
+from spinney.embedded.controllers.views import ReplicaSet
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.controllers.controller import After, Controller, owner_key
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import ApiError, NotFound
+from spinney.kube.runtime import Runtime
+
+FAILURE = "ReplicaFailure"
+
+
+@dataclass
+class ReplicaSetPlan(SetPlan):
+    """The wanted changes, and pods that nobody controls to take over."""
+
+    adopt: list[Pod] = field(default_factory=list)
+    # Pods that it selects no longer.
+    release: list[Pod] = field(default_factory=list)
+
+
+def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now: datetime) -> ReplicaSetPlan:
+    """What a ReplicaSet needs, given the pods it controls and those that nobody does and it selects."""
+    plan = ReplicaSetPlan()
+    deleting = owner.metadata.deletion_timestamp is not None
+    if owner.spec.selector is not None and not deleting:
+        plan.release = [pod for pod in pods if not _selects(owner, pod)]
+    strangers = {pod.uid for pod in plan.release}
+    pods = [pod for pod in pods if pod.uid not in strangers]
+    plan.adopt = [] if deleting else [pod for pod in orphans if is_active(pod)]
+    active = [pod for pod in pods if is_active(pod)] + plan.adopt
+    if not deleting:
+        missing = owner.spec.replicas - len(active)
+        plan.create = [_pod(owner) for _ in range(missing)]
+        plan.delete = least_wanted_first(active)[: max(0, -missing)]
+    terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
+    plan.status = _status(owner, active, now, plan) | told_anew(owner.status, terminating_replicas=terminating)
+    return plan
+
+
+def _pod(owner: ReplicaSet) -> Json:
+    pod = from_template(owner, owner.spec.template)
+    pod["metadata"]["generateName"] = f"{owner.name}-"
+    return pod
+
+
+def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSetPlan) -> Json:
+    waits = [available_in(pod, owner.spec.min_ready_seconds, now) for pod in active]
+    plan.wake = soonest(waits)
+    labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
+    return told_anew(
+        owner.status,
+        replicas=len(active),
+        fully_labeled_replicas=sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        ready_replicas=sum(1 for pod in active if is_ready(pod)),
+        available_replicas=waits.count(0.0),
+        observed_generation=owner.metadata.generation,
+    )
+
+
+def _failure(owner: ReplicaSet, failed: ApiError | None, plan: ReplicaSetPlan, now: datetime) -> Json:
+    """The condition that says why pods are missing; it goes when none are."""
+    old = find(owner.status.conditions, FAILURE)
+    if failed is None:
+        return {"conditions": None} if old is not None and not plan.create else {}
+    if old is not None:
+        return {}
+    condition = {
+        "type": FAILURE,
+        "status": "True",
+        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": "FailedCreate",
+        "message": str(failed),
+    }
+    return {"conditions": [condition]}
+
+
+class ReplicaSets:
+    """Keeps every ReplicaSet at its size."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._sets = runtime.caches.of(ReplicaSet)
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index(BY_CONTROLLER, controller_uid)
+        self._pods.index("orphans", lambda pod: () if controller_of(pod.metadata) else (pod.namespace,))
+        self._recorder = Recorder(runtime.client, runtime.clock, "replicaset-controller")
+        self.controller = Controller("replicaset", runtime, self._reconcile)
+        self.controller.watch(self._sets).watch(self._pods, owner_key("ReplicaSet"))
+        self.controller.watch(self._pods, self._adopters)
+
+    def _adopters(self, change: Change[Pod]) -> list[Key]:
+        pod = change.new
+        if pod is None or controller_of(pod.metadata) or pod.metadata.deletion_timestamp is not None:
+            return []
+        return [(owner.namespace, owner.name) for owner in self._sets if _selects(owner, pod)]
+
+    async def _reconcile(self, key: Key) -> After | None:
+        owner = self._sets.get(key[1], key[0])
+        if owner is None:
+            return None
+        orphans = [pod for pod in self._pods.by("orphans", owner.namespace) if _selects(owner, pod)]
+        plan = plan_replicaset(owner, self._pods.by(BY_CONTROLLER, owner.uid), orphans, self._clock.now())
+        await asyncio.gather(
+            *(self._adopt(owner, pod) for pod in plan.adopt),
+            *(self._release(owner, pod) for pod in plan.release),
+            *(self._delete(owner, pod) for pod in plan.delete),
+        )
+        failed = await self._fill(owner, plan.create)
+        await report(self._client, owner, plan.status | _failure(owner, failed, plan, self._clock.now()))
+        if failed is not None:
+            raise failed
+        return After(plan.wake) if plan.wake is not None else None
+
+    async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
+        references = [controller_reference(owner)]
+        metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "ownerReferences": references}
+        await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": metadata})
+
+    async def _release(self, owner: ReplicaSet, pod: Pod) -> None:
+        references = [{"$patch": "delete", "uid": owner.uid}]
+        patch = {"metadata": {"uid": pod.uid, "ownerReferences": references}}
+        with suppress(NotFound):
+            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC)
+
+    async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
+        """Make pods; why not, where one of them is refused."""
+        made = await asyncio.gather(*(self._create(owner, pod) for pod in pods), return_exceptions=True)
+        failed = next((error for error in made if error is not None), None)
+        if failed is None or isinstance(failed, ApiError):
+            return failed
+        raise failed
+
+    async def _create(self, owner: ReplicaSet, pod: Json) -> None:
+        try:
+            made = await self._client.create(Pod, pod, owner.namespace)
+        except ApiError as error:
+            self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
+        self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
+
+    async def _delete(self, owner: ReplicaSet, pod: Pod) -> None:
+        if await delete_once(self._client, Pod, pod.namespace, pod.name, pod.uid):
+            self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def _selects(owner: ReplicaSet, pod: Pod) -> bool:
+    selector = owner.spec.selector
+    return selector is not None and owner.namespace == pod.namespace and matches(selector, pod.metadata.labels)
+
+
+def controller(runtime: Runtime) -> Controller:
+    """The ReplicaSet controller."""
+    return ReplicaSets(runtime).controller

@@ -1,0 +1,87 @@
+"""Storage protection: a claim stays while a pod uses it, a volume while it is bound to a claim."""
+
+from __future__ import annotations
+
+from spinney.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime
+
+CLAIM = "kubernetes.io/pvc-protection"
+VOLUME = "kubernetes.io/pv-protection"
+
+
+class ClaimProtection:
+    """Lets claims go that nobody uses any more."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._claims = runtime.caches.of(PersistentVolumeClaim)
+        self._pods = runtime.caches.of(Pod)
+        self._pods.index("claim", _claims_of)
+        self.controller = Controller("claim-protection", runtime, self._reconcile).watch(self._claims)
+        self.controller.watch(self._pods, _keys, when=lambda c: c.new is None or is_terminal(c.new))
+
+    async def _reconcile(self, key: Key) -> None:
+        claim = self._claims.get(key[1], key[0])
+        if claim is None or claim.metadata.deletion_timestamp is None or CLAIM not in claim.metadata.finalizers:
+            return
+        users = self._pods.by("claim", f"{claim.namespace}/{claim.name}")
+        if any(not is_terminal(pod) for pod in users):
+            return
+        kept = [name for name in claim.metadata.finalizers if name != CLAIM]
+        metadata = {"resourceVersion": claim.metadata.resource_version, "finalizers": kept}
+        try:
+            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, {"metadata": metadata})
+        except NotFound:
+            return
+
+
+class VolumeProtection:
+    """Lets volumes go that are bound to nothing."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._claims = runtime.caches.of(PersistentVolumeClaim)
+        self._volumes = runtime.caches.of(PersistentVolume)
+        self.controller = Controller("volume-protection", runtime, self._reconcile).watch(self._volumes)
+        self.controller.watch(
+            self._claims, lambda c: [("", c.object.spec.volume_name)], when=lambda c: bool(c.object.spec.volume_name)
+        )
+
+    async def _reconcile(self, key: Key) -> None:
+        volume = self._volumes.get(key[1])
+        if volume is None or volume.metadata.deletion_timestamp is None or VOLUME not in volume.metadata.finalizers:
+            return
+        owner = volume.spec.claim_ref
+        claim = self._claims.get(owner.name, owner.namespace) if owner is not None else None
+        if claim is not None and owner is not None and claim.uid == owner.uid:
+            return
+        kept = [name for name in volume.metadata.finalizers if name != VOLUME]
+        metadata = {"resourceVersion": volume.metadata.resource_version, "finalizers": kept}
+        try:
+            await self._client.patch(PersistentVolume, volume.name, "", {"metadata": metadata})
+        except NotFound:
+            return
+
+
+def _claims_of(pod: Pod) -> set[str]:
+    named = {v.persistent_volume_claim.claim_name for v in pod.spec.volumes if v.persistent_volume_claim}
+    own = {f"{pod.name}-{v.name}" for v in pod.spec.volumes if v.ephemeral}
+    return {f"{pod.namespace}/{name}" for name in named | own}
+
+
+def _keys(change: Change[Pod]) -> list[Key]:
+    return [(change.object.namespace, claim.partition("/")[2]) for claim in _claims_of(change.object)]
+
+
+def claims(runtime: Runtime) -> Controller:
+    """The controller that guards claims."""
+    return ClaimProtection(runtime).controller
+
+
+def volumes(runtime: Runtime) -> Controller:
+    """The controller that guards volumes."""
+    return VolumeProtection(runtime).controller

@@ -1,0 +1,223 @@
+"""Volumes: claims are bound to volumes that fit, or get one made; late-binding ones when a node has been chosen."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
+from spinney.api.labels import HOSTNAME, SELECTED_NODE
+from spinney.api.meta import Json
+from spinney.api.quantity import exact
+from spinney.api.selector import matches
+from spinney.api.storage import StorageClass
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Runtime
+
+# The provisioner that makes volumes out of nothing, on the node where they are wanted.
+PROVISIONER = "spinney.dev/simulated"
+_WAIT = "WaitForFirstConsumer"
+_BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a free volume, or one reserved for this claim, is what the claim asks for."""
+    reserved = volume.spec.claim_ref
+    if reserved is not None:
+        return (reserved.namespace, reserved.name) == (claim.namespace, claim.name) and reserved.uid in ("", claim.uid)
+    if volume.status.phase not in ("", "Available", "Pending"):
+        return False
+    wanted = claim.spec.resources.requests.get("storage", "0")
+    selector = claim.spec.selector
+    return (
+        volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+        and (claim.spec.volume_mode or "Filesystem") == (volume.spec.volume_mode or "Filesystem")
+        and exact(volume.spec.capacity.get("storage", "0")) >= exact(wanted)
+        and (selector is None or matches(selector, volume.metadata.labels))
+    )
+
+
+def smallest(volumes: list[PersistentVolume]) -> PersistentVolume:
+    """Of those that fit, the one that wastes least."""
+    return min(volumes, key=lambda each: (exact(each.spec.capacity.get("storage", "0")), each.name))
+
+
+def new_volume(claim: PersistentVolumeClaim, kind: StorageClass, node: Node | None) -> Json:
+    """The volume that the simulated provisioner makes for a claim."""
+    spec: Json = {
+        "capacity": {"storage": claim.spec.resources.requests.get("storage", "1Gi")},
+        "accessModes": list(claim.spec.access_modes),
+        "persistentVolumeReclaimPolicy": kind.reclaim_policy or "Delete",
+        "storageClassName": kind.name,
+        "volumeMode": claim.spec.volume_mode or "Filesystem",
+        "claimRef": _reference(claim),
+        "csi": {"driver": PROVISIONER, "volumeHandle": f"pvc-{claim.uid}"},
+    }
+    if node is not None:
+        host = {"key": HOSTNAME, "operator": "In", "values": [node.metadata.labels.get(HOSTNAME, node.name)]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}}
+    return {"metadata": {"name": f"pvc-{claim.uid}", "annotations": {_PROVISIONED_BY: PROVISIONER}}, "spec": spec}
+
+
+def _reference(claim: PersistentVolumeClaim) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": claim.namespace,
+        "name": claim.name,
+        "uid": claim.uid,
+    }
+
+
+def _without_class(claim: PersistentVolumeClaim) -> tuple[Literal["Normal", "Warning"], str, str]:
+    """What is told of a claim that no volume fits, where its class is none or not there."""
+    name = claim.spec.storage_class_name
+    if name:
+        return "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
+    why = "no persistent volumes available for this claim and no storage class is set"
+    return "Normal", "FailedBinding", why
+
+
+class Claims:
+    """Binds claims."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._claims = runtime.caches.of(PersistentVolumeClaim)
+        self._volumes = runtime.caches.of(PersistentVolume)
+        self._classes = runtime.caches.of(StorageClass)
+        self._nodes = runtime.caches.of(Node)
+        self._recorder = Recorder(runtime.client, runtime.clock, "persistentvolume-controller")
+        self.controller = Controller("volume-claims", runtime, self._reconcile)
+        self.controller.watch(self._claims)
+        self.controller.watch(self._volumes, self._waiting).watch(self._classes, self._waiting)
+
+    def _waiting(self, change: Change[PersistentVolume] | Change[StorageClass]) -> list[Key]:
+        return [(claim.namespace, claim.name) for claim in self._claims if claim.status.phase != "Bound"]
+
+    async def _reconcile(self, key: Key) -> None:
+        claim = self._claims.get(key[1], key[0])
+        if claim is None or claim.metadata.deletion_timestamp is not None or claim.status.phase == "Bound":
+            return
+        volume = self._volume_for(claim)
+        if volume is not None:
+            await self._bind(claim, volume)
+            return
+        kind = self._classes.get(claim.spec.storage_class_name or "")
+        if claim.spec.volume_name:
+            return
+        if kind is None:
+            self._recorder.event(claim, *_without_class(claim))
+            return
+        node_name = claim.metadata.annotations.get(SELECTED_NODE, "")
+        if kind.volume_binding_mode == _WAIT and not node_name:
+            message = "waiting for first consumer to be created before binding"
+            self._recorder.event(claim, "Normal", _WAIT, message)
+            return
+        if kind.provisioner != PROVISIONER:
+            message = (
+                f"Waiting for a volume to be created either by the external provisioner '{kind.provisioner}' or "
+                "manually by the system administrator. If volume creation is delayed, please verify that the "
+                "provisioner is running and correctly registered."
+            )
+            self._recorder.event(claim, "Normal", "ExternalProvisioning", message)
+            return
+        try:
+            await self._client.create(PersistentVolume, new_volume(claim, kind, self._nodes.get(node_name)))
+        except AlreadyExists:
+            return
+
+    def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        if claim.spec.volume_name:
+            named = self._volumes.get(claim.spec.volume_name)
+            return named if named is not None and fits(named, claim) else None
+        found = [volume for volume in self._volumes if fits(volume, claim)]
+        reserved = [volume for volume in found if volume.spec.claim_ref is not None]
+        if reserved:
+            return reserved[0]
+        kind = self._classes.get(claim.spec.storage_class_name or "")
+        late = kind is not None and kind.volume_binding_mode == _WAIT
+        # Which free volume a late claim gets is the scheduler's choice: it reserves one, or names a node.
+        return None if late or not found else smallest(found)
+
+    async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        version = {"resourceVersion": volume.metadata.resource_version}
+        try:
+            if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.uid:
+                patch = {"metadata": version, "spec": {"claimRef": _reference(claim)}}
+                await self._client.patch(PersistentVolume, volume.name, "", patch)
+            if volume.status.phase != "Bound":
+                await self._client.patch(
+                    PersistentVolume, volume.name, "", {"status": {"phase": "Bound"}}, subresource="status"
+                )
+            bound: Json = {"metadata": {"annotations": _BOUND}}
+            if not claim.spec.volume_name:
+                bound["spec"] = {"volumeName": volume.name}
+            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, bound)
+            status = {
+                "phase": "Bound",
+                "accessModes": list(volume.spec.access_modes),
+                "capacity": dict(volume.spec.capacity),
+            }
+            patch = {"metadata": {"uid": claim.uid}, "status": status}
+            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, patch, subresource="status")
+        except NotFound:
+            return
+
+
+class Volumes:
+    """Calls free volumes available, and reclaims those whose claim is gone."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._client = runtime.client
+        self._volumes = runtime.caches.of(PersistentVolume)
+        self._claims = runtime.caches.of(PersistentVolumeClaim)
+        self.controller = Controller("volumes", runtime, self._reconcile)
+        self.controller.watch(self._volumes)
+        self.controller.watch(self._claims, self._volume_of, when=lambda change: change.new is None)
+
+    def _volume_of(self, change: Change[PersistentVolumeClaim]) -> list[Key]:
+        return [("", change.object.spec.volume_name)] if change.object.spec.volume_name else []
+
+    async def _reconcile(self, key: Key) -> None:
+        volume = self._volumes.get(key[1])
+        if volume is None or volume.metadata.deletion_timestamp is not None:
+            return
+        owner = volume.spec.claim_ref
+        if owner is None or not owner.uid:
+            await self._phase(volume, "Available")
+            return
+        claim = self._claims.get(owner.name, owner.namespace)
+        if claim is not None and claim.uid == owner.uid:
+            return
+        if volume.status.phase not in ("Bound", "Released"):
+            # The claim may only not have been seen yet.
+            return
+        if volume.spec.persistent_volume_reclaim_policy == "Delete":
+            await self._client.delete(PersistentVolume, volume.name, uid=volume.uid)
+        else:
+            await self._phase(volume, "Released")
+
+    async def _phase(self, volume: PersistentVolume, phase: str) -> None:
+        if volume.status.phase == phase:
+            return
+        try:
+            await self._client.patch(
+                PersistentVolume, volume.name, "", {"status": {"phase": phase}}, subresource="status"
+            )
+        except NotFound:
+            return
+
+
+def claims(runtime: Runtime) -> Controller:
+    """The controller that binds claims."""
+    return Claims(runtime).controller
+
+
+def volumes(runtime: Runtime) -> Controller:
+    """The controller that reclaims volumes."""
+    return Volumes(runtime).controller

@@ -1,0 +1,174 @@
+"""The operator's admission webhooks: defaults, checks, topology bindings, and protection of what it manages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from spinney.api import labels
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Json, convert
+from spinney.backends.admission import review_set
+from spinney.backends.interface import TopologyAware
+from spinney.backends.registry import MixedSchedulers, Registry, UnknownBackend
+from spinney.backends.served import discover
+from spinney.grove.admission import authorizer, dry_run, sets, topology_bindings
+from spinney.grove.admission.defaulting import with_defaults
+from spinney.grove.admission.problems import Problems
+from spinney.grove.admission.topology import levels
+from spinney.grove.settings import Settings
+from spinney.kube.admission.review import allowed, changed, refused
+from spinney.kube.caches.cache import Cache
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Runtime, Webhook
+
+Review = Callable[[Json], Awaitable[Json]]
+# Read at each review: a component learns its settings when it runs.
+SettingsNow = Callable[[], Settings]
+
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[Webhook, ...]:
+    """With upstream's names and paths; managed objects are protected only where that is switched on."""
+    pcs = _rule("grove.io", "v1alpha1", ("podcliquesets",), "CREATE", "UPDATE")
+    always = (
+        Webhook(
+            name="podcliqueset-defaulting-webhook",
+            path="/webhooks/default-podcliqueset",
+            mutating=True,
+            review=_defaulting,
+            rules=(pcs,),
+        ),
+        Webhook(
+            name="podcliqueset-validating-webhook",
+            path="/webhooks/validate-podcliqueset",
+            mutating=False,
+            review=lambda runtime: _validating(runtime, settings, registry),
+            rules=(pcs,),
+        ),
+        Webhook(
+            name="clustertopology-validating-webhook",
+            path="/webhooks/validate-clustertopology",
+            mutating=False,
+            review=lambda runtime: _binding(settings, registry),
+            rules=(_rule("grove.io", "v1alpha1", ("clustertopologybindings",), "CREATE", "UPDATE"),),
+        ),
+    )
+    return (*always, _authorizer(settings)) if settings().config.authorizer.enabled else always
+
+
+def _authorizer(settings: SettingsNow) -> Webhook:
+    return Webhook(
+        name="authorizer-webhook",
+        path="/webhooks/authorizer-webhook",
+        mutating=False,
+        review=lambda runtime: authorizer.reviewer(runtime, settings),
+        rules=(
+            _rule("", "v1", ("secrets", "serviceaccounts", "services"), "UPDATE", "DELETE"),
+            _rule("", "v1", ("pods",), "UPDATE"),
+            _rule("rbac.authorization.k8s.io", "v1", ("roles", "rolebindings"), "UPDATE", "DELETE"),
+            _rule("autoscaling", "v2", ("horizontalpodautoscalers",), "UPDATE", "DELETE"),
+            _rule("grove.io", "v1alpha1", ("podcliques", "podcliquescalinggroups"), "CREATE", "UPDATE", "DELETE"),
+            _rule("scheduler.grove.io", "v1alpha1", ("podgangs",), "CREATE", "UPDATE", "DELETE"),
+        ),
+        object_selector={"matchLabels": {labels.MANAGED_BY: labels.GROVE_OPERATOR}},
+    )
+
+
+def _rule(group: str, version: str, resources: tuple[str, ...], *operations: str) -> Json:
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": list(resources),
+        "operations": list(operations),
+    }
+
+
+def _defaulting(runtime: Runtime) -> Review:
+    async def review(request: Json) -> Json:
+        return changed(request, with_defaults(request["object"], str(request.get("namespace") or "")))
+
+    return review
+
+
+def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], Registry]) -> Review:
+    known = runtime.caches.of(ClusterTopologyBinding)
+
+    async def review(request: Json) -> Json:
+        new, old = request["object"], request.get("oldObject")
+        if new["metadata"].get("deletionTimestamp"):
+            # On its way out only finalizers change, and those must be able to go.
+            return allowed(request)
+        now = settings()
+        await known.synced()
+        world = sets.World(
+            topology_aware=now.topology_aware,
+            mnnvl=now.mnnvl,
+            bindings=await _bindings(runtime, known, new),
+        )
+        problems = sets.check_update(old, new, world) if old else sets.check_create(new, world)
+        if not problems and _spec_changed(old, new):
+            await _check_backend(runtime, new, now, registry(), problems)
+        if not problems and _spec_changed(old, new):
+            await dry_run.check(runtime.client, new, old, problems)
+        if problems:
+            name = f"{new['metadata'].get('namespace', '')}/{new['metadata'].get('name', '')}"
+            return refused(request, f"PodCliqueSet {name} is invalid: {problems.text()}", code=422, reason="Invalid")
+        return allowed(request, problems.warnings)
+
+    return review
+
+
+async def _bindings(runtime: Runtime, known: Cache[ClusterTopologyBinding], pcs: Json) -> dict[str, list[str]]:
+    """The domains of every binding; one that came in the same breath as the set is not in the cache yet."""
+    found = {binding.name: binding for binding in known}
+    template = (pcs.get("spec") or {}).get("template") or {}
+    for name in {level.topology for level in levels(template, "")} - {"", *found}:
+        with suppress(NotFound):
+            found[name] = await runtime.client.get(ClusterTopologyBinding, name)
+    return {name: [level.domain for level in binding.spec.levels] for name, binding in found.items()}
+
+
+def _spec_changed(old: Json | None, new: Json) -> bool:
+    return old is None or old.get("spec") != new.get("spec")
+
+
+async def _check_backend(
+    runtime: Runtime, new: Json, settings: Settings, registry: Registry, problems: Problems
+) -> None:
+    pcs = convert(PodCliqueSet, new)
+    try:
+        choice = registry.choose(pcs, settings.default_profile)
+    except (MixedSchedulers, UnknownBackend) as error:
+        field, _, message = str(error).partition(": ")
+        problems.forbidden(field, message)
+        return
+    if not settings.is_enabled(choice.scheduler_name):
+        enabled = ", ".join(settings.config.scheduler.names)
+        problems.forbidden(
+            "spec.template.cliques[0].spec.podSpec.schedulerName",
+            f"scheduler {choice.scheduler_name!r} is not enabled in the operator's scheduler.profiles; "
+            f"name one of {enabled}, or add a profile",
+        )
+        return
+    verdict = review_set(choice.backend, pcs, await discover(runtime.client, choice.backend.resources))
+    for problem in verdict.problems:
+        problems.forbidden(problem.field, problem.message)
+    problems.warnings += [*choice.warnings, *verdict.warnings]
+
+
+def _binding(settings: Callable[[], Settings], registry: Callable[[], Registry]) -> Review:
+    async def review(request: Json) -> Json:
+        backends = list(registry())
+        aware = {backend.topology_scheduler for backend in backends if isinstance(backend, TopologyAware)}
+        enabled = aware | {backend.scheduler_name("") for backend in backends} | {_DEFAULT_SCHEDULER}
+        enabled = {name for name in enabled if settings().is_enabled(name)}
+        problems = topology_bindings.check(request["object"], enabled, aware)
+        if problems:
+            name = request["object"]["metadata"].get("name", "")
+            text = f"ClusterTopologyBinding {name} is invalid: {problems.text()}"
+            return refused(request, text, code=422, reason="Invalid")
+        return allowed(request)
+
+    return review

@@ -1,0 +1,1 @@
+"""What a set replica consists of and should look like, as plain data: no I/O."""

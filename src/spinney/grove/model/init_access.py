@@ -1,0 +1,55 @@
+"""What the start-up-order init container may see: an account, a role that reads pods, and a token in a Secret."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.grove.model import names
+from spinney.grove.model.metadata import managed
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def service_account(pcs: PodCliqueSet) -> Json:
+    """The account of the set's init containers."""
+    name = names.service_account(pcs.name)
+    return {"metadata": _metadata(pcs, name, labels.POD_SERVICE_ACCOUNT), "automountServiceAccountToken": True}
+
+
+def role(pcs: PodCliqueSet) -> Json:
+    """May read pods of the namespace."""
+    return {
+        "metadata": _metadata(pcs, names.role(pcs.name), labels.POD_ROLE),
+        "rules": [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}],
+    }
+
+
+def role_binding(pcs: PodCliqueSet) -> Json:
+    """Gives the role to the account."""
+    name = names.role(pcs.name)
+    account = names.service_account(pcs.name)
+    return {
+        "metadata": _metadata(pcs, name, labels.POD_ROLE_BINDING),
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": pcs.namespace}],
+    }
+
+
+def token_secret(pcs: PodCliqueSet) -> Json:
+    """The account's token; the cluster's token controller fills it, and pods that mount it wait for that."""
+    name = names.token_secret(pcs.name)
+    metadata = _metadata(pcs, name, labels.TOKEN_SECRET)
+    metadata["annotations"] = {labels.SERVICE_ACCOUNT_NAME: names.service_account(pcs.name)}
+    return {"metadata": metadata, "type": "kubernetes.io/service-account-token"}
+
+
+def _metadata(pcs: PodCliqueSet, name: str, component: str) -> Json:
+    return {
+        "name": name,
+        "namespace": pcs.namespace,
+        # A role's name is no label value: it has colons.
+        "labels": managed(pcs.name, name.replace(":", "."), component),
+        "ownerReferences": [controller_reference(pcs)],
+    }

@@ -1,0 +1,61 @@
+"""Multi-node NVLink: groups of cliques that share a ComputeDomain, and the claim that joins a pod to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spinney.api.labels import GPU_RESOURCE, MNNVL_CLAIM, MNNVL_GROUP
+from spinney.api.meta import Json
+from spinney.grove.model import names
+from spinney.grove.model.layout import Clique, Layout
+
+NO_GROUP = "none"
+
+
+def group_of(layout: Layout, clique: Clique) -> str:
+    """The group a clique joins: its own annotation, else its scaling group's, else the set's; empty for none."""
+    if not uses_gpus(clique.template.spec.pod_spec):
+        return ""
+    config = next((group.config for group in layout.groups if group.name == clique.group), None)
+    owners: tuple[Mapping[str, str], ...] = (
+        clique.template.annotations,
+        config.annotations if config else {},
+        layout.pcs.metadata.annotations,
+    )
+    named = next((owner[MNNVL_GROUP] for owner in owners if MNNVL_GROUP in owner), "")
+    return "" if named == NO_GROUP else named
+
+
+def groups(layout: Layout) -> list[str]:
+    """Every group that a clique of this set replica joins, in order."""
+    return list(dict.fromkeys(group for clique in layout.cliques if (group := group_of(layout, clique))))
+
+
+def uses_gpus(pod_spec: Json) -> bool:
+    """Whether any container asks for GPUs."""
+    return any(_asks(container) for kind in ("containers", "initContainers") for container in pod_spec.get(kind) or ())
+
+
+def joined(pod_spec: Json, layout: Layout, clique: Clique) -> Json:
+    """The pod spec with the claim of its group, given to the containers that ask for GPUs."""
+    group = group_of(layout, clique)
+    if not group:
+        return pod_spec
+    template = names.compute_domain(layout.pcs.name, layout.index, group)
+    claims = [*(pod_spec.get("resourceClaims") or ()), {"name": MNNVL_CLAIM, "resourceClaimTemplateName": template}]
+    changed = {**pod_spec, "resourceClaims": claims}
+    for kind in ("containers", "initContainers"):
+        if pod_spec.get(kind):
+            changed[kind] = [_claiming(container) if _asks(container) else container for container in pod_spec[kind]]
+    return changed
+
+
+def _asks(container: Json) -> bool:
+    resources = container.get("resources") or {}
+    return any(GPU_RESOURCE in (resources.get(kind) or {}) for kind in ("limits", "requests"))
+
+
+def _claiming(container: Json) -> Json:
+    resources = dict(container.get("resources") or {})
+    resources["claims"] = [*(resources.get("claims") or ()), {"name": MNNVL_CLAIM}]
+    return {**container, "resources": resources}

@@ -1,0 +1,127 @@
+"""A pod as it is created: its place in the gang, its address, its variables, its claims, and who holds it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinney.api import labels
+from spinney.api.grove import PodClique
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang
+from spinney.backends.interface import Backend
+from spinney.backends.served import Served
+from spinney.grove.model import environment, names, resource_sharing, startup_order
+from spinney.grove.model.layout import Clique, Layout
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one pod belongs: its clique and gang as they are stored, its name and its ordinal."""
+
+    clique: Clique
+    stored: PodClique
+    gang: PodGang
+    name: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Making:
+    """What the making of every pod needs besides its place: the chosen backend, and the operator's own image."""
+
+    backend: Backend
+    scheduler_name: str
+    served: Served
+    init_image: str
+
+
+def build(layout: Layout, place: Place, making: Making) -> Json:
+    """One pod of a clique, ready to be created; the backend has the last word on what its scheduler reads."""
+    pcs, clique, found, index = layout.pcs, place.clique, place.stored, place.index
+    spec = environment.with_variables(found.spec.pod_spec, environment.pod_variables(layout, clique))
+    spec = _with_claims(spec, resource_sharing.pod_claims(layout, clique, index))
+    spec = {
+        **spec,
+        "hostname": names.hostname(clique.name, index),
+        "subdomain": names.replica(pcs.name, layout.index),
+        "schedulerName": making.scheduler_name,
+        "schedulingGates": [*(spec.get("schedulingGates") or ()), {"name": making.backend.gate}],
+    }
+    priority = pcs.spec.template.priority_class_name
+    if priority and not spec.get("priorityClassName"):
+        spec["priorityClassName"] = priority
+    parents = startup_order.parents(layout, clique)
+    if parents:
+        spec = _with_start_order(spec, pcs.name, parents, making.init_image)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": place.name,
+            "generateName": f"{clique.name}-",
+            "namespace": pcs.namespace,
+            "labels": {**_labels(layout, place), labels.SCHEDULER_BACKEND: making.backend.name},
+            "annotations": {k: v for k, v in found.metadata.annotations.items() if k != labels.TOPOLOGY_NAME},
+            "ownerReferences": [controller_reference(found)],
+        },
+        "spec": spec,
+    }
+    return making.backend.prepare(pod, place.gang, making.served)
+
+
+def _labels(layout: Layout, place: Place) -> dict[str, str]:
+    return {
+        **place.stored.metadata.labels,
+        labels.MANAGED_BY: labels.GROVE_OPERATOR,
+        labels.PART_OF: layout.pcs.name,
+        labels.NAME: place.name,
+        labels.PODCLIQUE: place.clique.name,
+        labels.PODGANG: place.clique.gang,
+        labels.SET_REPLICA_INDEX: str(layout.index),
+        labels.POD_INDEX: str(place.index),
+    }
+
+
+def _with_claims(spec: Json, claims: list[str]) -> Json:
+    if not claims:
+        return spec
+    added = [{"name": names.short(claim), "resourceClaimName": claim} for claim in claims]
+    changed = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *added]}
+    for kind in ("containers", "initContainers"):
+        if spec.get(kind):
+            changed[kind] = [_claiming(container, claims) for container in spec[kind]]
+    return changed
+
+
+def _claiming(container: Json, claims: list[str]) -> Json:
+    resources = dict(container.get("resources") or {})
+    resources["claims"] = [*(resources.get("claims") or ()), *({"name": names.short(claim)} for claim in claims)]
+    return {**container, "resources": resources}
+
+
+def _with_start_order(spec: Json, pcs: str, parents: tuple[Clique, ...], image: str) -> Json:
+    """The init container that ends when enough pods of every parent are ready."""
+    container = {
+        "name": labels.INIT_CONTAINER,
+        "image": image,
+        "command": ["spinney", "initc"],
+        "args": [f"--podcliques={parent.name}:{parent.min_available}" for parent in parents],
+        "volumeMounts": [
+            {"name": labels.TOKEN_VOLUME, "mountPath": labels.TOKEN_MOUNT, "readOnly": True},
+            {"name": labels.POD_INFO_VOLUME, "mountPath": labels.POD_INFO_MOUNT, "readOnly": True},
+        ],
+    }
+    info = [("namespace", "metadata.namespace"), ("podgangname", f"metadata.labels['{labels.PODGANG}']")]
+    volumes = [
+        {"name": labels.TOKEN_VOLUME, "secret": {"secretName": names.token_secret(pcs), "defaultMode": 0o444}},
+        {
+            "name": labels.POD_INFO_VOLUME,
+            "downwardAPI": {"items": [{"path": path, "fieldRef": {"fieldPath": field}} for path, field in info]},
+        },
+    ]
+    return {
+        **spec,
+        "initContainers": [*(spec.get("initContainers") or ()), container],
+        "volumes": [*(spec.get("volumes") or ()), *volumes],
+    }

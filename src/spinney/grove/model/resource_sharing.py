@@ -1,0 +1,85 @@
+"""Shared device claims: which ResourceClaims a set, a scaling group and a clique own, and which of them a pod uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from spinney.grove.model import names
+from spinney.grove.model.layout import Clique, Group, Layout
+
+ALL = "AllReplicas"
+
+
+class Share(Protocol):
+    """What the sharing entries of all three levels have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def scope(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A ResourceClaim that should exist, and the template it is made from."""
+
+    name: str
+    template: str
+    template_namespace: str
+    # "set", "group" or "clique", and the owner's name.
+    level: str
+    owner: str
+    shared_by_all: bool
+
+
+def set_claims(layout: Layout) -> Iterator[Claim]:
+    """Claims of the set: one for all replicas, or one for this replica."""
+    pcs = layout.pcs
+    for share in pcs.spec.template.resource_sharing:
+        yield _claim(share, "set", pcs.name, layout.index)
+
+
+def group_claims(group: Group) -> Iterator[Claim]:
+    """Claims of a scaling group, for each of its replicas where they are not shared by all."""
+    for share in group.config.resource_sharing:
+        replicas = [0] if share.scope == ALL else range(group.replicas)
+        for replica in replicas:
+            yield _claim(share, "group", group.name, replica)
+
+
+def clique_claims(clique: Clique, replicas: int) -> Iterator[Claim]:
+    """Claims of a clique, for each of its pods where they are not shared by all."""
+    for share in clique.template.resource_sharing:
+        for replica in [0] if share.scope == ALL else range(replicas):
+            yield _claim(share, "clique", clique.name, replica)
+
+
+def pod_claims(layout: Layout, clique: Clique, pod_index: int) -> list[str]:
+    """The names of the claims that one pod uses, set level first."""
+    used: list[str] = []
+    for share in layout.pcs.spec.template.resource_sharing:
+        chosen = share.filter
+        if chosen is None or (
+            clique.template.name in chosen.child_clique_names or clique.group_name in chosen.child_scaling_group_names
+        ):
+            used.append(_claim(share, "set", layout.pcs.name, layout.index).name)
+    group = next((group for group in layout.groups if group.name == clique.group), None)
+    for shared in group.config.resource_sharing if group else ():
+        if shared.filter is None or clique.template.name in shared.filter.child_clique_names:
+            used.append(_claim(shared, "group", clique.group, clique.group_index).name)
+    for own in clique.template.resource_sharing:
+        used.append(_claim(own, "clique", clique.name, pod_index).name)
+    return used
+
+
+def _claim(share: Share, level: str, owner: str, replica: int) -> Claim:
+    name = (
+        names.claim_for_all(owner, share.name)
+        if share.scope == ALL
+        else names.claim_for_one(owner, replica, share.name)
+    )
+    return Claim(name, share.name, share.namespace, level, owner, share.scope == ALL)

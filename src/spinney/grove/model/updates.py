@@ -1,0 +1,103 @@
+"""Rolling updates inside one set replica: which pods and which scaling-group replicas are replaced now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.grove import RollingUpdate
+from spinney.grove.model import pod_state
+from spinney.grove.model.layout import Clique, Group
+from spinney.grove.model.view import View
+
+
+def allowed_away(rollout: RollingUpdate | None, replicas: int) -> int:
+    """`maxUnavailable` as a number: one unless said otherwise, a percentage rounded up, never less than one."""
+    asked = rollout.max_unavailable if rollout is not None else None
+    if asked is None:
+        return 1
+    if isinstance(asked, str) and asked.endswith("%"):
+        return max(1, -(-int(asked[:-1]) * replicas // 100))
+    return max(1, int(asked))
+
+
+def is_outdated(pod: Pod, revision: str) -> bool:
+    """Whether a pod was made from another revision than its clique has now."""
+    return pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) != revision
+
+
+def outdated_pods(view: View, clique: Clique) -> list[Pod]:
+    """The clique's pods of an old revision."""
+    found = view.cliques.get(clique.name)
+    if found is None:
+        return []
+    revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    return [pod for pod in view.staying(clique) if is_outdated(pod, revision)]
+
+
+def pods_to_replace(view: View, clique: Clique) -> list[Pod]:
+    """The outdated pods of a clique that go now.
+
+    All that are not ready go at once; ready ones go oldest first, only while the clique has its minimum ready, and
+    no more than maxUnavailable are away at a time. Pods go before their successors come: there is no surge.
+    """
+    old = outdated_pods(view, clique)
+    waiting = [pod for pod in old if not pod_state.is_ready(pod)]
+    if waiting:
+        return waiting
+    ready = view.counts(clique).ready
+    wanted = view.wanted(clique)
+    room = allowed_away(clique.template.rolling_update, wanted) - max(0, wanted - ready)
+    if room <= 0 or ready < clique.min_available:
+        return []
+    return sorted(old, key=_age)[:room]
+
+
+def replicas_to_replace(view: View, group: Group) -> list[int]:
+    """The outdated replicas of a scaling group that go now: those that do not serve at once, the others one by one."""
+    replicas = view.replicas_of(group)
+    old = [index for index, cliques in enumerate(replicas) if not is_replica_current(view, cliques)]
+    down = [index for index in old if not is_replica_available(view, replicas[index])]
+    if down:
+        return [index for index in down if any(clique.name in view.cliques for clique in replicas[index])]
+    available = sum(is_replica_available(view, cliques) for cliques in replicas)
+    room = allowed_away(group.config.rolling_update, group.replicas) - (group.replicas - available)
+    if room <= 0 or available < group.in_base:
+        return []
+    return old[:room]
+
+
+def is_replica_current(view: View, cliques: Sequence[Clique]) -> bool:
+    """Whether a scaling-group replica consists of cliques of the newest revision only."""
+    return all(view.is_current(clique) for clique in cliques)
+
+
+def is_replica_available(view: View, cliques: Sequence[Clique]) -> bool:
+    """Whether every clique of a scaling-group replica has its minimum ready."""
+    return all(clique.name in view.cliques and view.counts(clique).ready >= clique.min_available for clique in cliques)
+
+
+def is_clique_converged(view: View, clique: Clique) -> bool:
+    """Whether a clique has nothing but pods of the newest revision, and enough of them serve."""
+    counts = view.counts(clique)
+    return (
+        view.is_current(clique)
+        and counts.updated == counts.replicas == view.wanted(clique)
+        and counts.ready >= clique.min_available
+    )
+
+
+def is_group_converged(view: View, group: Group) -> bool:
+    """Whether all replicas of a scaling group are of the newest revision, and enough of them serve."""
+    replicas = view.replicas_of(group)
+    if not all(is_replica_current(view, cliques) for cliques in replicas):
+        return False
+    if any(outdated_pods(view, clique) for cliques in replicas for clique in cliques):
+        return False
+    return sum(is_replica_available(view, cliques) for cliques in replicas) >= group.in_base
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    created = pod.metadata.creation_timestamp
+    return (created.timestamp() if created else 0.0, pod.name)

@@ -1,0 +1,1 @@
+"""Plans what a set replica needs next, and applies it."""

@@ -1,0 +1,73 @@
+"""When a gang's pods may be scheduled: the operator's own gate comes off all of them together, and no other gate."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from spinney.api.core import Pod
+from spinney.api.labels import PENDING_CREATION_GATE
+from spinney.api.meta import Json
+from spinney.api.podgang import PodGang
+from spinney.grove.model import pod_state
+from spinney.grove.model.requests import size
+from spinney.grove.status import gangs
+from spinney.grove.status.gangs import Member
+
+
+def ours(gate: str) -> frozenset[str]:
+    """The gates that are the operator's to remove: the backend's, and upstream's on pods that were taken over."""
+    return frozenset((gate, PENDING_CREATION_GATE))
+
+
+def releasable(
+    gang: PodGang, members: Sequence[Member], gate: str, *, base_scheduled: bool, surplus_held: bool
+) -> list[Pod]:
+    """The pods whose gate comes off now.
+
+    Everything must hold for the gang as a whole: every pod exists and is referenced, the backend is ready for this
+    generation, and the base gang is on its nodes. Where the scheduler would let surplus pods take the gang's room,
+    only the minimum of each group goes first.
+    """
+    if not base_scheduled or not gangs.backend_ready(gang) or not gangs.is_complete(gang, members):
+        return []
+    hold = surplus_held and not gangs.is_scheduled(members)
+    return [pod for member in members for pod in _of_member(member, ours(gate), hold)]
+
+
+def waves(pods: Iterable[Pod]) -> list[list[Pod]]:
+    """Pods of one size each, largest first: a wave is let go when the one before is.
+
+    kube-scheduler tries the pods of a gang in the order in which they lost their gates, and never in another: small
+    ones ahead of large ones may leave these no room.
+    """
+    by_size: dict[tuple[int, ...], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        by_size[size(pod)].append(pod)
+    return [by_size[amounts] for amounts in sorted(by_size, reverse=True)]
+
+
+def _of_member(member: Member, gates: frozenset[str], hold: bool) -> list[Pod]:
+    gated = sorted((pod for pod in member.staying if _held(pod, gates)), key=pod_state.index)
+    if not hold:
+        return gated
+    released = len(member.staying) - len(gated)
+    return gated[: max(0, member.minimum - released)]
+
+
+def _held(pod: Pod, gates: frozenset[str]) -> bool:
+    return any(gate.name in gates for gate in pod.spec.scheduling_gates)
+
+
+def is_free(pod: Pod, gate: str) -> bool:
+    """Whether the operator does not hold a pod back."""
+    return not _held(pod, ours(gate))
+
+
+def release_patch(pod: Pod, gate: str) -> Json:
+    """The strategic patch that takes our gates off this very pod, each by its name: those of others stay."""
+    gone = [found.name for found in pod.spec.scheduling_gates if found.name in ours(gate)]
+    return {
+        "metadata": {"uid": pod.uid},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": name} for name in gone]},
+    }

@@ -1,0 +1,69 @@
+"""The controller of PodGangs that no set made: whoever makes them and their pods reads the same status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.grove import PodCliqueSet
+from spinney.api.owners import controller_of
+from spinney.api.podgang import PodGang
+from spinney.grove.model.topology import levels_of
+from spinney.grove.status import gangs
+from spinney.grove.status.gangs import Member
+from spinney.grove.status.placed import gang_patch, gang_score, gang_status
+from spinney.grove.world import BY_GANG, World
+from spinney.grove.writer import Writer
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.clock import Clock
+from spinney.kube.controllers.controller import After
+
+
+def is_bare(gang: PodGang) -> bool:
+    """Whether a gang belongs to no set."""
+    owner = controller_of(gang.metadata)
+    return labels.PART_OF not in gang.metadata.labels and (owner is None or owner.kind != PodCliqueSet.resource.kind)
+
+
+def gang_keys(change: Change[PodGang]) -> Iterable[Key]:
+    """The gang, if no set made it."""
+    return ((change.object.namespace, change.object.name),) if is_bare(change.object) else ()
+
+
+def pod_keys(change: Change[Pod]) -> Iterable[Key]:
+    """The gang that a pod names."""
+    return ((change.object.namespace, change.object.metadata.labels.get(labels.PODGANG, "")),)
+
+
+class BareGangs:
+    """Writes phase, conditions and placementScore, computed from the pods that the gang references."""
+
+    def __init__(self, world: World, writer: Writer, clock: Clock) -> None:
+        self._world = world
+        self._writer = writer
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Write what changed."""
+        namespace, name = key
+        gang = self._world.gangs.get(name, namespace)
+        if gang is None or not is_bare(gang) or gang.metadata.deletion_timestamp is not None:
+            return None
+        pods = {pod.name: pod for pod in self._world.foreign_pods.by(BY_GANG, f"{namespace}/{name}")}
+        members = [
+            Member(
+                group.name,
+                group.min_replicas,
+                len(group.pod_references),
+                [pods[reference.name] for reference in group.pod_references if reference.name in pods],
+            )
+            for group in gang.spec.podgroups
+        ]
+        levels = levels_of(self._world.bindings.get(gang.metadata.annotations.get(labels.TOPOLOGY_NAME, "")))
+        conditions = gangs.conditions(gang, members, True, False)
+        score = gang_score(gang, members, levels, self._world.nodes)
+        patch = gang_patch(gang, gang_status(gang, members, conditions, score, self._clock.now()))
+        if patch:
+            await self._writer.patch_status(gang, patch, guarded=True)
+        return None

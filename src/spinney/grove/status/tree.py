@@ -1,0 +1,160 @@
+"""A set as a tree for people: gangs, cliques and pods, what state each is in, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from spinney.api import labels, reasons
+from spinney.api.conditions import find
+from spinney.api.core import Node, Pod
+from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.meta import Json, Object
+from spinney.api.podgang import PodGang
+from spinney.grove.model import pod_state
+
+_RACK_KEYS = ("kubernetes.io/rack", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the trees are made from."""
+
+    sets: Sequence[PodCliqueSet]
+    gangs: Sequence[PodGang]
+    cliques: Sequence[PodClique]
+    pods: Sequence[Pod]
+    nodes: Sequence[Node]
+
+
+def trees(found: Found, name: str, now: datetime) -> list[Json]:
+    """The trees of all sets, or of those of a name."""
+    sets = sorted(found.sets, key=lambda pcs: (pcs.namespace, pcs.name))
+    return [_set(pcs, found, now) for pcs in sets if not name or pcs.name == name]
+
+
+def _set(pcs: PodCliqueSet, found: Found, now: datetime) -> Json:
+    nodes = {node.name: node for node in found.nodes}
+    cliques = {clique.name: clique for clique in found.cliques if clique.namespace == pcs.namespace}
+    by_clique: dict[str, list[Pod]] = {}
+    for pod in found.pods:
+        if pod.namespace == pcs.namespace:
+            by_clique.setdefault(pod.metadata.labels.get(labels.PODCLIQUE, ""), []).append(pod)
+    own = [gang for gang in found.gangs if gang.namespace == pcs.namespace and _part_of(gang, pcs)]
+    return {
+        "name": pcs.name,
+        "namespace": pcs.namespace,
+        "ready": pcs.status.ready or f"{pcs.status.available_replicas}/{pcs.spec.replicas}",
+        "updated": pcs.status.updated_replicas,
+        "age": age(pcs, now),
+        "waitsFor": _set_waits(pcs),
+        "gangs": [_gang(gang, cliques, by_clique, nodes, now) for gang in sorted(own, key=_natural)],
+    }
+
+
+def _part_of(gang: PodGang, pcs: PodCliqueSet) -> bool:
+    return gang.metadata.labels.get(labels.PART_OF) == pcs.name
+
+
+def _gang(
+    gang: PodGang,
+    cliques: Mapping[str, PodClique],
+    by_clique: Mapping[str, list[Pod]],
+    nodes: Mapping[str, Node],
+    now: datetime,
+) -> Json:
+    return {
+        "name": gang.name,
+        "phase": gang.status.phase or reasons.PENDING,
+        "backend": gang.metadata.labels.get(labels.SCHEDULER_BACKEND, ""),
+        "score": gang.status.placement_score,
+        "age": age(gang, now),
+        "waitsFor": _gang_waits(gang),
+        "cliques": [
+            {
+                "name": group.name,
+                "minimum": group.min_replicas,
+                "replicas": cliques[group.name].spec.replicas if group.name in cliques else len(group.pod_references),
+                "ready": sum(map(pod_state.is_ready, by_clique.get(group.name, ()))),
+                "pods": [
+                    _pod(pod, nodes, now, _gang_waits(gang))
+                    for pod in sorted(by_clique.get(group.name, ()), key=pod_state.index)
+                ],
+            }
+            for group in gang.spec.podgroups
+        ],
+    }
+
+
+def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, told: str) -> Json:
+    """A pod; what its gang has told already is not said again."""
+    waits = _pod_waits(pod)
+    node = nodes.get(pod.spec.node_name)
+    rack = next((node.metadata.labels[key] for key in _RACK_KEYS if key in node.metadata.labels), "") if node else ""
+    return {
+        "name": pod.name,
+        "state": state(pod),
+        "node": pod.spec.node_name,
+        "rack": rack,
+        "age": age(pod, now),
+        "waitsFor": "" if waits in told else waits,
+    }
+
+
+def state(pod: Pod) -> str:
+    """One word for a pod, as kubectl would find it."""
+    if pod_state.is_leaving(pod):
+        return "Terminating"
+    if pod_state.is_gated(pod):
+        return "Gated"
+    if pod_state.is_ready(pod):
+        return "Ready"
+    waiting = [status.state.waiting.reason for status in pod.status.container_statuses if status.state.waiting]
+    return next((reason for reason in waiting if reason), pod.status.phase or "Pending")
+
+
+def _pod_waits(pod: Pod) -> str:
+    gates = [gate.name for gate in pod.spec.scheduling_gates]
+    if gates:
+        return f"gate {', '.join(gates)}"
+    said = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    # What was said while there were gates stays on a pod until its scheduler has looked at it.
+    if said is not None and said.status == "False" and said.reason != reasons.SCHEDULING_GATED:
+        return said.message
+    running = [status.name for status in pod.status.init_container_statuses if status.state.running]
+    return f"init container {running[0]}" if running else ""
+
+
+def _gang_waits(gang: PodGang) -> str:
+    for kind in (reasons.SCHEDULED, reasons.READY):
+        said = find(gang.status.conditions, kind)
+        if said is not None and said.status != "True":
+            return said.message
+    return ""
+
+
+def _set_waits(pcs: PodCliqueSet) -> str:
+    progress = pcs.status.update_progress
+    if progress is not None and progress.update_ended_at is None:
+        turns = ", ".join(str(replica.replica_index) for replica in progress.currently_updating)
+        return f"update of replica {turns}" if turns else "an update"
+    return "; ".join(error.description for error in pcs.status.last_errors)
+
+
+def age(found: Object, now: datetime) -> str:
+    """How long something exists, in one unit or two."""
+    created = found.metadata.creation_timestamp
+    if created is None:
+        return ""
+    seconds = max(0, int((now - created).total_seconds()))
+    if seconds < 120:
+        return f"{seconds}s"
+    if seconds < 7200:
+        return f"{seconds // 60}m"
+    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"
+
+
+def _natural(found: Object) -> list[tuple[int, str]]:
+    """Orders `x-2` before `x-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in found.name.split("-")]

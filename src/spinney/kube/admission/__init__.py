@@ -1,0 +1,1 @@
+"""Admission webhooks: reviews, the TLS server, certificates and registration."""

@@ -1,0 +1,1 @@
+"""Watch caches: objects of the API server, kept current in memory."""

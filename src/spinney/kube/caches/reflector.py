@@ -1,0 +1,163 @@
+"""Keeps a copy of what the API server holds: one list, then a watch that outlives cuts, and a relist when it must."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import msgspec
+import structlog
+
+from spinney.api.meta import Object
+from spinney.kube.caches.interning import sharer
+from spinney.kube.client.client import Client
+from spinney.kube.client.retry import Backoff
+from spinney.kube.client.wire import WatchEvent
+from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid, NotFound
+from spinney.kube.metrics import RELISTS
+
+T = TypeVar("T", bound=Object)
+
+_log = structlog.get_logger("spinney.kube.caches.reflector")
+
+# A watch that lived this long was a good one: the next cut is resumed from at once.
+_GOOD_SECONDS = 5.0
+
+
+class Copy(Protocol[T]):
+    """What a reflector fills."""
+
+    resource_version: str
+
+    def replace(self, items: list[T], resource_version: str) -> None:
+        """Everything is now exactly this."""
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object of that name, as it was last."""
+
+    def apply(self, event: WatchEvent[T]) -> None:
+        """One thing changed, or only the version did."""
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one kind into a copy, for as long as it runs.
+
+    A watch that ends, or a connection that breaks, is taken up again after the last version seen: no event is missed
+    and none comes twice. Where the server no longer knows that version (410), everything is listed again, and the
+    copy works out what changed in between.
+    """
+
+    def __init__(
+        self, client: Client, of: type[T], copy: Copy[T], *, labels: str = "", fields: str = "", namespace: str = ""
+    ) -> None:
+        self._client = client
+        self._of = of
+        self._copy = copy
+        self._share = sharer(of)
+        self._labels = labels
+        self._fields = fields
+        self._namespace = namespace
+        self._streams = True
+        self._backoff = Backoff(first=0.2, longest=30.0)
+        self._log = _log.bind(kind=of.resource.kind)
+
+    async def run(self) -> None:
+        """Keep the copy current until cancelled."""
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while True:
+            started = loop.time()
+            asked = 0.0
+            try:
+                await self._follow()
+            except Gone:
+                self._log.info("watch.expired", resource_version=self._copy.resource_version)
+                self._copy.resource_version = ""
+            except NotFound:
+                if not failures:
+                    self._log.warning("kind.not_served", api_version=self._of.resource.api_version)
+            except (ApiError, ConnectionLost) as error:
+                asked = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
+                self._log.info("watch.broken", error=str(error), failures=failures)
+            except msgspec.MsgspecError:
+                # An object we cannot read must not stop the others; the list may show it mended.
+                self._log.exception("watch.unreadable")
+                self._copy.resource_version = ""
+            if loop.time() - started >= _GOOD_SECONDS:
+                failures = 0
+                continue
+            # The first cut costs nothing; only one that repeats itself at once is backed off from.
+            delay = self._backoff.delay(failures - 1, self._client.chance) if failures else 0.0
+            await asyncio.sleep(max(asked, delay))
+            failures += 1
+
+    async def _follow(self) -> None:
+        """From a list, if there is none yet, to the end of one watch."""
+        if not self._copy.resource_version:
+            RELISTS.labels(self._of.resource.kind).inc()
+        if not self._copy.resource_version and self._streams:
+            try:
+                await self._stream()
+                return
+            except Invalid:
+                # Not served (before 1.32, or switched off): lists in pages do the same.
+                self._streams = False
+        if not self._copy.resource_version:
+            await self._list()
+        events = self._client.watch(
+            self._of,
+            self._namespace,
+            resource_version=self._copy.resource_version,
+            labels=self._labels,
+            fields=self._fields,
+        )
+        await self._apply(events)
+
+    async def _list(self) -> None:
+        items: list[T] = []
+        version = ""
+        pages = self._client.pages(self._of, self._namespace, labels=self._labels, fields=self._fields)
+        async for page in pages:
+            # At once: what is thrown away later leaves holes in memory that nobody gets back.
+            for item in page.items:
+                self._share(item, None)
+            items += page.items
+            version = page.resource_version
+        self._copy.replace(items, version)
+
+    async def _stream(self) -> None:
+        items: dict[tuple[str, str], T] = {}
+        stream = self._client.stream(self._of, self._namespace, labels=self._labels, fields=self._fields)
+        async with aclosing(_closable(stream)) as events:
+            async for event in events:
+                if event.type == "SYNCED":
+                    self._copy.replace(list(items.values()), event.resource_version)
+                    items.clear()
+                    break
+                if event.object is None:
+                    continue
+                self._share(event.object, None)
+                key = (event.object.namespace, event.object.name)
+                if event.type == "DELETED":
+                    items.pop(key, None)
+                else:
+                    items[key] = event.object
+            async for event in events:
+                self._apply_one(event)
+
+    async def _apply(self, stream: AsyncIterator[WatchEvent[T]]) -> None:
+        async with aclosing(_closable(stream)) as events:
+            async for event in events:
+                self._apply_one(event)
+
+    def _apply_one(self, event: WatchEvent[T]) -> None:
+        found = event.object
+        if found is not None:
+            self._share(found, self._copy.get(found.name, found.namespace))
+        self._copy.apply(event)
+
+
+def _closable(events: AsyncIterator[WatchEvent[T]]) -> AsyncGenerator[WatchEvent[T], Any]:
+    return cast(AsyncGenerator[WatchEvent[T], Any], events)

@@ -1,0 +1,414 @@
+"""The client: Kubernetes' verbs, typed, over any transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any, Literal, TypeVar, cast, overload
+
+import msgspec
+from msgspec.structs import replace
+
+from spinney.api.meta import Json, Object, Resource, decode, encode
+from spinney.kube import metrics
+from spinney.kube.chance import Chance
+from spinney.kube.client.flow import Flow, Priority, priority_of
+from spinney.kube.client.retry import Backoff, Repeat, holds, send_with_retries
+from spinney.kube.client.transport import Request, Response, Transport
+from spinney.kube.client.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
+from spinney.kube.client.writes import Write, Writes
+from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
+
+T = TypeVar("T", bound=Object)
+
+# Who holds a place in the flow. Tasks that it starts inherit the variable, but not the place.
+_holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
+
+
+class Patch(StrEnum):
+    """The four kinds of patch, by content type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Client:
+    """Talks to one API server as one user.
+
+    `of` is a wire type, which comes back typed, or a `Resource`, which comes back as plain data.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        chance: Chance | None = None,
+        field_manager: str = "spinney",
+        *,
+        flow: Flow | None = None,
+        backoff: Backoff | None = None,
+        may_write: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.transport = transport
+        self.chance = chance or Chance()
+        self.field_manager = field_manager
+        self.writes = Writes()
+        self._flow = flow
+        self._backoff = backoff or Backoff()
+        self._may_write = may_write
+
+    def named(self, component: str, may_write: Callable[[], None] | None = None) -> Client:
+        """The same connection for one component: its own field manager and its own write counters.
+
+        `may_write` is asked right before each write leaves, and raises to stop it: a leader that lost its lease.
+        """
+        return Client(
+            self.transport,
+            self.chance,
+            component,
+            flow=self._flow,
+            backoff=self._backoff,
+            may_write=may_write or self._may_write,
+        )
+
+    @asynccontextmanager
+    async def turn(self, priority: Priority) -> AsyncIterator[None]:
+        """Wait for a place in the flow; the requests of the block, one after the other, need no other.
+
+        For what depends on when it is worked out: a status that is computed in its turn tells all that happened while
+        it waited in one write. And for what is more or less urgent than its kind of request is.
+        """
+        if self._flow is None or _has_place():
+            yield
+            return
+        async with self._flow.turn(priority):
+            token = _holder.set(asyncio.current_task())
+            try:
+                yield
+            finally:
+                _holder.reset(token)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]] = (),
+        body: object = None,
+        content_type: str = "application/json",
+        *,
+        repeat: Repeat | None = None,
+    ) -> Response:
+        """One request, made again where that is of use and harmless; an error answer becomes the exception for it.
+
+        Without a word on `repeat`, reads are repeated freely and all else only where nothing can have happened.
+        """
+        headers = {"accept": "application/json"}
+        payload = b""
+        if body is not None:
+            headers["content-type"] = content_type
+            payload = body if isinstance(body, bytes) else encode(body)
+        request = Request(method, path, tuple(query), headers, payload)
+        if repeat is None:
+            repeat = Repeat.ALWAYS if method == "GET" else Repeat.UNLESS_DONE
+        response = await send_with_retries(self._send, request, repeat, self._backoff, self.chance)
+        if response.status >= 400:
+            raise error_for(read_status(response))
+        return response
+
+    async def _send(self, request: Request) -> Response:
+        # A watch lasts; it would keep its place in the flow for ever.
+        if self._flow is None or _has_place() or ("watch", "true") in request.query:
+            return await self._leave(request)
+        async with self._flow.turn(priority_of(request)):
+            return await self._leave(request)
+
+    async def _leave(self, request: Request) -> Response:
+        if not _only_asks(request):
+            self._may_write()
+        response = await self.transport.send(request)
+        metrics.requests(request.method, response.status).inc()
+        return response
+
+    async def _write(
+        self,
+        write: Write,
+        method: str,
+        query: Sequence[tuple[str, str]],
+        body: object,
+        content_type: str = "application/json",
+        *,
+        repeat: Repeat = Repeat.UNLESS_DONE,
+    ) -> Response:
+        path = write.resource.path(write.namespace, "" if write.verb == "create" else write.name, write.subresource)
+        dry = ("dryRun", "All") in query
+        try:
+            response = await self.call(method, path, query, body, content_type, repeat=Repeat.ALWAYS if dry else repeat)
+        except NotSent:
+            raise
+        except ConnectionLost:
+            if not dry:
+                self.writes.note(replace(write, lost=True))
+            raise
+        if not dry:
+            self.writes.note(read_write(write, response.body))
+            metrics.writes(self.field_manager, write.verb, write.resource.kind).inc()
+        return response
+
+    @overload
+    async def get(self, of: type[T], name: str, namespace: str = "", subresource: str = "") -> T: ...
+    @overload
+    async def get(self, of: Resource, name: str, namespace: str = "", subresource: str = "") -> Json: ...
+    async def get(self, of: type[T] | Resource, name: str, namespace: str = "", subresource: str = "") -> T | Json:
+        """One object by name."""
+        response = await self.call("GET", _resource(of).path(namespace, name, subresource))
+        return _read(of, response.body)
+
+    async def list(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
+    ) -> Listing[T]:
+        """All objects, asked for in pages; of all namespaces where none is given."""
+        items: list[T] = []
+        version = ""
+        async for part in self.pages(of, namespace, labels=labels, fields=fields, page=page):
+            items += part.items
+            version = part.resource_version
+        return Listing(items, version)
+
+    async def pages(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
+    ) -> AsyncIterator[Listing[T]]:
+        """All objects page by page, for those who do not want to hold them all; every page shows the same version."""
+        token = ""
+        while True:
+            query = [("limit", str(page)), *_filters(labels, fields)]
+            query += [("continue", token)] if token else []
+            response = await self.call("GET", _resource(of).path(namespace), query)
+            part, token = read_page(of, response.body)
+            yield part
+            if not token:
+                return
+
+    def watch(
+        self, of: type[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """Events after a version, bookmarks included, until the server ends the stream."""
+        return self._watch(of, namespace, [("resourceVersion", resource_version), *_filters(labels, fields)])
+
+    def stream(
+        self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """A list and a watch in one: what is there as ADDED, then SYNCED, then what changes.
+
+        Servers that cannot do this answer `Invalid`, at the first event asked for.
+        """
+        query = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        return self._watch(of, namespace, [*query, *_filters(labels, fields)])
+
+    async def _watch(
+        self, of: type[T], namespace: str, query: Sequence[tuple[str, str]]
+    ) -> AsyncIterator[WatchEvent[T]]:
+        query = [("watch", "true"), ("allowWatchBookmarks", "true"), *query]
+        response = await self.call("GET", _resource(of).path(namespace), query, repeat=Repeat.NEVER)
+        if response.stream is None:
+            raise ConnectionLost("the server answered a watch with a whole body")
+        async with aclosing(cast(AsyncGenerator[bytes, None], read_lines(response.stream))) as lines:
+            async for line in lines:
+                yield read_event(of, line)
+
+    @overload
+    async def create(
+        self, of: type[T], body: T | Json, namespace: str = "", *, dry_run: bool = False, strict: bool = False
+    ) -> T: ...
+    @overload
+    async def create(
+        self, of: Resource, body: Json, namespace: str = "", *, dry_run: bool = False, strict: bool = False
+    ) -> Json: ...
+    async def create(
+        self,
+        of: type[T] | Resource,
+        body: T | Json,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+    ) -> T | Json:
+        """A new object. `strict` refuses unknown fields; else nobody looks for them, which saves the server a fifth."""
+        resource = _resource(of)
+        document = cast(Json, body if isinstance(body, dict) else msgspec.to_builtins(body))
+        document = {**document, "apiVersion": resource.api_version, "kind": resource.kind}
+        query = [("fieldManager", self.field_manager)]
+        query += [("dryRun", "All")] if dry_run else []
+        query += [("fieldValidation", "Strict" if strict else "Ignore")]
+        metadata = document.get("metadata") or {}
+        if not metadata.get("name") and not metadata.get("generateName"):
+            # Only questions have no name, an access review say: nothing is stored, so asking twice does no harm.
+            response = await self.call("POST", resource.path(namespace), query, document, repeat=Repeat.ALWAYS)
+            return _read(of, response.body)
+        return _read(of, await self._create(resource, namespace, query, document))
+
+    async def _create(
+        self, resource: Resource, namespace: str, query: Sequence[tuple[str, str]], document: Json
+    ) -> bytes:
+        """Create, and where the answer gets lost, look: what is there with all that we sent in it is what we made."""
+        generated = not (document.get("metadata") or {}).get("name")
+        named = self._with_name(document)
+        lost = False
+        for attempt in range(self._backoff.attempts):
+            name = named["metadata"]["name"]
+            write = Write("create", resource, namespace, name)
+            try:
+                return (await self._write(write, "POST", query, named)).body
+            except NotSent:
+                raise
+            except ConnectionLost:
+                lost = True
+                found = await self._find(write)
+                if found is not None and holds(msgspec.json.decode(found), named):
+                    return found
+                await asyncio.sleep(self._backoff.delay(attempt, self.chance))
+            except AlreadyExists:
+                found = await self._find(write) if lost else None
+                if found is not None and holds(msgspec.json.decode(found), named):
+                    return found
+                if not generated:
+                    raise
+                named = self._with_name(document)
+        raise ConnectionLost(f"creating {resource.kind} {namespace}/{name}: no answer came, and it is not there")
+
+    async def _find(self, write: Write) -> bytes | None:
+        try:
+            return (await self.call("GET", write.resource.path(write.namespace, write.name))).body
+        except NotFound:
+            return None
+
+    def _with_name(self, document: Json) -> Json:
+        """A generated name is made here, not by the server: so that a create whose answer is lost can be found."""
+        metadata = document.get("metadata") or {}
+        if metadata.get("name"):
+            return document
+        base = str(metadata.get("generateName", ""))[:58]
+        return {**document, "metadata": {**metadata, "name": base + self.chance.suffix()}}
+
+    @overload
+    async def patch(
+        self,
+        of: type[T],
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> T: ...
+    @overload
+    async def patch(
+        self,
+        of: Resource,
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Json: ...
+    async def patch(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        namespace: str,
+        patch: Mapping[str, Any] | Sequence[Json],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> T | Json:
+        """Change an object. A `metadata.resourceVersion` in a merge patch is a precondition.
+
+        Nobody looks for unknown fields, as in `create`.
+        """
+        resource = _resource(of)
+        body: object = patch
+        if kind is Patch.APPLY:
+            body = {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                **cast(Mapping[str, Any], patch),
+            }
+        query = [("fieldManager", self.field_manager), ("fieldValidation", "Ignore")]
+        query += [("force", "true")] if force else []
+        query += [("dryRun", "All")] if dry_run else []
+        write = Write("patch", resource, namespace, name, subresource)
+        # An operation of a JSON patch, an "add" to a list say, may not bear being done twice.
+        repeat = Repeat.UNLESS_DONE if kind is Patch.JSON else Repeat.ALWAYS
+        response = await self._write(write, "PATCH", query, body, kind.value, repeat=repeat)
+        return _read(of, response.body)
+
+    async def delete(
+        self,
+        of: type[Object] | Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Literal["", "Foreground", "Background", "Orphan"] = "",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Remove an object; with a UID or version, only that very one."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
+        if preconditions:
+            options["preconditions"] = preconditions
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        # By name alone, a second try might hit a successor of the same name.
+        repeat = Repeat.ALWAYS if preconditions else Repeat.UNLESS_DONE
+        write = Write("delete", _resource(of), namespace, name, uid=uid)
+        await self._write(write, "DELETE", (), options, repeat=repeat)
+
+    async def post(self, of: type[Object] | Resource, name: str, namespace: str, subresource: str, body: Json) -> Json:
+        """Create a subresource: a binding, an eviction, a token."""
+        # 429 on an eviction is the disruption budget's answer, for the caller to hear.
+        repeat = Repeat.NEVER if subresource == "eviction" else Repeat.UNLESS_DONE
+        write = Write("post", _resource(of), namespace, name, subresource)
+        response = await self._write(write, "POST", (), body, repeat=repeat)
+        return cast(Json, msgspec.json.decode(response.body))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self.transport.close()
+
+
+def _only_asks(request: Request) -> bool:
+    """Whether a request changes nothing: a standby's webhook may make dry runs, and ask who may do what."""
+    if request.method == "GET" or ("dryRun", "All") in request.query:
+        return True
+    return request.path.startswith(("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"))
+
+
+def _has_place() -> bool:
+    holder = _holder.get()
+    return holder is not None and holder is asyncio.current_task()
+
+
+def _filters(labels: str, fields: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
+
+
+def _resource(of: type[Object] | Resource) -> Resource:
+    return of if isinstance(of, Resource) else of.resource
+
+
+def _read(of: type[T] | Resource, body: bytes) -> T | Json:
+    return cast(Json, msgspec.json.decode(body)) if isinstance(of, Resource) else decode(of, body)

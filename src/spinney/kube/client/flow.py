@@ -1,0 +1,193 @@
+"""Client-side flow control: how many requests at once and per second, and who goes first when they must wait."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from enum import IntEnum
+
+from spinney.kube.client.transport import Request
+
+# Filled up in fractions, a token is whole a little before it is 1.
+_WHOLE = 1.0 - 1e-6
+# From a write in this process to what others write because of it: a watch event, a reconcile.
+_TURNS = 3
+# What is created to make a pod or to place it.
+_BRINGS_PODS = ("pods", "bindrequests")
+
+
+class Priority(IntEnum):
+    """Who goes first: what keeps us alive, what brings pods on their way, the rest, what may be late, or be lost."""
+
+    LEASE = 0
+    POD = 1
+    NORMAL = 2
+    STATUS = 3
+    EVENT = 4
+
+
+def priority_of(request: Request) -> Priority:
+    """The priority of a request, from what it is about."""
+    parts = request.path.split("/")
+    if "coordination.k8s.io" in parts:
+        return Priority.LEASE
+    if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] in _BRINGS_PODS):
+        return Priority.POD
+    if parts[-1] == "status":
+        return Priority.STATUS
+    # Reading events is as urgent as reading anything.
+    if request.method != "GET" and "events" in parts:
+        return Priority.EVENT
+    return Priority.NORMAL
+
+
+class Flow:
+    """Lets requests through: `at_once` in flight, `per_second` on average after a burst, in order of priority.
+
+    Leases never wait for a place in flight: a component that is busy must not lose its lease for it. What may be late
+    takes hardly a place while anything else is in flight, since a server with 64 requests at once has no order of its
+    own; but it always has one, so that nothing waits for ever.
+    """
+
+    def __init__(
+        self,
+        at_once: int = 64,
+        per_second: float = 2000.0,
+        burst: int = 4000,
+    ) -> None:
+        self._at_once = at_once
+        self._late_at_once = max(at_once // 32, 1)
+        self._per_second = per_second
+        self._burst = burst
+        self._in_flight = 0
+        self._late_in_flight = 0
+        self._tokens = float(burst)
+        self._filled_at = 0.0
+        self._sequence = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting)
+
+    def turn(self, priority: int) -> Turn:
+        """A place to wait for, and to hold for a block."""
+        return Turn(self, priority)
+
+    async def enter(self, priority: int) -> None:
+        """Wait for a place."""
+        self._fill()
+        if not self._waiting and self._has_room(priority):
+            self._take(priority)
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sequence += 1
+        heapq.heappush(self._waiting, (priority, self._sequence, waiter))
+        self._admit()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.leave(priority)
+            raise
+
+    def leave(self, priority: int) -> None:
+        """Give a place to the next."""
+        self._in_flight -= 1
+        self._late_in_flight -= priority >= Priority.STATUS
+        self._admit()
+
+    def _take(self, priority: int) -> None:
+        self._tokens -= 1
+        self._in_flight += 1
+        self._late_in_flight += priority >= Priority.STATUS
+
+    def _admit(self) -> None:
+        self._fill()
+        while self._waiting:
+            priority, _, waiter = self._waiting[0]
+            if waiter.done():
+                heapq.heappop(self._waiting)
+                continue
+            if not self._has_room(priority):
+                break
+            heapq.heappop(self._waiting)
+            self._take(priority)
+            waiter.set_result(None)
+        self._wake_later()
+
+    def _has_room(self, priority: int) -> bool:
+        if self._tokens < _WHOLE:
+            return False
+        if priority == Priority.LEASE:
+            return True
+        if priority >= Priority.STATUS and self._in_flight > self._late_in_flight >= self._late_at_once:
+            return False
+        return self._in_flight < self._at_once
+
+    def _fill(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._tokens = min(float(self._burst), self._tokens + (now - self._filled_at) * self._per_second)
+        self._filled_at = now
+
+    def _wake_later(self) -> None:
+        if not self._waiting or self._tokens >= _WHOLE or self._timer is not None:
+            return
+        delay = (1.0 - self._tokens) / self._per_second
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._admit()
+
+
+class InProcessFlow(Flow):
+    """Flow control towards a server in this process, which answers before anyone else can ask.
+
+    A place is given back some turns of the loop later, when others have seen what was written and asked in their turn:
+    so requests are put in order as they are on a wire. There is no limit per second.
+    """
+
+    def __init__(self, at_once: int = 32) -> None:
+        super().__init__(at_once)
+        # Those that left lately, and those that left before: these give back their places next.
+        self._left: list[int] = []
+        self._resting: list[int] = []
+
+    def leave(self, priority: int) -> None:
+        """Give a place to the next, a little later."""
+        if not self._left and not self._resting:
+            self._pass(_TURNS)
+        self._left.append(priority)
+
+    def _pass(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._pass, turns - 1)
+            return
+        self._in_flight -= len(self._resting)
+        self._late_in_flight -= sum(priority >= Priority.STATUS for priority in self._resting)
+        self._resting, self._left = self._left, []
+        self._admit()
+        if self._left or self._resting:
+            self._pass(_TURNS)
+
+    def _fill(self) -> None:
+        self._tokens = float(self._burst)
+
+
+class Turn:
+    """A place in the flow."""
+
+    __slots__ = ("_flow", "_priority")
+
+    def __init__(self, flow: Flow, priority: int) -> None:
+        self._flow = flow
+        self._priority = priority
+
+    async def __aenter__(self) -> None:
+        await self._flow.enter(self._priority)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._flow.leave(self._priority)

@@ -1,0 +1,128 @@
+"""How lists, watch lines and the answers to writes are read: envelopes first, objects only where they matter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Generic, Literal, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from spinney.api.meta import Object, decode
+from spinney.kube.client.transport import Response
+from spinney.kube.client.writes import Write
+from spinney.kube.errors import Status, error_for
+
+T = TypeVar("T", bound=Object)
+
+# On the bookmark that ends the initial events of a streaming list.
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """A list and the version of the world it shows."""
+
+    items: list[T]
+    resource_version: str
+
+
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+    """One line of a watch. A bookmark carries only a resource version; SYNCED is the one that ends a streaming list."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "SYNCED"]
+    object: T | None
+    resource_version: str
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Head(msgspec.Struct):
+    kind: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_list_decoder = msgspec.json.Decoder(_List)
+_event_decoder = msgspec.json.Decoder(_Event)
+_head_decoder = msgspec.json.Decoder(_Head)
+
+
+def read_page(of: type[T], body: bytes) -> tuple[Listing[T], str]:
+    """One page of a list, and the token for the next; empty after the last."""
+    page = _list_decoder.decode(body)
+    items = [decode(of, raw) for raw in page.items or ()]
+    return Listing(items, page.metadata.resource_version), page.metadata.continue_
+
+
+async def read_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a stream, however long they are and however it is cut into chunks."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        first, *rest = chunk.split(b"\n")
+        pending.append(first)
+        for piece in rest:
+            line = b"".join(pending)
+            pending = [piece]
+            if line:
+                yield line
+
+
+def read_event(of: type[T], line: bytes) -> WatchEvent[T]:
+    """One line of a watch; an ERROR line becomes the exception for it."""
+    raw = _event_decoder.decode(line)
+    if raw.type == "ERROR":
+        raise error_for(msgspec.json.decode(raw.object, type=Status))
+    if raw.type == "BOOKMARK":
+        meta = _head_decoder.decode(raw.object).metadata
+        ends = (meta.annotations or {}).get(_INITIAL_END) == "true"
+        return WatchEvent("SYNCED" if ends else "BOOKMARK", None, meta.resource_version)
+    found = decode(of, raw.object)
+    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), found, found.metadata.resource_version)
+
+
+def read_status(response: Response) -> Status:
+    """The Status of an error answer, whoever wrote it: proxies answer with plain text."""
+    try:
+        status = msgspec.json.decode(response.body, type=Status)
+    except msgspec.DecodeError:
+        status = Status(message=response.body.decode(errors="replace")[:500])
+    return msgspec.structs.replace(status, code=response.status)
+
+
+def read_write(write: Write, body: bytes) -> Write:
+    """A write with the version that its answer shows.
+
+    A delete keeps its verb only where the object is gone at once; otherwise it was one more change.
+    """
+    head = _head_decoder.decode(body)
+    # A Status, and the answer of most subresources, does not show the object that was written.
+    if head.kind != write.resource.kind:
+        return write
+    meta = head.metadata
+    if write.verb != "delete":
+        return replace(write, resource_version=meta.resource_version, uid=meta.uid, labels=meta.labels or {})
+    if meta.deletion_timestamp is None or (not meta.finalizers and not meta.deletion_grace_period_seconds):
+        return replace(write, uid=meta.uid)
+    return replace(write, verb="patch", resource_version=meta.resource_version, uid=meta.uid)

@@ -1,0 +1,1 @@
+"""Controllers and what runs them: work queue, leader election, events, health."""

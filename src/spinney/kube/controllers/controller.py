@@ -1,0 +1,203 @@
+"""Controllers: watch changes become keys, keys become reconciles, and a reconcile never sees less than it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar, cast
+
+import structlog
+
+from spinney.api.meta import Object
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.client.writes import recording
+from spinney.kube.controllers.workqueue import Queue
+from spinney.kube.errors import ApiError, Conflict, ConnectionLost, NotLeader
+from spinney.kube.metrics import for_controller
+from spinney.kube.runtime import Runtime
+
+T = TypeVar("T", bound=Object)
+
+_log = structlog.get_logger("spinney.kube.controllers.controller")
+
+# How long a stopped controller lets running reconciles finish.
+_GRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A reconcile's wish to be called again, even if nothing changes."""
+
+    seconds: float
+
+
+class Refusal(Exception):
+    """A reconcile's word that an object cannot be worked on as it is: logged in one line, and tried again."""
+
+
+Reconcile = Callable[[Key], Awaitable[After | None]]
+
+
+def own_key(change: Change[Any]) -> Iterable[Key]:
+    """The changed object itself."""
+    return ((change.object.namespace, change.object.name),)
+
+
+def owner_key(kind: str) -> Callable[[Change[Any]], Iterable[Key]]:
+    """The controlling owner of the changed object, if it is of that kind."""
+
+    def keys(change: Change[Any]) -> Iterable[Key]:
+        found = change.object
+        return [
+            (found.namespace, owner.name)
+            for owner in found.metadata.owner_references
+            if owner.controller and owner.kind == kind
+        ]
+
+    return keys
+
+
+class Controller:
+    """Calls `reconcile(key)` until the world is as it should be.
+
+    Level-triggered: a key says only "look here". Errors are logged and retried with back-off. Before a key is
+    reconciled again, the shared caches have seen everything its last reconcile wrote. With `gather`, keys that trickle
+    in are taken together every so many seconds, the first after a while at once: a server and a client that answer many
+    requests at a time spend about half as much on each.
+    """
+
+    def __init__(
+        self, name: str, runtime: Runtime, reconcile: Reconcile, concurrency: int = 8, *, gather: float = 0.0
+    ) -> None:
+        self.name = name
+        self.queue: Queue[Key] = Queue(runtime.client.chance)
+        self._runtime = runtime
+        self._reconcile = reconcile
+        self._slots = asyncio.Semaphore(concurrency)
+        self._gather = gather
+        self._caches: list[Cache[Any]] = []
+        # In the order they began, so that a stop in virtual time is the same every time.
+        self._reconciling: dict[asyncio.Task[None], None] = {}
+        self._catching_up: dict[asyncio.Task[None], None] = {}
+        self._stopping = False
+        self._log = _log.bind(controller=name)
+        self._metrics = for_controller(name)
+
+    def watch(
+        self,
+        cache: Cache[T],
+        keys: Callable[[Change[T]], Iterable[Key]] = own_key,
+        when: Callable[[Change[T]], bool] | None = None,
+    ) -> Self:
+        """Look at the keys that a change concerns; `when` leaves out changes that cannot matter."""
+
+        def changed(change: Change[T]) -> None:
+            if when is None or when(change):
+                for key in keys(change):
+                    self.queue.add(key)
+
+        self._caches.append(cache)
+        cache.on_change(changed)
+        return self
+
+    def wait_for(self, *caches: Cache[Any]) -> Self:
+        """Caches that are only read: reconciles begin once they are in."""
+        self._caches += caches
+        return self
+
+    def enqueue(self, namespace: str, name: str, after: float = 0.0, priority: int = 0) -> None:
+        """Look at a key now, or later."""
+        self.queue.add_after((namespace, name), after, priority)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing runs; wishes to come back later do not count."""
+        return self.queue.idle
+
+    async def synced(self) -> None:
+        """Wait until every watched cache has its first list."""
+        for cache in self._caches:
+            await cache.synced()
+
+    async def run(self) -> None:
+        """Reconcile until cancelled; then let what runs finish."""
+        await self.synced()
+        try:
+            while True:
+                if self._gather and not len(self.queue):
+                    await asyncio.sleep(self._gather)
+                await self._slots.acquire()
+                key = await self.queue.get()
+                self._metrics.depth.set(len(self.queue))
+                task = asyncio.create_task(self._work(key), name=f"{self.name} {key[0]}/{key[1]}")
+                self._reconciling[task] = None
+                task.add_done_callback(lambda done: self._reconciling.pop(done, None))
+        finally:
+            self._stopping = True
+            self.queue.close()
+            await self._finish()
+
+    async def _finish(self) -> None:
+        for task in self._catching_up:
+            task.cancel()
+        if self._reconciling:
+            await asyncio.wait(self._reconciling, timeout=_GRACE_SECONDS)
+        for task in self._reconciling:
+            task.cancel()
+
+    async def _work(self, key: Key) -> None:
+        with recording() as writes:
+            try:
+                await self._once(key)
+            finally:
+                self._slots.release()
+        if self._stopping:
+            return
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        del self._reconciling[task]
+        self._catching_up[task] = None
+        try:
+            for write in writes:
+                await self._runtime.caches.caught_up(write)
+        finally:
+            del self._catching_up[task]
+            self.queue.done(key)
+
+    async def _once(self, key: Key) -> None:
+        started = asyncio.get_running_loop().time()
+        try:
+            wish = await self._reconcile(key)
+        except (Conflict, ConnectionLost, NotLeader) as error:
+            # Daily bread: someone else wrote first, a server restarted, a lease ran out.
+            delay = self.queue.retry(key)
+            self._metrics.again.inc()
+            self._log.info("reconcile.again", namespace=key[0], name=key[1], error=str(error), seconds=round(delay, 3))
+        except Refusal as error:
+            self.queue.retry(key)
+            self._metrics.failed.inc()
+            self._log.warning("reconcile.refused", namespace=key[0], name=key[1], error=str(error))
+        except ApiError as error:
+            delay = self.queue.retry(key)
+            self._metrics.failed.inc()
+            self._log.warning("reconcile.refused", namespace=key[0], name=key[1], error=str(error), code=error.code)
+        except Exception:
+            delay = self.queue.retry(key)
+            self._metrics.failed.inc()
+            self._log.exception("reconcile.failed", namespace=key[0], name=key[1], seconds=round(delay, 3))
+        else:
+            self.queue.forget(key)
+            self._metrics.done.inc()
+            self._metrics.seconds.observe(asyncio.get_running_loop().time() - started)
+            if wish is not None:
+                self.queue.add_after(key, wish.seconds)
+
+
+async def run_controllers(runtime: Runtime, *controllers: Controller) -> None:
+    """Run controllers together until cancelled, and say so once all they watch is in."""
+    async with asyncio.TaskGroup() as tasks:
+        for controller in controllers:
+            await controller.synced()
+        for controller in controllers:
+            tasks.create_task(controller.run(), name=controller.name)
+        runtime.ready()

@@ -1,0 +1,37 @@
+"""What a component's configuration file says about the process around it, beside what the command line says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.kube.controllers.leader import Timing
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where something listens."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Process:
+    """Settings of a whole process; what is None, or empty, is left to the command line."""
+
+    qps: float | None = None
+    burst: int | None = None
+    elect: bool | None = None
+    timing: Timing | None = None
+    webhooks: Listen | None = None
+    # A folder where someone else keeps `tls.crt`, `tls.key` and perhaps `ca.crt` fresh.
+    certificates: Path | None = None
+    # The Secret that certificates of ours are kept in.
+    secret: str = ""
+    health: Listen | None = None
+    metrics: Listen | None = None
+    log_level: str = ""
+    log_format: str = ""
+    # What the file asks for and nobody does, in words.
+    ignored: tuple[str, ...] = ()

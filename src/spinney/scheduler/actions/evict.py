@@ -1,0 +1,252 @@
+"""The three actions that evict: move tasks together, take back what was borrowed, push out lower priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from spinney.scheduler.actions.failed_jobs import Failed
+from spinney.scheduler.cycle import Cycle, Scenario, Searched
+from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.share.job_order import JobOrder, anyone
+from spinney.scheduler.share.sorted_jobs import Pool, job_key
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.problems import NotFound
+from spinney.scheduler.state.tasks import Task
+from spinney.scheduler.state.transaction import Checkpoint
+from spinney.scheduler.victims.bounds import Freeable, hopeless, local_room
+from spinney.scheduler.victims.kept_victims import let_stay
+from spinney.scheduler.victims.search import SOLVED, Check, PlaceAgain, Solver
+
+CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
+# From so many changed jobs on, sorting anew is cheaper than moving each to its place.
+MANY = 64
+
+
+def consolidation(cycle: Cycle) -> None:
+    """Move running tasks together so that a gang fits; nobody loses its place."""
+    limit = cycle.config.consolidation_victims
+    if limit == 0:
+        return
+
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        if limit < 0:
+            return JobOrder.of_pool(pool, list(pool.sorted), lambda one: one is not job)
+        # The least deserving, so that the same cluster gives the same plan: upstream takes any.
+        least = (one for jobs in pool.sorted.values() for one in jobs[: limit + 2] if one is not job)
+        some = sorted(least, key=lambda one: job_key(cycle, one), reverse=True)[: limit + 1]
+        return JobOrder(cycle, some, victims=True)
+
+    def caps(_: Job, freeable: Freeable) -> dict[int, float | None]:
+        return dict.fromkeys(freeable.on)
+
+    jobs = [job for job in _claimants(cycle) if job.preemptible]
+    ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
+    # GPUs that nobody uses, for a version of the state.
+    spare = (-1, 0.0)
+
+    def may(job: Job) -> bool:
+        nonlocal spare
+        if spare[0] != cycle.moves.version:
+            spare = (cycle.moves.version, float(np.maximum(cycle.spare.gpus()[ready], 0.0).sum()))
+        wanted = sum(task.cls.quota for task in cycle.chunk(job))
+        return spare[1] >= wanted and _memory_left(cycle, job, ready)
+
+    rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, (Solver.gang_first,))
+    _run(cycle, jobs, rules)
+
+
+def reclaim(cycle: Cycle) -> None:
+    """Take back what other queues hold beyond their share."""
+    hooks = cycle.hooks
+    # Queues that give anything to the job that is being looked at.
+    known: dict[int, bool] = {}
+
+    def gives(job: Job, queue: int) -> bool:
+        if queue not in known:
+            known[queue] = queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
+        return known[queue]
+
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        def accept(one: Job) -> bool:
+            return all(accepts(job, one) for accepts in hooks.reclaim_filters)
+
+        queues = [queue for queue in pool.sorted if gives(job, queue)]
+        return JobOrder.of_pool(pool, queues, accept if hooks.reclaim_filters else anyone)
+
+    def may(job: Job) -> bool:
+        if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
+            return False
+        known.clear()
+        for started in hooks.search_started:
+            started()
+        return True
+
+    def caps(job: Job, freeable: Freeable) -> dict[int, float | None]:
+        levels: dict[int, float | None] = {}
+        for queue, largest in freeable.largest.items():
+            if not gives(job, queue):
+                continue
+            amounts = [cap(job, queue, largest) for cap in hooks.reclaim_caps]
+            known = [amount for amount in amounts if amount is not None]
+            levels[queue] = min(known) if known else None
+        return levels
+
+    ways = (Solver.in_order, Solver.some_moved_before)
+    rules = _Rules(RECLAIM, may, victims, partial(_passes, hooks.reclaim_checks), caps, ways)
+    _run(cycle, _claimants(cycle), rules)
+
+
+def preempt(cycle: Cycle) -> None:
+    """Push out gangs of lower priority in the same queue."""
+    hooks = cycle.hooks
+
+    def victims(job: Job, pool: Pool) -> JobOrder:
+        def accept(one: Job) -> bool:
+            lower = one is not job and one.priority < job.priority
+            return lower and all(accepts(job, one) for accepts in hooks.preempt_filters)
+
+        return JobOrder.of_pool(pool, [job.queue], accept)
+
+    def may(job: Job) -> bool:
+        return job.spec.preempts and all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
+
+    def caps(job: Job, _: Freeable) -> dict[int, float | None]:
+        return {job.queue: None}
+
+    rules = _Rules(PREEMPT, may, victims, partial(_passes, hooks.preempt_checks), caps, (Solver.in_order,))
+    _run(cycle, _claimants(cycle), rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What sets the three actions apart: for whom, at whose cost, and what a solution must keep."""
+
+    action: str
+    may: Callable[[Job], bool]
+    victims: Callable[[Job, Pool], JobOrder]
+    check: Check
+    # Queues that victims may come from, each with a bound on how much.
+    caps: Callable[[Job, Freeable], dict[int, float | None]]
+    # Who is placed first when every choice of victims is tried.
+    place_again: tuple[PlaceAgain, ...]
+
+
+def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
+    order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
+    failed = Failed(cycle)
+    while order:
+        job = order.pop()
+        assert isinstance(job, Job)
+        cycle.considering = job
+        tasks = cycle.chunk(job)
+        if not tasks or failed.covers(job) or _too_large(cycle, tasks) or not rules.may(job):
+            continue
+        waiting, running, freeable = _pools(cycle)
+        caps = rules.caps(job, freeable)
+        if hopeless(cycle, tasks, freeable, caps):
+            failed.add(job)
+            continue
+        solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
+        solver.freeable = partial(local_room, freeable, caps)
+        enough = _room_was_left(cycle, job, tasks)
+        point = solver.solve()
+        if point is not None and enough and _somebody_is_lost(cycle, point):
+            cycle.moves.rollback(point)
+            place_gang(cycle, job, cycle.all_rows, trial=True)
+        result = SOLVED if point is not None else solver.failure()
+        cycle.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
+        if point is None:
+            failed.add(job)
+            if not solver.complete:
+                problem = NotFound(rules.action, solver.steps)
+                cycle.problems.setdefault(job.key, []).append(problem)
+            continue
+        touched = {move.task.job for move in cycle.moves.done[point[1] :] if move.task.job is not None}
+        before = len(cycle.decided)
+        cycle.commit(rules.action, point, job)
+        let_stay(cycle, before)
+        if len(touched) > MANY:
+            cycle.pools = None
+            continue
+        waiting.changed(touched)
+        running.changed(touched)
+        for one in touched:
+            freeable.changed(one)
+
+
+def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
+    """Whether victims of gangs served before leave room for this one too: then nobody is to lose its place for it."""
+    sizes = {task.cls.unit for task in tasks}
+    size = sizes.pop() if len(sizes) == 1 else 0.0
+    if not cycle.evicting or (size and cycle.spare.count(size) < len(tasks)):
+        return False
+    point = cycle.moves.checkpoint()
+    found = place_gang(cycle, job, cycle.all_rows, trial=True)
+    cycle.moves.rollback(point)
+    return found
+
+
+def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:
+    return any(move.kind == "evict" and move.task.status == st.RELEASING for move in cycle.moves.done[point[1] :])
+
+
+def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
+    """Whether a task asks for more than any node has: then nobody's leaving helps."""
+    if len(tasks) == 1:
+        return cycle.too_large(tasks[0].cls)
+    return any(cycle.too_large(cls) for cls in {task.cls for task in tasks})
+
+
+def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:
+    """Who waits, who may be evicted, and what that would free."""
+    if cycle.pools is None:
+        leaf = cycle.queues.leaf
+        waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
+        running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
+        cycle.pools = (waiting, running, Freeable(cycle, running))
+    pools: tuple[Pool, Pool, Freeable] = cycle.pools
+    return pools
+
+
+def _claimants(cycle: Cycle) -> list[Job]:
+    """Pending gangs that may have others evicted for them."""
+    return [job for job in cycle.pending_jobs() if job.spec.evicts and job.ready() and not _held_back(cycle, job)]
+
+
+def _held_back(cycle: Cycle, job: Job) -> bool:
+    delay = job.spec.preemption_delay
+    if delay <= 0:
+        return False
+    since = max(job.created, job.last_eviction if job.last_eviction is not None else job.created)
+    return cycle.now < since + delay
+
+
+def _evictable(job: Job) -> bool:
+    return job.preemptible and any(job.active)
+
+
+def _memory_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
+    """Whether the memory of GPUs that nobody uses, wherever they are, would be enough."""
+    nodes, memory = cycle.nodes, sum(task.cls.memory for task in cycle.chunk(job))
+    if not memory:
+        return True
+    whole = (nodes.whole_gpus(nodes.idle).astype(int) + nodes.whole_gpus(nodes.releasing).astype(int))[rows]
+    left = int((whole * nodes.gpu_memory[rows]).sum())
+    return left + sum(cycle.state.gpus.leftover_memory(int(row)) for row in rows) >= memory
+
+
+def _all_placed(scenario: Scenario) -> bool:
+    return not any(task.status == st.RELEASING for _, tasks in scenario.victims() for task in tasks)
+
+
+def _passes(checks: list[Callable[[Scenario], bool]], scenario: Scenario) -> bool:
+    for check in checks:  # noqa: SIM110  # asked of every scenario: a generator would cost as much as a check
+        if not check(scenario):
+            return False
+    return True

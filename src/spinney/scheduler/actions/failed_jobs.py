@@ -1,0 +1,81 @@
+"""Jobs that an action may pass over: while nothing else is decided, they fare no better than one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.tasks import Task, Vector
+
+
+class Failed:
+    """Jobs that nothing could be done for, by what makes others like them."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+        self._decided = len(cycle.decided)
+        self._kinds: set[object] = set()
+        # Requests of failed jobs, largest first, by everything but size.
+        self._sizes: dict[object, list[Vector]] = {}
+
+    def add(self, job: Job) -> None:
+        """Note that nothing could be done for a job."""
+        self._forget_if_stale()
+        self._kinds.add(_kind(self.cycle, job))
+        if self.cycle.config.skip_alike and not any(job.active):
+            tasks = self.cycle.chunk(job)
+            self._sizes.setdefault(_signature(self.cycle, job, tasks), []).append(_sorted(tasks))
+
+    def covers(self, job: Job) -> bool:
+        """Whether a job asks for as much as one that failed, or for more of the same."""
+        self._forget_if_stale()
+        if not self._kinds:
+            return False
+        if _kind(self.cycle, job) in self._kinds:
+            return True
+        if not self._sizes or any(job.active):
+            return False
+        tasks = self.cycle.chunk(job)
+        known = self._sizes.get(_signature(self.cycle, job, tasks), ())
+        return any(_at_least(_sorted(tasks), least) for least in known)
+
+    def _forget_if_stale(self) -> None:
+        if self._decided != len(self.cycle.decided):
+            self._decided = len(self.cycle.decided)
+            self._kinds.clear()
+            self._sizes.clear()
+
+
+def _kind(cycle: Cycle, job: Job) -> object:
+    """Equal for jobs that fare alike; jobs that run in part are one of a kind."""
+    if any(job.active):
+        return job.key
+    tasks = tuple((task.cls.id, task.podset, cycle.apart(task)) for task in cycle.chunk(job))
+    return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
+
+
+def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
+    """Equal for jobs that differ at most in how many tasks they have and how large these are."""
+    rules = frozenset(
+        (task.cls.constraints, cycle.apart(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
+        for task in tasks
+    )
+    tree = job.tree
+    # Of a gang with subgroups only one of the same shape is known to need as much.
+    shape: object = tree.podsets[0].constraint, tree.sets[0].constraint
+    return (job.queue, job.priority, job.preemptible, shape if tree.simple else id(tree), rules)
+
+
+def _sorted(tasks: Sequence[Task]) -> Vector:
+    requests = np.array([task.cls.request for task in tasks]).reshape(len(tasks), -1)
+    order = np.lexsort(requests.T[::-1])[::-1]
+    found: Vector = requests[order]
+    return found
+
+
+def _at_least(larger: Vector, smaller: Vector) -> bool:
+    """Whether each request of one job has one of another job's, of its own, that is no smaller."""
+    return len(larger) >= len(smaller) and bool((larger[: len(smaller)] >= smaller).all())

@@ -1,0 +1,189 @@
+"""Reservations in a cycle: their gangs are served first, guests leave when that is enough, and the rest is renewed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from spinney.scheduler.actions import allocate
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.place.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
+from spinney.scheduler.place.reserved_nodes import find_vacancy
+from spinney.scheduler.place.task_placement import allowed, choose_gpus
+from spinney.scheduler.share.job_order import JobOrder
+from spinney.scheduler.share.sorted_jobs import job_key
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.problems import Reserved
+from spinney.scheduler.state.tasks import Task
+from spinney.scheduler.victims.search import overspent
+from spinney.scheduler.victims.trials import Trial
+
+NAME = "reservation"
+# How many gangs of one queue are looked at for one that could ever fit.
+MOST_TRIED = 8
+
+
+def begin(cycle: Cycle, found: Reservations) -> None:
+    """Hold what the last cycle kept, and place those that it was kept for, with whoever goes before them."""
+    book = cycle.reserved = Book.of(cycle, found)
+    cycle.hooks.task_masks.append(book.mask)
+    cycle.hooks.over_capacity.append(book.in_queue)
+    holders = book.holders()
+    if not holders or allocate.NAME not in cycle.config.actions:
+        return
+    known = {job.key for job in holders}
+    ahead = [
+        job
+        for job in cycle.pending_jobs()
+        if job.key not in known and job.ready() and any(book.outranks(job, holder) for holder in _weakest(holders))
+    ]
+    order = JobOrder.of_jobs(cycle, [*holders, *ahead], None)
+    while order:
+        allocate.place_next(cycle, order.pop().job)
+    for kept in book.kept:
+        if waits(cycle, kept.job, kept.since):
+            _start_without_guests(cycle, book, kept)
+
+
+def _weakest(holders: list[Job]) -> list[Job]:
+    """One holder of each queue: whoever outranks any of them outranks this one."""
+    found: dict[int, Job] = {}
+    for job in holders:
+        known = found.get(job.queue)
+        if known is None or job.priority < known.priority:
+            found[job.queue] = job
+    return list(found.values())
+
+
+def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
+    """Evict as many guests as the gang needs to go, if it can start then."""
+    victims = _leaving(book.guests_of(kept))
+    if not victims:
+        return
+    moves, known = cycle.moves, list(cycle.problems.get(kept.job.key, ()))
+    point = moves.checkpoint()
+    for tasks in victims.values():
+        for task in tasks:
+            moves.evict(task)
+    trial = Trial(kept.job, cycle.chunk(kept.job), [], list(victims.values()))
+    if place_gang(cycle, kept.job, cycle.all_rows, trial=True):
+        for job in sorted(victims, key=lambda one: job_key(cycle, one)):
+            _stay(cycle, job, victims[job])
+        if not overspent(trial.tasks()) and all(check(trial) for check in cycle.hooks.preempt_checks):
+            cycle.commit(NAME, point, kept.job)
+            cycle.pools = None
+            return
+    moves.rollback(point)
+    cycle.problems[kept.job.key] = known
+
+
+def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
+    """Guests by job; a gang that would fall below its minimum leaves as a whole."""
+    found: dict[Job, list[Task]] = {}
+    for task in guests:
+        if task.job is not None:
+            found.setdefault(task.job, []).append(task)
+    for job, tasks in found.items():
+        lost = Counter(task.podset for task in tasks)
+        if any(job.active[leaf] - count < job.minimums[leaf] for leaf, count in lost.items()):
+            found[job] = [task for task in job.all_tasks() if task.status & st.ACTIVE]
+    return found
+
+
+def _stay(cycle: Cycle, job: Job, tasks: list[Task]) -> None:
+    """Let a guest keep its place where that is not needed after all; a gang only if its minimum does."""
+    point = cycle.moves.checkpoint()
+    for task in tasks:
+        if all(check(job, [task]) is None for check in cycle.hooks.over_capacity) and _fits_again(cycle, task):
+            cycle.moves.wait(task, task.node, task.groups)
+    if any(active < minimum for active, minimum in zip(job.active, job.minimums, strict=True)):
+        cycle.moves.rollback(point)
+
+
+def _fits_again(cycle: Cycle, task: Task) -> bool:
+    if not allowed(cycle, task, np.array([task.node]))[0]:
+        return False
+    if not task.cls.shared:
+        return True
+    chosen = choose_gpus(cycle, task, task.node, now=False)
+    return chosen is not None and chosen[0] == task.groups
+
+
+def renewed(cycle: Cycle) -> Reservations:
+    """What the next cycle is handed: reservations that still wait, new ones, and claims on room being freed."""
+    book = cycle.reserved
+    assert book is not None
+    placed = [move.task for _, move, _ in cycle.decided if move.kind in ("bind", "wait")]
+    waiting = {task.job.key for task in placed if task.job is not None and task.status == st.PIPELINED}
+    for kept in book.kept:
+        kept.guests |= guests_among(book, kept, placed)
+    held: list[Kept] = []
+    taken: set[int] = set()
+    for kept in book.kept:
+        if kept.job.key in waiting or (waits(cycle, kept.job, kept.since) and _renew(cycle, book, kept, taken)):
+            held.append(kept)
+            taken |= kept.rows
+    held += _earned(cycle, book, held, taken)
+    for kept in held:
+        if kept.job.key not in waiting:
+            cycle.problems.setdefault(kept.job.key, []).append(Reserved(len(kept.rows), kept.since))
+    keys = {kept.job.key for kept in held}
+    claims = tuple((key, book.claims.get(key, cycle.now)) for key in sorted(waiting - keys))
+    return Reservations(book.since, tuple(_plain(cycle, book, kept) for kept in held), claims)
+
+
+def _renew(cycle: Cycle, book: Book, kept: Kept, taken: set[int]) -> bool:
+    """Choose a gang's nodes anew, as things are now; False where it is not to have any."""
+    if not all(rule(kept.job, cycle.wanted(kept.job)) for rule in cycle.hooks.entitled):
+        return False
+    if cycle.now - kept.chosen > kept.patience:
+        kept.in_vain |= kept.rows
+        kept.rows, kept.chosen, kept.patience = set(), cycle.now, 2 * kept.patience
+    found = find_vacancy(cycle, kept, book.guests_of(kept), taken)
+    if found is None:
+        return False
+    kept.rows, kept.starts = set(found.rows), found.starts
+    return True
+
+
+def _earned(cycle: Cycle, book: Book, held: list[Kept], taken: set[int]) -> list[Kept]:
+    """Reservations for the first gang of each other queue that has waited long enough, in the order of queues."""
+    room = cycle.config.reservations - len(held)
+    if room <= 0:
+        return []
+    served = {kept.job.queue for kept in held}
+    by_queue: dict[int, list[Job]] = {}
+    for job in cycle.pending_jobs():
+        if job.queue not in served and _waited(cycle, book, job):
+            by_queue.setdefault(job.queue, []).append(job)
+    for queue, jobs in by_queue.items():
+        by_queue[queue] = sorted(jobs, key=lambda job: job_key(cycle, job))[:MOST_TRIED]
+    order = JobOrder.of_jobs(cycle, [job for jobs in by_queue.values() for job in jobs], None)
+    found: list[Kept] = []
+    while order and len(found) < room:
+        kept = Kept(order.pop().job, cycle.now, set(), set(), 0.0, cycle.now)
+        if kept.job.queue not in served and _renew(cycle, book, kept, taken):
+            served.add(kept.job.queue)
+            found.append(kept)
+            taken |= kept.rows
+    return found
+
+
+def _waited(cycle: Cycle, book: Book, job: Job) -> bool:
+    since = max(book.since, job.created, job.last_eviction or 0.0)
+    return cycle.now - since >= cycle.config.reserve_after and waits(cycle, job, cycle.now)
+
+
+def _plain(cycle: Cycle, book: Book, kept: Kept) -> Reservation:
+    shared = set(cycle.queues.path[kept.job.queue])
+    guests = sorted(
+        task.key
+        for task in book.guests_of(kept)
+        if task.node in kept.rows or (task.job is not None and shared & set(cycle.queues.path[task.job.queue]))
+    )
+    nodes, in_vain = (tuple(sorted(cycle.nodes.name(row) for row in rows)) for rows in (kept.rows, kept.in_vain))
+    times = (kept.starts, kept.chosen, kept.patience)
+    return Reservation(kept.job.key, kept.since, nodes, tuple(guests), *times, in_vain)

@@ -1,0 +1,43 @@
+"""Stale gangs: a gang that fell below its minimum and did not recover in time gives its room back."""
+
+from __future__ import annotations
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.tasks import affordable
+
+NAME = "stalegangeviction"
+
+
+def run(cycle: Cycle) -> None:
+    """Note since when gangs are stale, and evict those whose grace is over."""
+    for job in cycle.state.jobs.values():
+        if not is_stale(job):
+            if job.stale_since is not None:
+                _since(cycle, job, None)
+            continue
+        if job.stale_since is None:
+            _since(cycle, job, cycle.now)
+        grace = cycle.config.staleness_grace if job.spec.staleness_grace is None else job.spec.staleness_grace
+        assert job.stale_since is not None
+        if grace < 0 or cycle.now - job.stale_since < grace:
+            continue
+        tasks = [task for task in job.all_tasks() if task.status & st.ACTIVE]
+        if not affordable(tasks):
+            continue
+        point = cycle.moves.checkpoint()
+        for task in tasks:
+            cycle.moves.evict(task)
+        cycle.commit(NAME, point)
+
+
+def is_stale(job: Job) -> bool:
+    """Whether a gang runs in part only, and none of it has finished."""
+    return not job.succeeded and any(job.used) and not job.gang_satisfied()
+
+
+def _since(cycle: Cycle, job: Job, moment: float | None) -> None:
+    cycle.moves.log.append((setattr, job, "stale_since", job.stale_since))
+    job.stale_since = moment
+    cycle.staleness[job.key] = moment

@@ -1,0 +1,1 @@
+"""Kubernetes objects into the plain descriptions that the scheduler's state takes."""

@@ -1,0 +1,233 @@
+"""Nodes, queues, topologies and groups into the descriptions that the state takes; pods come by `podintake`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from spinney.api import duration, labels
+from spinney.api.conditions import find
+from spinney.api.core import Node, Pod
+from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
+from spinney.api.quantity import milli
+from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import CsiNode
+from spinney.scheduler.state.specs import (
+    DEFAULT_GPU_MEMORY,
+    DEFAULT_GROUP,
+    Constraint,
+    GroupSpec,
+    JobSpec,
+    NodeSpec,
+    QueueSpec,
+    Share,
+    Taint,
+    TopologySpec,
+)
+
+_NON_PREEMPTIBLE_FROM = 100
+_DEFAULT_PRIORITY = 50
+# A label in MiB above this is a mistake of its writer: the value is in bytes.
+_MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
+_MOST_DIGITS = 15
+_BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+
+
+def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
+    """A node as the scheduler sees it, with what storage drivers say about it."""
+    found = node.metadata.labels
+    memory = _gpu_memory(found)
+    return NodeSpec(
+        name=node.name,
+        allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
+        labels=found,
+        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
+        blocked=_blocked(node),
+        ready=not _blocked(node),
+        gpu_memory=memory or DEFAULT_GPU_MEMORY,
+        gpu_memory_known=memory is not None,
+        gpu_count=_number(found.get(labels.NODE_GPU_COUNT, "")),
+        mig=found.get(labels.NODE_MIG_STRATEGY, ""),
+        mig_enabled=found.get(labels.NODE_MIG_ENABLED) == "true",
+        volume_limits=_volume_limits(storage) if storage is not None else {},
+    )
+
+
+def _volume_limits(storage: CsiNode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in storage.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def _blocked(node: Node) -> str:
+    if node.metadata.deletion_timestamp is not None:
+        return "node is being deleted"
+    if node.spec.unschedulable:
+        return "node is unschedulable"
+    ready = find(node.status.conditions, "Ready")
+    if ready is not None and ready.status != "True":
+        return "node is not ready"
+    for kind in _BLOCKING:
+        found = find(node.status.conditions, kind)
+        if found is not None and found.status == "True":
+            return f"node has {kind}"
+    return ""
+
+
+def _number(text: str) -> int | None:
+    """What a label counts; None where it counts nothing that a machine could have."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+def _gpu_memory(found: Mapping[str, str]) -> int | None:
+    """Memory of each GPU in MiB, rounded down to hundreds; None where the node does not tell."""
+    memory = _number(found.get(labels.NODE_GPU_MEMORY, ""))
+    if not memory:
+        return None
+    if memory >= _MEBIBYTES_IN_A_TEBIBYTE:
+        memory //= 1 << 20
+    return memory if memory < 100 else memory // 100 * 100
+
+
+def queue_spec(queue: Queue, usage: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> QueueSpec:
+    """A queue with quantities in the core's units: a queue speaks of milli-cores and of megabytes."""
+    shares = queue.spec.resources
+    return QueueSpec(
+        name=queue.name,
+        parent=queue.spec.parent_queue,
+        priority=100 if queue.spec.priority is None else queue.spec.priority,
+        created=timestamp(queue.metadata.creation_timestamp),
+        cpu=_share(shares.cpu if shares else QueueResource(), 1.0),
+        memory=_share(shares.memory if shares else QueueResource(), 1e6),
+        gpu=_share(shares.gpu if shares else QueueResource(), 1.0),
+        usage=usage,
+        preempt_min_runtime=_seconds(queue.spec.preempt_min_runtime),
+        reclaim_min_runtime=_seconds(queue.spec.reclaim_min_runtime),
+    )
+
+
+def _share(found: QueueResource, unit: float) -> Share:
+    def scaled(value: float) -> float:
+        return value if value == -1 else value * unit
+
+    return Share(scaled(found.quota), scaled(found.limit), found.over_quota_weight)
+
+
+def topology_spec(topology: Topology) -> TopologySpec:
+    """A topology's levels with their aliases."""
+    return TopologySpec(topology.name, tuple((level.node_label, level.alias) for level in topology.spec.levels))
+
+
+def job_key(namespace: str, group: str) -> str:
+    """What a gang is known by: groups of one name in two namespaces are two."""
+    return f"{namespace}/{group}"
+
+
+def job_spec(
+    group: PodGroup,
+    classes: Iterable[PriorityClass],
+    topologies: Mapping[str, TopologySpec],
+) -> JobSpec:
+    """A PodGroup as a gang."""
+    found = _class_of(group, classes)
+    priority = found.value if found is not None else _DEFAULT_PRIORITY
+    spec, annotations = group.spec, group.metadata.annotations
+    preemptible = spec.preemptibility == "preemptible" if spec.preemptibility else priority < _NON_PREEMPTIBLE_FROM
+    return JobSpec(
+        key=job_key(group.namespace, group.name),
+        queue=spec.queue,
+        priority=priority,
+        preemptible=preemptible,
+        created=timestamp(group.metadata.creation_timestamp),
+        tree=_tree(group, topologies),
+        name=group.name,
+        namespace=group.namespace,
+        uid=group.uid,
+        last_start=_moment(annotations.get(labels.LAST_START)),
+        last_eviction=_moment(annotations.get(labels.LAST_EVICTION)),
+        stale_since=_moment(annotations.get(labels.STALE_SINCE)),
+        staleness_grace=_seconds(spec.staleness_grace_period),
+        preemption_delay=_seconds(spec.preemption_delay) or 0.0,
+        preempts=found is None or found.preemption_policy != "Never",
+        replaces=annotations.get(labels.REUSE_RESERVATION, ""),
+    )
+
+
+def _class_of(group: PodGroup, classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """The class that the group names, else the one for all that name none."""
+    default = None
+    for found in classes:
+        if found.name == group.spec.priority_class_name:
+            return found
+        if found.global_default:
+            default = found
+    return default
+
+
+def _tree(group: PodGroup, topologies: Mapping[str, TopologySpec]) -> GroupSpec:
+    spec = group.spec
+    root = _constraint(spec.topology_constraint, topologies)
+    if not spec.sub_groups:
+        leaf = GroupSpec(name=DEFAULT_GROUP, minimum=1 if spec.min_member is None else spec.min_member)
+        return GroupSpec(members=(leaf,), constraint=root)
+    children: dict[str, list[str]] = {}
+    by_name = {subgroup.name: subgroup for subgroup in spec.sub_groups}
+    for subgroup in spec.sub_groups:
+        children.setdefault(subgroup.parent if subgroup.parent in by_name else "", []).append(subgroup.name)
+
+    def grown(name: str) -> GroupSpec:
+        found = by_name[name]
+        below = children.get(name, [])
+        constraint = _constraint(found.topology_constraint, topologies)
+        if below:
+            return GroupSpec(name, found.min_sub_group, constraint, tuple(grown(child) for child in below))
+        return GroupSpec(name, 1 if found.min_member is None else found.min_member, constraint)
+
+    return GroupSpec("", spec.min_sub_group, root, tuple(grown(name) for name in children.get("", [])))
+
+
+def _constraint(found: TopologyConstraint | None, topologies: Mapping[str, TopologySpec]) -> Constraint | None:
+    if found is None or not (found.required_topology_level or found.preferred_topology_level):
+        return None
+    levels = {alias: label for label, alias in _levels(topologies.get(found.topology)) if alias}
+    return Constraint(
+        found.topology,
+        levels.get(found.required_topology_level, found.required_topology_level),
+        levels.get(found.preferred_topology_level, found.preferred_topology_level),
+    )
+
+
+def _levels(topology: TopologySpec | None) -> tuple[tuple[str, str], ...]:
+    return topology.levels if topology is not None else ()
+
+
+def amounts(thousandths: Mapping[str, int]) -> dict[str, float]:
+    """Milli-cores for cpu, whole units (rounded up) for everything else."""
+    return {name: float(value) if name == "cpu" else float(-(-value // 1000)) for name, value in thousandths.items()}
+
+
+def timestamp(moment: datetime | None) -> float:
+    """Seconds since the epoch; 0 for a moment that is not known."""
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def _moment(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return duration.seconds(text) if text else None
+    except ValueError:
+        return None
+
+
+def first_start(pods: Iterable[Pod]) -> float | None:
+    """When the first of a gang's pods started; None while none has."""
+    moments = [pod.status.start_time for pod in pods if pod.status.start_time is not None]
+    return min(moment.timestamp() for moment in moments) if moments else None

@@ -1,0 +1,1 @@
+"""Placement of tasks and gangs on nodes."""

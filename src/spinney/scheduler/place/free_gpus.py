@@ -1,0 +1,70 @@
+"""GPUs that nodes have to spare, kept while moves change a few of them: every search for victims begins with them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.state.gpus import SharedGpus
+from spinney.scheduler.state.nodes import Mask, Nodes
+from spinney.scheduler.state.tasks import GPU
+
+
+def fitting(room: NDArray[np.float64], size: float) -> NDArray[np.float64]:
+    """How many times a size goes into each room; a node that has less than nothing takes nothing from the others."""
+    return np.maximum(room // size, 0.0)
+
+
+class Spare:
+    """GPUs idle or releasing on each row; arrays handed out are not changed later."""
+
+    def __init__(self, nodes: Nodes, shared: SharedGpus) -> None:
+        self._nodes = nodes
+        self._shared = shared
+        self._seen = len(nodes.touched)
+        idle, releasing = nodes.whole_gpus(nodes.idle).copy(), nodes.whole_gpus(nodes.releasing).copy()
+        for row in shared.on:
+            parts = shared.leftover(row)
+            idle[row] += parts[0]
+            releasing[row] += parts[1]
+        self._gpus = idle + releasing
+        self._any: Mask = (idle > 0) | (releasing > 0)
+        self._counts: dict[float, int] = {}
+
+    def gpus(self) -> NDArray[np.float64]:
+        """How many, parts of shared ones included."""
+        self._refresh()
+        return self._gpus
+
+    def any(self) -> Mask:
+        """Where there is any, or part of one."""
+        self._refresh()
+        return self._any
+
+    def count(self, size: float) -> int:
+        """How many times a number of whole GPUs is there, on one row or another."""
+        self._refresh()
+        known = self._counts.get(size)
+        if known is None:
+            known = self._counts[size] = int(fitting(self._gpus, size).sum())
+        return known
+
+    def _refresh(self) -> None:
+        nodes, touched = self._nodes, self._nodes.touched
+        if self._seen == len(touched):
+            return
+        changed = set(touched[self._seen :])
+        self._seen = len(touched)
+        self._gpus, self._any = self._gpus.copy(), self._any.copy()
+        plain = not nodes.columns.slices
+        for row in changed:
+            idle = float(nodes.idle[row, GPU] if plain else nodes.whole_gpus(nodes.idle[row]))
+            releasing = float(nodes.releasing[row, GPU] if plain else nodes.whole_gpus(nodes.releasing[row]))
+            if row in self._shared.on:
+                parts = self._shared.leftover(row)
+                idle, releasing = idle + parts[0], releasing + parts[1]
+            spare = idle + releasing
+            for size in self._counts:
+                self._counts[size] += int(max(spare // size, 0)) - int(max(self._gpus[row] // size, 0))
+            self._gpus[row] = spare
+            self._any[row] = idle > 0 or releasing > 0

@@ -1,0 +1,107 @@
+"""All nodes in the order that tasks of one class prefer them, kept while moves change a few of them."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.bulk_placement import allowed_rows, steady_scores
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.tasks import CPU, GPU, Task
+
+# The steady score turned round, whether it has to be waited for, what is left, the place among names, the row.
+Entry = tuple[float, bool, float, int, int]
+# Places that entries which no longer hold may take up for each that does.
+SLACK = 4
+
+
+class Ranking:
+    """All nodes for one class, best first; it looks only at rows that changed since it was last asked."""
+
+    def __init__(self, cycle: Cycle, task: Task) -> None:
+        nodes, rows = cycle.nodes, cycle.all_rows
+        self.cycle = cycle
+        self.cls = task.cls
+        self.column = CPU if task.cls.cpu_only else GPU
+        # Plain numbers: one row at a time is no work for arrays.
+        self.steady: list[float | None] = [None] * len(nodes.live)
+        allowed = allowed_rows(cycle, task, rows)
+        for row, score in zip(rows[allowed].tolist(), steady_scores(cycle, task, rows)[allowed].tolist(), strict=True):
+            self.steady[row] = score
+        self.rank: list[int] = nodes.rank.tolist()
+        self.seen = len(nodes.touched)
+        self.sharing = cycle.state.gpus.changes
+        self.current: dict[int, Entry] = {}
+        fits = np.asarray((self.cls.request <= nodes.idle[rows] + nodes.releasing[rows]).all(axis=1)) & allowed
+        for row in rows[fits].tolist():
+            self._look(row)
+        self.heap: list[Entry] = list(self.current.values())
+        heapify(self.heap)
+
+    def stale(self) -> bool:
+        """Whether shared GPUs changed what tasks without whole GPUs prefer."""
+        return not self.cls.gpu.whole and self.sharing != self.cycle.state.gpus.changes
+
+    def best(self) -> tuple[int, bool] | None:
+        """The best node now and whether it has room at once; None if no node has any."""
+        touched, heap = self.cycle.nodes.touched, self.heap
+        if self.seen < len(touched):
+            changed = set(touched[self.seen :])
+            self.seen = len(touched)
+            for row in changed:
+                entry = self._look(row)
+                if entry is not None:
+                    heappush(heap, entry)
+            if len(heap) > SLACK * (len(self.current) + 16):
+                heap[:] = self.current.values()
+                heapify(heap)
+        while heap:
+            entry = heap[0]
+            if self.current.get(entry[4]) is entry:
+                return entry[4], not entry[1]
+            heappop(heap)
+        return None
+
+    def _look(self, row: int) -> Entry | None:
+        """Note how a node stands now; its entry if that is a new one."""
+        steady = self.steady[row]
+        if steady is None:
+            return None
+        nodes, now = self.cycle.nodes, True
+        idle, releasing = nodes.idle[row].tolist(), nodes.releasing[row].tolist()
+        for need, free, later in zip(self.cls.needs, idle, releasing, strict=True):
+            if need > free + later:
+                self.current.pop(row, None)
+                return None
+            now = now and need <= free
+        entry = (-steady, not now, idle[self.column] + releasing[self.column], self.rank[row], row)
+        if self.current.get(row) == entry:
+            return None
+        self.current[row] = entry
+        return entry
+
+
+def covers(cycle: Cycle, task: Task, rows: Rows, trial: bool) -> bool:
+    """Whether no node outside a set has room for a task, so that the best of all nodes is the best of the set.
+
+    Trials change shared GPUs to and fro, and with them what tasks without GPUs prefer: those are not ranked there.
+    """
+    if not trial:
+        return rows is cycle.all_rows
+    return task.cls.gpu.whole > 0 and (rows is cycle.open_rows or rows is cycle.all_rows)
+
+
+def place_best(cycle: Cycle, task: Task, trial: bool) -> bool:
+    """Place one task on the best of all nodes; a trial never counts on room that is free now."""
+    key = (task.cls.id, cycle.apart(task))
+    ranking = cycle.rankings.get(key)
+    if ranking is None or ranking.stale():
+        ranking = cycle.rankings[key] = Ranking(cycle, task)
+    found = ranking.best()
+    if found is None:
+        return False
+    row, now = found
+    (cycle.moves.bind if now and not trial else cycle.moves.wait)(task, row)
+    return True

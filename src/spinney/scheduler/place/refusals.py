@@ -1,0 +1,97 @@
+"""Why nodes refuse a task, counted by reason: what users read first when something does not start."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.task_placement import free, has_room
+from spinney.scheduler.state.gangs import Gang
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.problems import NoRoom
+from spinney.scheduler.state.tasks import CPU, GPU, MEMORY, Task, Vector, mig_slices
+
+NAMES = {CPU: "CPU cores", MEMORY: "memory", GPU: "GPUs"}
+
+
+def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> NoRoom:
+    """The problem of a task that no node took."""
+    leaf, job = task.podset, gang.job
+    minimum = gang.minimums[leaf]
+    needs_gang = any(one > 1 for one in gang.minimums) and job.used[leaf] < minimum
+    lone = len(gang.tree.podsets) == 1 and gang.tree.podsets[0].name == "default"
+    return NoRoom(
+        task=f"{task.spec.namespace}/{task.spec.name or task.key}",
+        group=gang.tree.podsets[leaf].name,
+        found=placed,
+        required=minimum,
+        gang=needs_gang,
+        subgroups=not lone,
+        refusals=_refusals(cycle, task, rows),
+        needed=task.cls.triple,
+        gpu_memory=task.cls.memory,
+        too_large=cycle.too_large(task.cls) or task.cls.memory > cycle.largest_gpu,
+    )
+
+
+def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ...]:
+    """What nodes say to a class; the same answer while nothing changes."""
+    if not task.cls.plain or cycle.state.social:
+        return tuple(sorted(count(cycle, task, rows).items()))
+    key = (task.cls.id, cycle.apart(task))
+    version, where, known = cycle.refusals.get(key, (-1, rows, ()))
+    if version == cycle.moves.version and where is rows:
+        return known
+    known = tuple(sorted(count(cycle, task, rows).items()))
+    cycle.refusals[key] = (cycle.moves.version, rows, known)
+    return known
+
+
+def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[str]:
+    """How many nodes refuse a task, by reason."""
+    counts: Counter[str] = Counter()
+    if task.cls.constraints.impossible:
+        # What no node can cure hides what nodes lack.
+        return Counter({task.cls.constraints.impossible: len(rows)})
+    fits = has_room(cycle, task.cls, rows, free(cycle, rows))
+    counts.update(_short(cycle, task, rows[~fits]))
+    roomy = rows[fits]
+    for hook in cycle.hooks.class_refusals:
+        for row in roomy:
+            text = hook(task.cls, int(row))
+            if text:
+                counts[text] += 1
+    roomy = roomy[cycle.class_mask(task.cls)[roomy]]
+    for task_hook in cycle.hooks.task_refusals:
+        for row in roomy:
+            text = task_hook(task, int(row))
+            if text:
+                counts[text] += 1
+    for mask_hook in cycle.hooks.task_masks:
+        answer = mask_hook(task, roomy)
+        if answer is not None and answer[1]:
+            counts[answer[1]] += int((~answer[0]).sum())
+            roomy = roomy[answer[0]]
+    return +counts
+
+
+def _short(cycle: Cycle, task: Task, rows: Rows) -> dict[str, int]:
+    """What nodes without room lack now, whoever is on the way out."""
+    cls, nodes = task.cls, cycle.nodes
+    available: Vector = nodes.idle[rows]
+    lacking: dict[str, int] = {}
+    for column, name in enumerate(cycle.state.columns.names):
+        wanted = cls.request[column]
+        if wanted <= 0 or (column == GPU and cls.memory):
+            continue
+        short = int(np.count_nonzero(available[:, column] < wanted))
+        if short:
+            kind = f"node(s) didn't have enough of mig profile: {name}" if mig_slices(name) else ""
+            lacking[kind or f"node(s) didn't have enough resources: {NAMES.get(column, name)}"] = short
+    if cls.memory:
+        small = int(np.count_nonzero(nodes.gpu_memory[rows] < cls.memory))
+        if small:
+            lacking["node(s) didn't have enough resources: GPU memory"] = small
+    return lacking

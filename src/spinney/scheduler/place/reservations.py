@@ -1,0 +1,191 @@
+"""Room kept from cycle to cycle, so that large gangs do not starve beside a stream of small ones.
+
+A gang that has waited long gets a reservation: nodes that only it may fill. Others use them meanwhile as guests, which
+leave when the gang can start, or for a time that ends before it could. A claim is less: the gang that others were
+evicted for is served first once they are gone. Both enter and leave `plan` as data; without history nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spinney.scheduler.cycle import Apart, Cycle
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.problems import QueueKept
+from spinney.scheduler.state.specs import UNLIMITED
+from spinney.scheduler.state.tasks import Task, Triple
+
+KEPT = "node(s) are kept for a gang that has waited longer"
+# Where a shard writes its reservations down: the end of its config map's name, and the key in it.
+RECORD_SUFFIX, RECORD_KEY = "-record", "reservations"
+# How long kept nodes may take to empty before others are tried; twice as long each time.
+PATIENCE = 3600.0
+# Guests are written down by name, and the record of a shard is not to grow without end.
+MOST_GUESTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes kept for a gang since a moment, and the tasks that use its room until it can start."""
+
+    job: str
+    since: float
+    nodes: tuple[str, ...] = ()
+    guests: tuple[str, ...] = ()
+    # The last deadline of running tasks that the gang has to wait for; 0 for none.
+    starts: float = 0.0
+    # When these nodes were chosen, how long they are waited for, and nodes that were waited for in vain.
+    chosen: float = 0.0
+    patience: float = PATIENCE
+    in_vain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reservations:
+    """What one cycle hands to the next; `since` is when the first cycle of this line ran."""
+
+    since: float
+    held: tuple[Reservation, ...] = ()
+    # Gangs that wait for room which others were told to leave, and since when.
+    claims: tuple[tuple[str, float], ...] = ()
+
+    def without(self, job: str) -> Reservations:
+        """The same without anything for one gang."""
+        held = tuple(one for one in self.held if one.job != job)
+        return Reservations(self.since, held, tuple(claim for claim in self.claims if claim[0] != job))
+
+
+@dataclass(slots=True)
+class Kept:
+    """A reservation inside a cycle."""
+
+    job: Job
+    since: float
+    rows: set[int]
+    guests: set[str]
+    starts: float
+    chosen: float
+    patience: float = PATIENCE
+    in_vain: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Book:
+    """The reservations of a cycle, and who may use what they keep."""
+
+    cycle: Cycle
+    since: float
+    kept: list[Kept] = field(default_factory=list)
+    claims: dict[str, float] = field(default_factory=dict)
+    # Jobs that were let into a queue on what is kept there for another.
+    queue_guests: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(cycle: Cycle, found: Reservations) -> Book:
+        """What still holds of the last cycle's reservations."""
+        book = Book(cycle, found.since)
+        rows = cycle.nodes.rows
+        for one in found.held:
+            job = cycle.state.jobs.get(one.job)
+            if job is not None and waits(cycle, job, one.since):
+                here, in_vain = ({rows[name] for name in names if name in rows} for names in (one.nodes, one.in_vain))
+                times = (one.starts, one.chosen, one.patience)
+                book.kept.append(Kept(job, one.since, here, set(one.guests), *times, in_vain))
+        for key, since in found.claims:
+            job = cycle.state.jobs.get(key)
+            if job is not None and waits(cycle, job, since):
+                book.claims[key] = since
+        return book
+
+    def holders(self) -> list[Job]:
+        """Everyone that something is kept for."""
+        return [kept.job for kept in self.kept] + [self.cycle.state.jobs[key] for key in self.claims]
+
+    def barred(self, task: Task) -> Apart:
+        """The reservations whose nodes a task may not use."""
+        return tuple(number for number, kept in enumerate(self.kept) if kept.rows and not self._may_use(task, kept))
+
+    def _may_use(self, task: Task, kept: Kept) -> bool:
+        job = task.job
+        if job is None or job is kept.job or self.outranks(job, kept.job) or self.may_visit(task, kept):
+            return True
+        return task.spec.lifetime is not None and self.cycle.now + task.spec.lifetime <= kept.starts
+
+    def outranks(self, job: Job, holder: Job) -> bool:
+        """Whether a job goes before one that something is kept for."""
+        return any(rule(job, holder) for rule in self.cycle.hooks.outranks)
+
+    def may_visit(self, task: Task, kept: Kept) -> bool:
+        """Whether a task can be told to leave at any moment: nothing protects it."""
+        job = task.job
+        if job is None or not job.preemptible or task.spec.budgets or len(kept.guests) >= MOST_GUESTS:
+            return False
+        return not any(rule(kept.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
+
+    def mask(self, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+        """Nodes that are not kept from a task."""
+        barred = self.barred(task)
+        if not barred:
+            return None
+        kept = np.zeros(len(self.cycle.nodes.live), dtype=np.bool_)
+        for number in barred:
+            kept[list(self.kept[number].rows)] = True
+        return ~kept[rows], KEPT
+
+    def in_queue(self, job: Job, tasks: list[Task]) -> QueueKept | None:
+        """Why a job may not take what its queue, or one above, keeps of its limit or quota for another."""
+        wanted = self.cycle.wanted(job)
+        for kept in self.kept:
+            if job is kept.job or self.outranks(job, kept.job):
+                continue
+            problem = self._taken(job, wanted, kept)
+            if problem is None:
+                continue
+            if not all(self.may_visit(task, kept) for task in tasks):
+                return problem
+            self.queue_guests.add(job.key)
+        return None
+
+    def _taken(self, job: Job, wanted: Triple, kept: Kept) -> QueueKept | None:
+        queues, state = self.cycle.queues, self.cycle.state
+        needed = self.cycle.wanted(kept.job)
+        tables = [(queues.limit, state.charged)]
+        if not job.preemptible and not kept.job.preemptible:
+            tables.append((queues.quota, state.fixed))
+        shared = set(queues.path[kept.job.queue])
+        for queue in (one for one in queues.path[job.queue] if one in shared):
+            for bounds, held in tables:
+                for resource, amount in enumerate(wanted):
+                    bound, has = bounds[queue][resource], held[queue][resource]
+                    if bound != UNLIMITED and amount and needed[resource] and has + amount + needed[resource] > bound:
+                        return QueueKept(queues.names[queue], resource, bound, has, wanted)
+        return None
+
+    def guests_of(self, kept: Kept) -> list[Task]:
+        """The tasks that use what is kept, as far as they still do."""
+        found = (self.cycle.state.tasks.get(key) for key in sorted(kept.guests))
+        return [task for task in found if task is not None and task.status & st.ACTIVE and task.job is not kept.job]
+
+
+def waits(cycle: Cycle, job: Job, since: float) -> bool:
+    """Whether a gang waits for its first tasks, and did at a moment; one of its name that came later is another."""
+    in_queue = job.queue >= 0 and cycle.queues.leaf(job.queue)
+    return in_queue and job.created <= since and bool(job.pending) and job.ready() and not job.set_satisfied(0)
+
+
+def guests_among(book: Book, kept: Kept, placed: Iterable[Task]) -> set[str]:
+    """Which of the tasks placed in this cycle are guests: on kept nodes, or in a queue on what is kept there."""
+    return {
+        task.key
+        for task in placed
+        if task.job is not None
+        and task.job is not kept.job
+        and (task.node in kept.rows or task.job.key in book.queue_guests)
+        and book.may_visit(task, kept)
+        and not book.outranks(task.job, kept.job)
+    }

@@ -1,0 +1,152 @@
+"""Which nodes to keep for a gang: those that have the least to lose before all of it fits on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.bulk_placement import capacity
+from spinney.scheduler.place.gang_placement import place_chunk
+from spinney.scheduler.place.reservations import Kept
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.nodes import Mask, Nodes, Rows
+from spinney.scheduler.state.tasks import Task, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Vacancy:
+    """Nodes that a gang fits on once others have left, and the deadline that it has to wait for; 0 for none."""
+
+    rows: frozenset[int]
+    starts: float
+
+
+def find_vacancy(cycle: Cycle, kept: Kept, guests: list[Task], taken: set[int]) -> Vacancy | None:
+    """The nodes to keep for a gang, none of them taken; None if it fits nowhere.
+
+    First those that have all the room they can have (guests count as gone), then those kept already, then the emptiest,
+    and last those that were kept in vain. A kept node is given up only for one that is ready, so what the gang waits
+    for shrinks with every task that ends.
+    """
+    job, tasks, nodes = kept.job, cycle.chunk(kept.job), cycle.nodes
+    if any((task.cls.request > cycle.largest_node).any() for task in tasks if not task.cls.shared):
+        return None
+    rows = cycle.all_rows[~_flags(nodes, taken)[cycle.all_rows]]
+    empty = np.maximum(nodes.allocatable - nodes.foreign, 0.0)
+    if not tasks or not len(rows) or _too_small(cycle, tasks, rows, empty):
+        return None
+    free = nodes.idle + nodes.releasing
+    for guest in guests:
+        free[guest.node] += guest.cls.request
+    order = rows[_soonest_first(kept, tasks, empty[rows], free[rows], rows)]
+    placed = _Vacated(cycle, job, tasks, empty).smallest(order)
+    if placed is None:
+        return None
+    starts = max(_free_at(cycle, row, need, free[row], guests) for row, need in placed.items())
+    return Vacancy(frozenset(placed), starts)
+
+
+def _flags(nodes: Nodes, rows: set[int]) -> Mask:
+    flags = np.zeros(len(nodes.live), dtype=np.bool_)
+    flags[list(rows)] = True
+    return flags
+
+
+def _too_small(cycle: Cycle, tasks: list[Task], rows: Rows, empty: Vector) -> bool:
+    """Whether even empty nodes do not hold the tasks of some class."""
+    for cls, count in Counter(task.cls for task in tasks).items():
+        allowed = rows[cycle.class_mask(cls)[rows]]
+        if not len(allowed) or (not cls.shared and capacity(cls, empty[allowed]).sum() < count):
+            return True
+    return False
+
+
+def _soonest_first(kept: Kept, tasks: list[Task], empty: Vector, free: Vector, rows: Rows) -> Rows:
+    largest = np.max([task.cls.request for task in tasks], axis=0)
+    asked = largest > 0
+    whole, left, size = empty[:, asked], free[:, asked], largest[asked]
+    used = np.where(whole > 0, (whole - left) / np.where(whole > 0, whole, 1.0), 0.0).max(axis=1)
+    ready = np.floor((left / size).min(axis=1)) >= np.floor((whole / size).min(axis=1))
+    held, in_vain = np.isin(rows, list(kept.rows)), np.isin(rows, list(kept.in_vain))
+    order: Rows = np.lexsort((np.round(used, 6), ~held, in_vain, ~ready))
+    return order
+
+
+@dataclass(slots=True)
+class _Vacated:
+    """The cluster as if all that is ours had left it; every trial on it is undone."""
+
+    cycle: Cycle
+    job: Job
+    tasks: list[Task]
+    empty: Vector
+
+    def smallest(self, order: Rows) -> dict[int, Vector] | None:
+        """What the gang takes of which node on the fewest nodes, from the front of an order, that hold it."""
+        count = _least(lambda size: self._placed(order[:size]) is not None, len(order))
+        return self._placed(order[:count]) if count else None
+
+    def _placed(self, rows: Rows) -> dict[int, Vector] | None:
+        cycle, nodes = self.cycle, self.cycle.nodes
+        known = list(cycle.problems.get(self.job.key, ()))
+        point = cycle.moves.checkpoint()
+        cycle.moves.log.append((_restore, nodes, "releasing", nodes.releasing))
+        # A new version: what was worked out for this set of nodes before does not hold.
+        cycle.moves.version += 1
+        nodes.releasing = self.empty - nodes.idle
+        cycle.staying = lambda task: task.job is None or task.job is self.job
+        try:
+            if not place_chunk(cycle, self.job, self.tasks, rows, trial=True):
+                return None
+            taken: dict[int, Vector] = {}
+            for task in self.tasks:
+                taken[task.node] = taken.get(task.node, np.zeros(self.empty.shape[1])) + task.cls.request
+            return taken
+        finally:
+            cycle.staying = None
+            cycle.moves.rollback(point)
+            cycle.problems[self.job.key] = known
+
+
+def _restore(nodes: Nodes, name: str, value: Vector) -> None:
+    setattr(nodes, name, value)
+
+
+def _least(works: Callable[[int], bool], most: int) -> int:
+    """The least number up to a bound that works, if larger ones do as well: doubled until it does, then halved."""
+    low, size = 0, 1
+    while not works(size):
+        if size == most:
+            return 0
+        low, size = size, min(2 * size, most)
+    while size - low > 1:
+        middle = (low + size) // 2
+        if works(middle):
+            size = middle
+        else:
+            low = middle
+    return size
+
+
+def _free_at(cycle: Cycle, row: int, need: Vector, free: Vector, guests: list[Task]) -> float:
+    """When a node has an amount free if tasks run to their deadlines; 0 if those without one decide alone."""
+    leaving = {guest.key for guest in guests}
+    ends: list[tuple[float, Vector]] = []
+    for task in cycle.state.tasks_on(row):
+        if task.key in leaving or not task.spec.job:
+            continue
+        if task.spec.ends is None:
+            free = free + task.cls.request
+        else:
+            ends.append((task.spec.ends, task.cls.request))
+    for end, amount in sorted(ends, key=lambda one: one[0]):
+        if (need <= free).all():
+            break
+        free = free + amount
+        if (need <= free).all():
+            return end
+    return 0.0

@@ -1,0 +1,21 @@
+"""The order in which allocate takes gangs, for whoever asks the scheduler's `/get-job-order` (opt-in)."""
+
+from __future__ import annotations
+
+from spinney.scheduler.actions import allocate
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle, Turn
+from spinney.scheduler.share.job_order import JobOrder
+
+
+def install(cycle: Cycle, _: PluginConfig) -> None:
+    """Work the order out before anything is decided."""
+
+    def opened() -> None:
+        waiting = [job for job in cycle.pending_jobs() if job.ready()]
+        order = JobOrder.of_jobs(cycle, waiting, cycle.config.queue_depth.get(allocate.NAME))
+        while order:
+            spec = order.pop().job.spec
+            cycle.turns.append(Turn(spec.key, spec.queue, spec.priority))
+
+    cycle.hooks.opened.append(opened)

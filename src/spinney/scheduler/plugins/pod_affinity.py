@@ -1,0 +1,97 @@
+"""Rules between pods: affinity, anti-affinity, spreading and host ports; what leaves in a trial no longer counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.plugins.present_tasks import is_present, selected
+from spinney.scheduler.plugins.topology_spread import evenly
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.specs import EVERY_ADDRESS
+from spinney.scheduler.state.tasks import Task
+
+# As much as a whole step of topology and sharing together: what pods prefer of each other comes first.
+PREFERENCE = 1_000_000.0
+
+
+def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    """Nodes where a task breaks no rule of its own and none of others."""
+    rules, state = task.cls.constraints, cycle.state
+    plain = not (rules.affinity or rules.anti_affinity or rules.spread or rules.host_ports)
+    if plain and not state.repelling:
+        return None
+    result = np.ones(len(rows), dtype=np.bool_)
+    for term in rules.affinity:
+        found = list(selected(cycle, term, task))
+        # The first pod of a group that wants to be near its own kind may start anywhere that has the label.
+        if not found and term.matches_task(task.spec, task.spec.namespace):
+            result &= cycle.nodes.codes(term.topology_key)[rows] >= 0
+        else:
+            result &= _near(cycle, term.topology_key, found, rows)
+    for term in rules.anti_affinity:
+        result &= ~_near(cycle, term.topology_key, selected(cycle, term, task), rows)
+    for other in state.repelling.values():
+        if other is task or not is_present(cycle, other):
+            continue
+        for term in other.cls.constraints.anti_affinity:
+            if term.matches_task(task.spec, other.spec.namespace):
+                result &= ~_near(cycle, term.topology_key, [other], rows)
+    for spread in rules.spread:
+        if spread.hard:
+            result &= evenly(cycle, spread, task, rows)
+    if rules.host_ports:
+        result &= _free_ports(cycle, task, rows)
+    return result, "node(s) didn't match pod affinity rules"
+
+
+def liking(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
+    """Prefer nodes near pods that a task likes, or that like it, and away from those they would rather not meet."""
+    liked = list(_liked(cycle, task))
+    if not liked:
+        return None
+    total = np.zeros(len(rows))
+    for weight, key, row in liked:
+        codes = cycle.nodes.codes(key)
+        if codes[row] >= 0:
+            total += np.where(codes[rows] == codes[row], weight, 0.0)
+    return PREFERENCE * total
+
+
+def _liked(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
+    """Every preference between a task and one on a node: its weight, the label it is about, and the node."""
+    for weight, term in task.cls.constraints.preferred:
+        for other in selected(cycle, term, task):
+            yield weight, term.topology_key, other.node
+    for other in cycle.state.preferring.values():
+        if other is task or not is_present(cycle, other):
+            continue
+        for weight, term in other.cls.constraints.preferred:
+            if term.matches_task(task.spec, other.spec.namespace):
+                yield weight, term.topology_key, other.node
+
+
+def _near(cycle: Cycle, key: str, tasks: Iterable[Task], rows: Rows) -> Mask:
+    """Nodes in the same domain as any of the tasks."""
+    codes = cycle.nodes.codes(key)
+    domains = {int(codes[task.node]) for task in tasks} - {-1}
+    return np.isin(codes[rows], list(domains)) if domains else np.zeros(len(rows), dtype=np.bool_)
+
+
+def _free_ports(cycle: Cycle, task: Task, rows: Rows) -> Mask:
+    mine = task.cls.constraints.host_ports
+    taken = [
+        other.node
+        for other in cycle.state.with_ports.values()
+        if other is not task
+        and is_present(cycle, other)
+        and any(_clash(one, two) for one in mine for two in other.cls.constraints.host_ports)
+    ]
+    return ~np.isin(rows, taken)
+
+
+def _clash(one: tuple[str, str, int], two: tuple[str, str, int]) -> bool:
+    same_address = one[0] == two[0] or EVERY_ADDRESS in (one[0], two[0])
+    return same_address and one[1:] == two[1:]

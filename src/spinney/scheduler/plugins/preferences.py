@@ -1,0 +1,69 @@
+"""What pods would rather have: other pods near or far, an even spread, nodes of a kind; nobody waits for it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.plugins.pod_affinity import liking
+from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.plugins.topology_spread import evenness
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.specs import NodeSpec
+from spinney.scheduler.state.tasks import Task, TaskClass
+
+# Less than starting at once, more than filling nodes up.
+EVENLY = 400.0
+NODES = 300.0
+AVOIDED = 200.0
+AVOID = "PreferNoSchedule"
+
+
+def install(cycle: Cycle, _: PluginConfig) -> None:
+    """Score nodes by the wishes of pods, and by nodes' wish to be left alone."""
+    cycle.hooks.scores.append(Score(lambda task, rows: liking(cycle, task, rows), "steady"))
+    cycle.hooks.scores.append(Score(lambda task, rows: _spread(cycle, task, rows), "steady"))
+    asked = _NodeWishes(cycle)
+    cycle.hooks.scores.append(Score(asked.score, "steady"))
+
+
+def _spread(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
+    found = evenness(cycle, task, rows)
+    return None if found is None else EVENLY * found
+
+
+class _NodeWishes:
+    """How well each node suits a class, worked out once a cycle."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+        self.known: dict[int, Scores] = {}
+
+    @cached_property
+    def avoided(self) -> bool:
+        """Whether any node would rather be left alone."""
+        nodes = self.cycle.nodes
+        return any(taint.effect == AVOID for row in self.cycle.all_rows for taint in nodes.spec(row).taints)
+
+    def score(self, task: Task, rows: Rows) -> Scores | None:
+        """Where a task of its class is best off."""
+        cls = task.cls
+        if not cls.constraints.preferred_nodes and not self.avoided:
+            return None
+        found = self.known.get(cls.id)
+        if found is None:
+            found = self.known[cls.id] = np.zeros(len(self.cycle.nodes.live))
+            for row in self.cycle.all_rows:
+                found[row] = _suits(self.cycle.nodes.spec(row), cls)
+        return found[rows]
+
+
+def _suits(node: NodeSpec, cls: TaskClass) -> float:
+    wishes = cls.constraints.preferred_nodes
+    total = sum(weight for weight, _ in wishes)
+    met = sum(weight for weight, term in wishes if matches_all(term, node.labels, node.name))
+    unwanted = any(taint.effect == AVOID and not tolerates(cls.constraints.tolerations, taint) for taint in node.taints)
+    return (NODES * met / total if total else 0.0) - (AVOIDED if unwanted else 0.0)

@@ -1,0 +1,23 @@
+"""Which tasks rules between pods look at: those on nodes, without whoever leaves in a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.specs import PodTerm
+from spinney.scheduler.state.tasks import Task
+
+
+def selected(cycle: Cycle, term: PodTerm, task: Task) -> Iterator[Task]:
+    """Other tasks on nodes that a term of a task is about."""
+    for other in cycle.state.selection(term, task.spec.namespace).values():
+        if other is not task and is_present(cycle, other):
+            yield other
+
+
+def is_present(cycle: Cycle, task: Task) -> bool:
+    """Whether a task is on a node and stays there."""
+    here = task.node >= 0 and task.status & st.ACTIVE != 0
+    return here and (cycle.staying is None or cycle.staying(task))

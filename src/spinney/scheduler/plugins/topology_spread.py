@@ -1,0 +1,84 @@
+"""Topology spread constraints: tasks that match lie evenly over the domains of a node label, as a rule or as a wish."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.plugins.present_tasks import selected
+from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.specs import Constraints, NodeSpec, PodTerm, SpreadTerm
+from spinney.scheduler.state.tasks import Task
+
+
+def evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
+    """Nodes whose domain would not get more than `max_skew` tasks above the emptiest one."""
+    codes, homes = cycle.nodes.codes(spread.topology_key), _homes(cycle, spread, task)
+    counts = _counts(cycle, spread, task, homes)
+    domains = np.unique(codes[homes])
+    least = 0 if len(domains) < spread.min_domains else counts[domains].min(initial=np.inf)
+    own = _term(spread).matches_task(task.spec, task.spec.namespace)
+    here = codes[rows]
+    return (here >= 0) & (counts[here] + own - least <= spread.max_skew)
+
+
+def evenness(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
+    """1 for nodes in the domains that have the fewest of the tasks to be spread, 0 for those with the most."""
+    wishes = [spread for spread in task.cls.constraints.spread if not spread.hard]
+    if not wishes:
+        return None
+    total = np.zeros(len(rows))
+    for spread in wishes:
+        here = cycle.nodes.codes(spread.topology_key)[rows]
+        counts = _counts(cycle, spread, task, _homes(cycle, spread, task))
+        # A node without the label is in no domain: as good as the fullest one.
+        total += np.where(here >= 0, counts[here], counts.max() + 1)
+    least, most = total.min(initial=np.inf), total.max(initial=0.0)
+    return (most - total) / (most - least) if most > least else None
+
+
+def _term(spread: SpreadTerm) -> PodTerm:
+    return PodTerm(spread.topology_key, spread.matches)
+
+
+def _counts(cycle: Cycle, spread: SpreadTerm, task: Task, homes: Rows) -> NDArray[np.float64]:
+    """How many tasks that match each domain has, on nodes that count."""
+    codes = cycle.nodes.codes(spread.topology_key)
+    counted = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+    counted[homes] = True
+    counts = np.zeros(int(codes.max(initial=0)) + 1)
+    for other in selected(cycle, _term(spread), task):
+        if counted[other.node]:
+            counts[codes[other.node]] += 1
+    return counts
+
+
+def _homes(cycle: Cycle, spread: SpreadTerm, task: Task) -> Rows:
+    """The nodes whose domains are to be even: in a domain of every constraint, and as the policies say."""
+    rules, rows = task.cls.constraints, cycle.all_rows
+    for one in rules.spread:
+        if one.hard == spread.hard:
+            rows = rows[cycle.nodes.codes(one.topology_key)[rows] >= 0]
+    checked = spread.selected_only and (rules.node_selector or rules.node_affinity is not None)
+    if not checked and not spread.tolerated_only:
+        return rows
+    key = (task.cls.id, spread)
+    known = cycle.spread_over.get(key)
+    if known is None:
+        known = cycle.spread_over[key] = rows[[_counts_in(cycle.nodes.spec(row), spread, rules) for row in rows]]
+    return known
+
+
+def _counts_in(node: NodeSpec, spread: SpreadTerm, rules: Constraints) -> bool:
+    if spread.tolerated_only and not all(
+        tolerates(rules.tolerations, taint) for taint in node.taints if taint.effect != "PreferNoSchedule"
+    ):
+        return False
+    if not spread.selected_only:
+        return True
+    if any(node.labels.get(key) != value for key, value in rules.node_selector):
+        return False
+    terms = rules.node_affinity
+    return terms is None or any(matches_all(term, node.labels, node.name) for term in terms)

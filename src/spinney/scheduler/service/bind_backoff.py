@@ -1,0 +1,57 @@
+"""Pods whose bind failed for good wait before they are tried again, longer each time, and elsewhere if possible."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from spinney.kube.caches.cache import Key
+
+_FIRST_SECONDS = 5.0
+_LONGEST_SECONDS = 300.0
+
+
+@dataclass
+class _Failure:
+    count: int = 0
+    # Not tried at all before the first moment, and only on other nodes before the second.
+    rests_until: float = 0.0
+    avoids_until: float = 0.0
+    nodes: set[str] = field(default_factory=set)
+
+
+class Failures:
+    """Remembers failed binds by pod UID, so that a pod that can never be bound starves nobody."""
+
+    def __init__(self, look_again: Callable[[Key], None]) -> None:
+        self._look_again = look_again
+        self._known: dict[str, _Failure] = {}
+
+    def add(self, pod: Key, uid: str, node: str) -> None:
+        """A bind of the pod to the node has been given up."""
+        loop = asyncio.get_running_loop()
+        failure = self._known.setdefault(uid, _Failure())
+        failure.count += 1
+        failure.nodes.add(node)
+        pause = min(_FIRST_SECONDS * 2 ** (failure.count - 1), _LONGEST_SECONDS)
+        failure.rests_until = loop.time() + pause
+        failure.avoids_until = loop.time() + 2 * pause
+        loop.call_later(pause, self._look_again, pod)
+        loop.call_later(2 * pause, self._look_again, pod)
+
+    def forget(self, uid: str) -> None:
+        """The pod was bound, or went."""
+        self._known.pop(uid, None)
+
+    def rests(self, uid: str) -> bool:
+        """Whether the pod is not to be tried yet."""
+        failure = self._known.get(uid)
+        return failure is not None and asyncio.get_running_loop().time() < failure.rests_until
+
+    def nodes(self, uid: str) -> frozenset[str]:
+        """Nodes that the pod failed on, for as long as only others are tried."""
+        failure = self._known.get(uid)
+        if failure is None or asyncio.get_running_loop().time() >= failure.avoids_until:
+            return frozenset()
+        return frozenset(failure.nodes)

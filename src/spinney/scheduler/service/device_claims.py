@@ -1,0 +1,189 @@
+"""Device claims of pods: what they ask for, where they can be had, and which devices a placement gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from spinney.api.affinity import selects_node
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json, convert
+from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from spinney.kube.caches.cache import Cache, Caches, Change, Key
+from spinney.scheduler.intake.devices import (
+    DeviceId,
+    allocate,
+    count_in_class,
+    gpus_on,
+    in_use,
+    missing_class,
+    offers_on,
+    requested_classes,
+)
+from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
+from spinney.scheduler.intake.volumes import Reach
+from spinney.scheduler.state.specs import DeviceRequest
+
+
+class DeviceClaims:
+    """The scheduler's view of dynamic resource allocation."""
+
+    def __init__(self, caches: Caches, nodes: Cache[Node]) -> None:
+        self._nodes = nodes
+        self._claims = caches.of(ResourceClaim)
+        self._slices = caches.of(ResourceSlice)
+        self._classes = caches.of(DeviceClass)
+        # Allocations that have been decided and cannot be seen yet, by claim.
+        self._decided: dict[Key, Json] = {}
+        # The same for extended resources, whose claims are made by the binder; by the UID of the pod.
+        self._extended: dict[str, Json] = {}
+        self._claims.on_change(self._claim_seen)
+
+    async def synced(self) -> None:
+        """Wait until everything has been listed once."""
+        for cache in (self._claims, self._slices, self._classes):
+            await cache.synced()
+
+    def on_change(self, claims_changed: Callable[[], None], slice_changed: Callable[[str], None]) -> None:
+        """Tell when claims or classes changed, and when the devices of a node did."""
+        caches: tuple[Cache[Any], ...] = (self._claims, self._classes)
+        for cache in caches:
+            cache.on_change(lambda change: claims_changed())
+
+        def every_node(_: Change[DeviceClass]) -> None:
+            for node in self._nodes:
+                slice_changed(node.name)
+
+        self._classes.on_change(every_node)
+        self._slices.on_change(lambda change: slice_changed(change.object.spec.node_name))
+
+    def _claim_seen(self, change: Change[ResourceClaim]) -> None:
+        claim = change.new
+        if claim is not None and claim.status.allocation is not None:
+            for owner in claim.metadata.owner_references:
+                self._extended.pop(owner.uid, None)
+
+    def extended_on(self, node: Node) -> dict[str, int]:
+        """Extended resources that devices of a node serve where its kubelet offers none; GPUs are counted elsewhere."""
+        served = served_by(self._classes)
+        wanted = [name for name in served if not name.endswith("gpu") and name not in node.status.allocatable]
+        if not wanted:
+            return {}
+        offers = offers_on(node, self._slices)
+        classes = {found.name: found for found in self._classes}
+        counts = {name: count_in_class(offers, classes[served[name]]) for name in wanted}
+        return {name: count for name, count in counts.items() if count}
+
+    def extend(self, pod: Pod, node_name: str) -> Json | None:
+        """The allocation for a pod's extended resources on a node; empty if it needs none, None if too few are left."""
+        node = self._nodes.get(node_name)
+        served = served_by(self._classes)
+        if node is None or not (resources := needs_devices(pod, node, served)):
+            return {}
+        requests, mappings = requests_of(pod, resources, served)
+        claim = convert(ResourceClaim, {"metadata": {"name": pod.name}, "spec": {"devices": {"requests": requests}}})
+        taken = in_use(self._claims) | _devices(self._decided.values()) | _devices(self._extended.values())
+        classes = {found.name: found for found in self._classes}
+        allocation = allocate(claim, node, offers_on(node, self._slices), taken, classes)
+        if allocation is None:
+            return None
+        self._extended[pod.uid] = allocation
+        return {"allocation": allocation, "deviceRequests": requests, "containerMappings": mappings}
+
+    def pod_gone(self, uid: str) -> None:
+        """What was decided for a pod that is not there any more is free again."""
+        self._extended.pop(uid, None)
+
+    def gpus_on(self, node: str) -> int:
+        """How many GPUs drivers offer on a node."""
+        return gpus_on(node, self._slices)
+
+    def requests(self, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach]:
+        """What a pod's claims ask for, and the nodes that claims which are allocated already allow."""
+        wanted: list[DeviceRequest] = []
+        allowed: frozenset[str] | None = None
+        for reference, key in claims_of(pod):
+            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            if claim is None or key is None:
+                return (), Reach(impossible=f'waiting for the resource claim of "{reference}" to be created')
+            allocation = self._allocation(key, claim)
+            absent = missing_class(claim, {found.name for found in self._classes}) if allocation is None else ""
+            if absent:
+                return (), Reach(impossible=f'device class "{absent}" not found')
+            named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
+            gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
+            # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.
+            wanted.append(DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, shared=named))
+            if allocation is not None and allocation.node_selector is not None:
+                found = self._selected(allocation)
+                allowed = found if allowed is None else allowed & found
+        return tuple(wanted), Reach(allowed)
+
+    def _selected(self, allocation: AllocationResult) -> frozenset[str]:
+        return frozenset(
+            node.name for node in self._nodes if selects_node(allocation.node_selector, node.name, node.metadata.labels)
+        )
+
+    def _allocation(self, key: Key, claim: ResourceClaim) -> AllocationResult | None:
+        if claim.status.allocation is not None:
+            self._decided.pop(key, None)
+            return claim.status.allocation
+        decided = self._decided.get(key)
+        return convert(AllocationResult, decided) if decided is not None else None
+
+    def decide(self, pod: Pod, node_name: str) -> list[Json] | None:
+        """The allocations that go with a placement, one per claim; None where the node's devices do not suffice."""
+        node = self._nodes.get(node_name)
+        if node is None:
+            return None
+        offers = offers_on(node, self._slices)
+        classes = {found.name: found for found in self._classes}
+        chosen: list[Json] = []
+        decided: dict[Key, Json] = {}
+        for reference, key in claims_of(pod):
+            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            if claim is None or key is None:
+                return None
+            known = self._allocation(key, claim)
+            if known is not None:
+                chosen.append({"name": reference, "allocation": _plain(known)})
+                continue
+            known_elsewhere = (self._decided.values(), self._extended.values(), decided.values())
+            taken = in_use(self._claims).union(*map(_devices, known_elsewhere))
+            allocation = allocate(claim, node, offers, taken, classes)
+            if allocation is None:
+                return None
+            decided[key] = allocation
+            chosen.append({"name": reference, "allocation": allocation})
+        self._decided |= decided
+        return chosen
+
+    def forget(self, pod: Pod) -> None:
+        """A placement was not carried out: what was decided for its claims is free again."""
+        self._extended.pop(pod.uid, None)
+        for _, key in claims_of(pod):
+            if key is not None:
+                self._decided.pop(key, None)
+
+
+def claims_of(pod: Pod) -> Iterator[tuple[str, Key | None]]:
+    """The pod's references and the claims behind them; None for one that is still to be made from its template."""
+    made = {found.name: found.resource_claim_name for found in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or made.get(entry.name, "")
+        yield entry.name, (pod.namespace, name) if name else None
+
+
+def _devices(allocations: Any) -> set[DeviceId]:
+    return {
+        (result["driver"], result["pool"], result["device"])
+        for allocation in allocations
+        for result in allocation["devices"]["results"]
+    }
+
+
+def _plain(allocation: AllocationResult) -> Json:
+    found: Json = msgspec.to_builtins(allocation)
+    return found

@@ -1,0 +1,135 @@
+"""What the scheduler remembers over restarts: recent use by queue, nodes kept for gangs or left by them, evictions.
+
+One ConfigMap per shard, in the scheduler's own namespace. It is written when something new was decided, and for the use
+of queues from time to time; it never grows beyond a fixed number of decisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from spinney.api.core import ConfigMap
+from spinney.api.meta import Json
+from spinney.kube.errors import ApiError, ConnectionLost, NotFound
+from spinney.kube.runtime import Runtime
+from spinney.scheduler.place.reservations import RECORD_KEY, Reservations
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.service.record import departures_in, record_name, reservations_in
+from spinney.scheduler.share.usage import UsageRecord
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.departures import FREED_KEY, Departures
+from spinney.scheduler.state.tasks import Triple
+
+_log = structlog.get_logger("spinney.scheduler")
+
+_MOST_DECISIONS = 500
+# Use of queues is worth a write only so often; what a crash loses is at most this much of it.
+_USAGE_SECONDS = 300.0
+# Decisions are gathered for a moment: a reclaim evicts many.
+_GATHER_SECONDS = 1.0
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """One gang that had to make room."""
+
+    time: str
+    action: str
+    gang: str
+    pods: int
+    beneficiary: str = ""
+
+
+class Memory:
+    """Keeps the record and writes it."""
+
+    def __init__(self, runtime: Runtime, shard_name: str, usage: UsageRecord | None) -> None:
+        self._client = runtime.client
+        self._namespace = runtime.namespace
+        self._name = record_name(shard_name)
+        self.usage = usage
+        self.decisions: deque[Remembered] = deque(maxlen=_MOST_DECISIONS)
+        self.reservations = Reservations(runtime.clock.now().timestamp())
+        # Nodes that pods of gangs being updated have left.
+        self.freed: Departures = ()
+        self._saving: asyncio.Task[None] | None = None
+        self._usage_written = float("-inf")
+
+    async def load(self) -> None:
+        """Take up where the last scheduler of this shard left off; a record that cannot be read is begun anew."""
+        try:
+            found = await self._client.get(ConfigMap, self._name, self._namespace)
+            self.decisions.extend(msgspec.json.decode(found.data.get("decisions", "[]"), type=list[Remembered]))
+            self.reservations = reservations_in(found.data) or self.reservations
+            self.freed = departures_in(found.data)
+            if self.usage is not None and "usage" in found.data:
+                self._take_up(msgspec.json.decode(found.data["usage"]))
+        except NotFound:
+            return
+        except (ApiError, ConnectionLost, msgspec.DecodeError, ValueError, TypeError) as error:
+            _log.warning("record.unreadable", name=self._name, error=str(error))
+
+    def _take_up(self, stored: Any) -> None:
+        assert self.usage is not None
+        self.usage.moment = float(stored["moment"])
+        self.usage.capacity = _triple(stored["capacity"])
+        self.usage.used = {name: _triple(amounts) for name, amounts in stored["used"].items()}
+
+    def note(self, state: State, made: Plan, now: float) -> None:
+        """What a cycle decided, and what queues hold by now."""
+        evicted: dict[tuple[str, str, str], int] = {}
+        for decision in made.decisions:
+            if decision.kind == "evict":
+                key = (decision.action, decision.job, decision.beneficiary)
+                evicted[key] = evicted.get(key, 0) + 1
+        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for (action, job, beneficiary), pods in evicted.items():
+            self.decisions.append(Remembered(moment, action, job, pods, beneficiary))
+        usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
+        keeps = made.reservations is not None and made.reservations.held != self.reservations.held
+        self.reservations = made.reservations or self.reservations
+        freed, self.freed = self.freed, state.freed.remembered(now)
+        if evicted or usage_is_due or keeps or freed != self.freed:
+            self._save_soon(now)
+
+    def let_go(self, job: str) -> None:
+        """Keep nothing for a gang any more: those that should make room for it may not be evicted."""
+        self.reservations = self.reservations.without(job)
+
+    def _save_soon(self, now: float) -> None:
+        if self._saving is None or self._saving.done():
+            self._usage_written = now
+            self._saving = asyncio.create_task(self._save())
+
+    async def _save(self) -> None:
+        await asyncio.sleep(_GATHER_SECONDS)
+        claims = self.reservations.claims[:_MOST_DECISIONS]
+        data = {
+            "decisions": msgspec.json.encode(list(self.decisions)).decode(),
+            FREED_KEY: msgspec.json.encode(self.freed).decode(),
+            RECORD_KEY: msgspec.json.encode(replace(self.reservations, claims=claims)).decode(),
+        }
+        if self.usage is not None and self.usage.moment is not None:
+            stored = {"moment": self.usage.moment, "capacity": self.usage.capacity, "used": self.usage.used}
+            data["usage"] = msgspec.json.encode(stored).decode()
+        try:
+            await self._write({"data": data})
+        except (ApiError, ConnectionLost) as error:
+            _log.warning("record.not_written", name=self._name, error=str(error))
+
+    async def _write(self, body: Json) -> None:
+        try:
+            await self._client.patch(ConfigMap, self._name, self._namespace, body)
+        except NotFound:
+            await self._client.create(ConfigMap, {"metadata": {"name": self._name}, **body}, self._namespace)
+
+
+def _triple(amounts: Any) -> Triple:
+    cpu, memory, gpus = amounts
+    return float(cpu), float(memory), float(gpus)

@@ -1,0 +1,109 @@
+"""Caches that never change: the scheduler's view of a snapshot, or of a cluster at one moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from spinney.api.core import ConfigMap
+from spinney.api.meta import Json, Object, Resource, convert, without_nulls
+from spinney.api.resource import ResourceClaim, ResourceSlice
+from spinney.kube.caches.cache import Caches, Change, Key
+from spinney.kube.chance import Chance
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import Request, Response
+from spinney.kube.clock import Clock
+from spinney.kube.errors import ConnectionLost
+from spinney.kube.runtime import Runtime
+from spinney.scheduler.config import Config
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.service.failing_gangs import Aside
+from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.record import departures_of, reservations_of
+from spinney.scheduler.state.cluster import State
+
+T = TypeVar("T", bound=Object)
+
+
+class FrozenCache(Generic[T]):
+    """What a `Cache` offers, over a fixed list."""
+
+    has_synced = True
+
+    def __init__(self, objects: Iterable[T]) -> None:
+        self._objects: dict[Key, T] = {(found.namespace, found.name): found for found in objects}
+        self._indexes: dict[str, dict[str, list[T]]] = {}
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object of that name."""
+        return self._objects.get((namespace, name))
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def index(self, name: str, keys: Callable[[T], Iterable[str]]) -> None:
+        """Group objects by keys."""
+        table: dict[str, list[T]] = defaultdict(list)
+        for found in self:
+            for key in keys(found):
+                table[key].append(found)
+        self._indexes[name] = table
+
+    def by(self, index: str, value: str) -> list[T]:
+        """The objects that an index groups under a value."""
+        return self._indexes[index].get(value, [])
+
+    def on_change(self, handler: Callable[[Change[T]], None]) -> None:
+        """Every object is told once, as new."""
+        for found in list(self._objects.values()):
+            handler(Change(None, found))
+
+    async def synced(self) -> None:
+        """It always is."""
+
+
+class FrozenCaches:
+    """What `Caches` offers, over fixed lists of plain objects."""
+
+    def __init__(self, objects: Mapping[Resource, list[Json]]) -> None:
+        self._objects = objects
+        self._made: dict[type[Object], FrozenCache[Any]] = {}
+
+    def of(self, kind: type[T]) -> FrozenCache[T]:
+        """The cache for a kind."""
+        if kind not in self._made:
+            raw = self._objects.get(kind.resource, [])
+            self._made[kind] = FrozenCache(convert(kind, without_nulls(found)) for found in raw)
+        return self._made[kind]
+
+
+class _Nowhere:
+    """A frozen world has nobody to talk to."""
+
+    async def send(self, request: Request) -> Response:
+        raise ConnectionLost("this is a snapshot: nothing can be written")
+
+    async def close(self) -> None: ...
+
+
+class Picture:
+    """One moment of a cluster as the scheduler sees it, and what it would decide."""
+
+    def __init__(self, objects: Mapping[Resource, list[Json]], clock: Clock, shard: Shard, config: Config) -> None:
+        self.caches = FrozenCaches(objects)
+        client = Client(_Nowhere(), Chance(0))
+        # The two kinds of caches are alike in all that is used here.
+        runtime = Runtime(client=client, caches=cast(Caches, self.caches), clock=clock)
+        self.state = State()
+        devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
+        zones = any(plugin.name == "numa" for plugin in config.plugins)
+        self.feed = Feed(
+            runtime, self.state, shard, lambda: None, devices=devices, zones=zones, stuck_after=config.stuck_after
+        )
+        self.feed.apply()
+        self.now = clock.now()
+        config_maps = objects.get(ConfigMap.resource, [])
+        self.state.freed.restore(departures_of(shard, config_maps))
+        kept = reservations_of(shard, config_maps)
+        self.plan: Plan = Aside().plan(self.state, config, self.now.timestamp(), kept)

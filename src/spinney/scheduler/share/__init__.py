@@ -1,0 +1,1 @@
+"""Fair shares of queues, and the order in which jobs are served."""

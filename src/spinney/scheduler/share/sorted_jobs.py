@@ -1,0 +1,140 @@
+"""Jobs sorted once for a whole action: those that wait, and those that may be evicted."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Any
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.tasks import NOTHING, Triple
+
+
+def job_key(cycle: Cycle, gang: Gang) -> Any:
+    """Where a job stands in its queue: smaller is served earlier, and is a victim later."""
+    job = gang.job
+    return (*[key(gang) for key in cycle.hooks.job_keys], job.created, job.key)
+
+
+class Pool:
+    """Jobs by queue, in the order they are served; kept right while decisions change jobs."""
+
+    def __init__(self, cycle: Cycle, wanted: Callable[[Job], bool], victims: bool) -> None:
+        self.cycle = cycle
+        self.victims = victims
+        self._wanted = wanted
+        self.sorted: dict[int, list[Job]] = {}
+        # Where each job stands, and the same beside the sorted jobs of each queue.
+        self.keys: dict[str, Any] = {}
+        self._lines: dict[int, list[Any]] = {}
+        for job in cycle.state.jobs.values():
+            if wanted(job):
+                self.sorted.setdefault(job.queue, []).append(job)
+                self.keys[job.key] = job_key(cycle, job)
+        for queue, jobs in self.sorted.items():
+            jobs.sort(key=lambda job: self.keys[job.key])
+            self._lines[queue] = [self.keys[job.key] for job in jobs]
+
+    def changed(self, jobs: Iterable[Job]) -> None:
+        """Put jobs that decisions changed where they belong now, or take them out."""
+        for job in jobs:
+            known = self.keys.pop(job.key, None)
+            key = job_key(self.cycle, job) if self._wanted(job) else None
+            if known is not None:
+                line = self._lines[job.queue]
+                place = bisect_left(line, known)
+                del self.sorted[job.queue][place], line[place]
+            if key is not None:
+                self.keys[job.key] = key
+                line = self._lines.setdefault(job.queue, [])
+                place = bisect_left(line, key)
+                self.sorted.setdefault(job.queue, []).insert(place, job)
+                line.insert(place, key)
+
+
+class Line:
+    """The jobs of one queue waiting to be handed out: a sorted list, and a heap of those put in besides.
+
+    Victims are handed out from the end of the list.
+    """
+
+    __slots__ = ("_accept", "_at", "_head", "_jobs", "_keys", "cycle", "extra", "victims")
+
+    def __init__(
+        self, cycle: Cycle, victims: bool, jobs: list[Job], keys: dict[str, Any], accept: Callable[[Job], bool]
+    ) -> None:
+        self.cycle = cycle
+        self.victims = victims
+        self._jobs = jobs
+        self._keys = keys
+        self._accept = accept
+        self._at = 0
+        self.extra: list[tuple[Any, int, Gang]] = []
+        self._head: tuple[Gang, Triple] | None = None
+
+    def push(self, gang: Gang, number: int) -> None:
+        """Put a job in."""
+        key = job_key(self.cycle, gang)
+        heappush(self.extra, (Reversed(key) if self.victims else key, number, gang))
+        self._head = None
+
+    def _first(self) -> Job | None:
+        jobs, accept = self._jobs, self._accept
+        while self._at < len(jobs):
+            job = jobs[-1 - self._at] if self.victims else jobs[self._at]
+            if accept(job):
+                return job
+            self._at += 1
+        return None
+
+    def _extra_first(self, job: Job) -> bool:
+        key = self._keys[job.key]
+        return bool(self.extra[0][0] < (Reversed(key) if self.victims else key))
+
+    def head(self) -> tuple[Gang, Triple] | None:
+        """The next job, and what it holds if it would be a victim; None if nobody is left."""
+        if self._head is None:
+            job = self._first()
+            gang: Gang | None = job
+            if self.extra and (job is None or self._extra_first(job)):
+                gang = self.extra[0][2]
+            if gang is not None:
+                self._head = (gang, gang.charged() if self.victims else NOTHING)
+        return self._head
+
+    def pop(self) -> tuple[Gang, Triple]:
+        """Take the next job out."""
+        found = self._head or self.head()
+        if found is None:
+            raise LookupError("nobody is left in the line")
+        self._head = None
+        if self.extra and self.extra[0][2] is found[0]:
+            heappop(self.extra)
+        else:
+            self._at += 1
+        return found
+
+    def pop_extra(self) -> tuple[Gang, Triple]:
+        """Take the next job out of those that were put in besides the sorted ones."""
+        self._head = None
+        return heappop(self.extra)[2], NOTHING
+
+
+class Reversed:
+    """A sort key that turns the order round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: Reversed) -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reversed) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)

@@ -1,0 +1,343 @@
+"""The cluster in arrays, kept up to date by what happens in it, never rebuilt.
+
+Everything enters through descriptions (`specs`): `set_node`, `set_queue`, `set_topology`, `set_job`, `set_task` and the
+matching `drop_…`. A task may arrive before its job or its node; it is counted as soon as they are there. `plan` reads
+the state and leaves it as it was; whoever carries a plan out tells the state so with `assume`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.accounting import Books
+from spinney.scheduler.state.departures import Freed
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.gpus import SharedGpus
+from spinney.scheduler.state.nodes import Nodes
+from spinney.scheduler.state.queues import Queues, flattened, zeros
+from spinney.scheduler.state.specs import (
+    DEFAULT_GPU_MEMORY,
+    Constraints,
+    GroupSpec,
+    JobSpec,
+    NodeSpec,
+    PodTerm,
+    QueueSpec,
+    TaskSpec,
+    TopologySpec,
+)
+from spinney.scheduler.state.subgroup_tree import Tree
+from spinney.scheduler.state.tasks import Budget, Classes, Columns, Task, Triple
+
+# Terms remembered at most: each is looked at whenever a task changes.
+_MOST_SELECTIONS = 256
+
+
+class State:
+    """Nodes, queues, gangs and tasks of one shard."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.classes = Classes(self.columns)
+        self.nodes = Nodes(self.columns)
+        self.gpus = SharedGpus(self.nodes)
+        self.books = Books(self.nodes, self.gpus)
+        self.jobs: dict[str, Job] = {}
+        self.tasks: dict[str, Task] = {}
+        self.topologies: dict[str, TopologySpec] = {}
+        self.queue_specs: dict[str, QueueSpec] = {}
+        # Whether leaves of the queue tree are divided between as if there were nothing above them.
+        self.flat = False
+        self._queues: Queues | None = None
+        # What each queue, with all below it, holds now; the part that may not be evicted; and what waits in it.
+        self.charged: list[list[float]] = []
+        self.fixed: list[list[float]] = []
+        self.waiting: list[list[float]] = []
+        # GPU memory that waits, in MiB: its worth in GPUs depends on the smallest GPU around.
+        self.waiting_memory: list[float] = []
+        # Requests of running tasks that belong to no job of ours, by node row.
+        self.foreign: dict[int, dict[str, Triple]] = {}
+        # Tasks whose inter-pod rules bind others.
+        self.repelling: dict[str, Task] = {}
+        self.preferring: dict[str, Task] = {}
+        # Tasks that use ports of their node, and tasks with volumes attached to it.
+        self.with_ports: dict[str, Task] = {}
+        self.with_volumes: dict[str, Task] = {}
+        # Tasks that a term of a namespace's pods is about: asked for once, then kept.
+        self._selections: dict[tuple[PodTerm, str], dict[str, Task]] = {}
+        # Tasks that ask for MIG by annotation: they keep others off their nodes.
+        self.legacy_mig: dict[str, Task] = {}
+        # What does not change with placements, for one version of the nodes: masks of task classes.
+        self.masks: tuple[int, dict[int, NDArray[np.bool_]]] = (-1, {})
+        # Tasks that share a claim, by claim.
+        self.holders: dict[str, dict[str, Task]] = {}
+        # Volumes, with their drivers, that nodes hold whether or not a task uses them.
+        self.attached: dict[str, frozenset[tuple[str, str]]] = {}
+        # Disruption budgets by name.
+        self.budgets: dict[str, Budget] = {}
+        # Nodes that tasks left a short while ago.
+        self.freed = Freed()
+        self._by_job: dict[str, dict[str, Task]] = {}
+        self._by_node: dict[str, dict[str, Task]] = {}
+        self._trees: dict[GroupSpec, Tree] = {}
+        self._width = len(self.columns)
+
+    @property
+    def queues(self) -> Queues:
+        """The queue tree; rebuilt, with all charges, after a queue changed."""
+        if self._queues is None:
+            self._queues = Queues(flattened(self.queue_specs) if self.flat else self.queue_specs)
+            self._recharge(self._queues)
+        return self._queues
+
+    def _recharge(self, queues: Queues) -> None:
+        self.charged, self.fixed, self.waiting = zeros(len(queues)), zeros(len(queues)), zeros(len(queues))
+        self.waiting_memory = [0.0] * len(queues)
+        for job in self.jobs.values():
+            job.queue = queues.index.get(job.spec.queue, -1)
+            for task in job.all_tasks():
+                self._account(job, task, 1)
+
+    def set_queue(self, spec: QueueSpec) -> None:
+        """Add a queue, or change it."""
+        if self.queue_specs.get(spec.name) != spec:
+            self.queue_specs[spec.name] = spec
+            self._queues = None
+
+    def drop_queue(self, name: str) -> None:
+        """Take a queue away; jobs in it wait until it comes back."""
+        if self.queue_specs.pop(name, None) is not None:
+            self._queues = None
+
+    def set_topology(self, spec: TopologySpec) -> None:
+        """Add a topology, or change it."""
+        self.topologies[spec.name] = spec
+        self.nodes.version += 1
+
+    def drop_topology(self, name: str) -> None:
+        """Take a topology away; gangs that need it wait."""
+        if self.topologies.pop(name, None) is not None:
+            self.nodes.version += 1
+
+    def set_attached(self, node: str, volumes: frozenset[tuple[str, str]]) -> None:
+        """Say which volumes are attached to a node."""
+        if volumes:
+            self.attached[node] = volumes
+        else:
+            self.attached.pop(node, None)
+
+    def set_budget(self, name: str, allowed: int) -> None:
+        """Say how many tasks under a disruption budget may be evicted now."""
+        self.budgets.setdefault(name, Budget(0)).allowed = allowed
+
+    def drop_budget(self, name: str) -> None:
+        """Take a budget away; tasks that name it are to be described anew."""
+        self.budgets.pop(name, None)
+
+    def set_node(self, spec: NodeSpec) -> None:
+        """Add a node, or change it; tasks on it stay counted."""
+        row = self.nodes.rows.get(spec.name)
+        if row is not None:
+            if self.nodes.specs[row] == spec:
+                return
+            self.drop_node(spec.name)
+        row = self.nodes.add(spec)
+        self._align()
+        for task in self._by_node.get(spec.name, {}).values():
+            if task.status & st.USED:
+                self._put(task, row)
+
+    def drop_node(self, name: str) -> None:
+        """Take a node away; its tasks are no longer anywhere."""
+        row = self.nodes.rows.get(name)
+        if row is None:
+            return
+        for task in self._by_node.get(name, {}).values():
+            task.node = -1
+        self.gpus.drop_node(row)
+        self.foreign.pop(row, None)
+        self.nodes.remove(row)
+
+    def set_job(self, spec: JobSpec) -> None:
+        """Add a gang, or change it; its tasks are taken along."""
+        old = self.jobs.get(spec.key)
+        if old is not None and old.spec == spec:
+            return
+        self.drop_job(spec.key)
+        tree = self._trees.get(spec.tree)
+        if tree is None:
+            tree = self._trees[spec.tree] = Tree(spec.tree)
+        job = self.jobs[spec.key] = Job(spec, tree)
+        if spec.replaces:
+            self.freed.references[spec.key] = spec.replaces
+        job.queue = self._queues.index.get(spec.queue, -1) if self._queues else -1
+        for task in self._by_job.get(spec.key, {}).values():
+            self._join(task, job)
+
+    def drop_job(self, key: str) -> None:
+        """Take a gang away; its tasks stay on their nodes."""
+        job = self.jobs.pop(key, None)
+        if job is None:
+            return
+        self.freed.references.pop(key, None)
+        for task in job.all_tasks():
+            self._leave(task, job)
+
+    def set_task(self, spec: TaskSpec) -> None:
+        """Add a task, or change it."""
+        old = self.tasks.get(spec.uid)
+        if old is not None:
+            if old.spec == spec and old.status == spec.status:
+                return
+            self._remove(old)
+        self.freed.follow(old.spec if old is not None else None, spec)
+        task = Task(spec, self.classes.of(spec))
+        if spec.budgets:
+            several = len(spec.budgets) > 1
+            task.budget = Budget(0) if several else self.budgets.setdefault(spec.budgets[0], Budget(0))
+        self._align()
+        self.tasks[spec.uid] = task
+        for rule, table in self._socially(spec.constraints):
+            if rule:
+                table[spec.uid] = task
+        for (term, owner), found in self._selections.items():
+            if term.matches_task(spec, owner):
+                found[spec.uid] = task
+        if spec.gpu.legacy_mig:
+            self.legacy_mig[spec.uid] = task
+        for claim in spec.claims:
+            if claim.shared:
+                self.holders.setdefault(claim.claim, {})[spec.uid] = task
+        if spec.node:
+            self._by_node.setdefault(spec.node, {})[spec.uid] = task
+            row = self.nodes.rows.get(spec.node)
+            if row is not None and task.status & st.USED:
+                self._put(task, row)
+        if spec.job:
+            self._by_job.setdefault(spec.job, {})[spec.uid] = task
+            job = self.jobs.get(spec.job)
+            if job is not None:
+                self._join(task, job)
+
+    def drop_task(self, uid: str) -> None:
+        """Take a task away, and give back what it held."""
+        task = self.tasks.get(uid)
+        if task is not None:
+            self._remove(task)
+            self.freed.follow(task.spec, None)
+
+    def _remove(self, task: Task) -> None:
+        uid = task.key
+        del self.tasks[uid]
+        for _, table in self._socially(task.cls.constraints):
+            table.pop(uid, None)
+        for found in self._selections.values():
+            found.pop(uid, None)
+        self.legacy_mig.pop(uid, None)
+        for claim in task.cls.claims:
+            self.holders.get(claim.claim, {}).pop(uid, None)
+        if task.job is not None:
+            self._leave(task, task.job)
+        if task.spec.job:
+            self._by_job[task.spec.job].pop(uid, None)
+        if task.node >= 0:
+            self._take(task)
+        if task.spec.node:
+            self._by_node[task.spec.node].pop(uid, None)
+
+    @property
+    def social(self) -> bool:
+        """Whether rules of some tasks are about others, so that a task's labels matter to where it may go."""
+        return bool(self.repelling or self.preferring)
+
+    def _socially(self, rules: Constraints) -> tuple[tuple[object, dict[str, Task]], ...]:
+        """Tasks that others are checked against, by the rule that makes them so."""
+        return (
+            (rules.anti_affinity, self.repelling),
+            (rules.preferred, self.preferring),
+            (rules.host_ports, self.with_ports),
+            (rules.attaches, self.with_volumes),
+        )
+
+    def selection(self, term: PodTerm, owner: str) -> dict[str, Task]:
+        """The tasks, on nodes or not, that a term is about when a pod of a namespace has it."""
+        key = (term, "" if term.namespaces else owner)
+        found = self._selections.get(key)
+        if found is None:
+            if len(self._selections) >= _MOST_SELECTIONS:
+                self._selections.clear()
+            found = {uid: task for uid, task in self.tasks.items() if term.matches_task(task.spec, owner)}
+            self._selections[key] = found
+        return found
+
+    def assume(self, uid: str, status: int, node: str, gpu_groups: tuple[str, ...] = ()) -> None:
+        """Count a decision as done before the cluster says so: a task bound to a node, or evicted from it."""
+        task = self.tasks.get(uid)
+        if task is not None:
+            self.set_task(replace(task.spec, status=status, node=node, gpu_groups=gpu_groups or task.spec.gpu_groups))
+
+    def tasks_on(self, row: int) -> list[Task]:
+        """The tasks that hold room on a node."""
+        found = self._by_node.get(self.nodes.name(row), {}).values()
+        return [task for task in found if task.node == row and task.status & st.USED]
+
+    def _align(self) -> None:
+        """Give every array a column for every resource known by now."""
+        width = len(self.columns)
+        if self._width != width:
+            self._width = width
+            self.nodes.widen()
+            self.classes.widen()
+
+    def _put(self, task: Task, row: int) -> None:
+        task.node = row
+        self.books.track(task, row, task.status, 1)
+        if not task.spec.job and not task.spec.reservation:
+            self.foreign.setdefault(row, {})[task.key] = task.cls.triple
+            self.nodes.foreign[row] += task.cls.request
+
+    def _take(self, task: Task) -> None:
+        self.books.track(task, task.node, task.status, -1)
+        if self.foreign.get(task.node, {}).pop(task.key, None) is not None:
+            self.nodes.foreign[task.node] -= task.cls.request
+        task.node = -1
+
+    def _join(self, task: Task, job: Job) -> None:
+        podset = job.tree.podset_of(task.spec.group)
+        if podset is None:
+            return
+        task.job = job
+        task.podset = podset
+        job.tasks[podset][task.key] = task
+        job.count(podset, task.status, 1)
+        job.chunk = None
+        self._account(job, task, 1)
+
+    def _leave(self, task: Task, job: Job) -> None:
+        self._account(job, task, -1)
+        job.tasks[task.podset].pop(task.key, None)
+        job.count(task.podset, task.status, -1)
+        job.chunk = None
+        task.job = None
+
+    def _account(self, job: Job, task: Task, sign: int) -> None:
+        if job.queue < 0 or self._queues is None:
+            return
+        if task.status & st.CHARGED:
+            memory = int(self.nodes.gpu_memory[task.node]) if task.node >= 0 else DEFAULT_GPU_MEMORY
+            charge = task.cls.charge(memory)
+            tables = [self.charged] if job.preemptible else [self.charged, self.fixed]
+        elif task.status == st.PENDING:
+            charge, tables = task.cls.triple, [self.waiting]
+        else:
+            return
+        for queue in self._queues.path[job.queue]:
+            for table in tables:
+                for resource, amount in enumerate(charge):
+                    table[queue][resource] += sign * amount
+            if task.status == st.PENDING and task.cls.memory:
+                self.waiting_memory[queue] += sign * task.cls.devices * task.cls.memory

@@ -1,0 +1,118 @@
+"""Nodes that tasks have left, for a while: a gang that is being updated gets back what its own pods, or those of the
+gang it replaces, were on.
+
+Every departure is noted, because the reference to a gang may be seen only after its pods have gone; what is noted
+matters only to gangs that somebody refers to. The record knows no clock: it is told the time with `at`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from spinney.api import labels
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.specs import TaskSpec
+
+KEPT_SECONDS = 300.0
+# Departures remembered at most, and written down at most; the oldest are forgotten first.
+_MOST = 10_000
+_MOST_WRITTEN = 2000
+# Under which name a shard's record has them.
+FREED_KEY = "freed"
+
+
+class Departure(NamedTuple):
+    """A task that left a node."""
+
+    gang: str
+    node: str
+    task: str
+
+
+# Departures with when they happened, the oldest first.
+Departures = tuple[tuple[Departure, float], ...]
+
+
+def gang_of(task: TaskSpec) -> str:
+    """What references call a task's gang: its PodGang, which the pod names even when that is gone, else its group."""
+    name = task.labels.get(labels.PODGANG, "")
+    return f"{task.namespace}/{name}" if name else task.job
+
+
+class Freed:
+    """The departures of the last five minutes, the oldest first."""
+
+    def __init__(self) -> None:
+        # Gangs that others, or they themselves, take the place of; by the job that says so.
+        self.references: dict[str, str] = {}
+        self._moment = 0.0
+        self._left: OrderedDict[Departure, float] = OrderedDict()
+
+    def at(self, moment: float) -> None:
+        """Whatever is told from here on happened at this moment; what is too old by then is forgotten."""
+        self._moment = moment
+        while self._left and moment >= next(iter(self._left.values())) + KEPT_SECONDS:
+            self._left.popitem(last=False)
+
+    def follow(self, old: TaskSpec | None, new: TaskSpec | None) -> None:
+        """Note what a change of a task means: it left its node, is now gone from it for good, or took one."""
+        before, after = _node(old), _node(new)
+        if before != after:
+            if old is not None and before:
+                self._note(Departure(gang_of(old), before, old.uid))
+            if new is not None and after:
+                self._take(new)
+        elif old is not None and old.node and _holds(old) and not _holds(new):
+            departure = Departure(gang_of(old), old.node, old.uid)
+            if departure in self._left:
+                self._note(departure)
+
+    def _note(self, departure: Departure) -> None:
+        self._left[departure] = self._moment
+        self._left.move_to_end(departure)
+        if len(self._left) > _MOST:
+            self._left.popitem(last=False)
+
+    def _take(self, task: TaskSpec) -> None:
+        """A place that was taken is no longer kept; one task takes one place."""
+        gang = self.references.get(task.job)
+        if gang is None:
+            self._left.pop(Departure(gang_of(task), task.node, task.uid), None)
+            return
+        for departure in self._left:
+            if departure.gang == gang and departure.node == task.node:
+                del self._left[departure]
+                return
+
+    def kept(self, now: float) -> Iterator[tuple[Departure, float]]:
+        """The departures that matter now: from gangs that are referred to, each with when it ceases to."""
+        gangs = frozenset(self.references.values())
+        if not gangs:
+            return
+        for departure, since in self._left.items():
+            if departure.gang in gangs and now < since + KEPT_SECONDS:
+                yield departure, since + KEPT_SECONDS
+
+    def places(self, gang: str) -> dict[str, float]:
+        """The nodes that are kept for whoever takes a gang's place, with until when."""
+        return {departure.node: until for departure, until in self.kept(self._moment) if departure.gang == gang}
+
+    def remembered(self, now: float) -> Departures:
+        """What the next scheduler has to know: the latest departures that matter now."""
+        found = [(departure, until - KEPT_SECONDS) for departure, until in self.kept(now)]
+        return tuple(found[-_MOST_WRITTEN:])
+
+    def restore(self, departures: Departures) -> None:
+        """Take up what an earlier scheduler remembered, once running tasks are known: they take no place."""
+        self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda one: one[1]))
+
+
+def _node(task: TaskSpec | None) -> str:
+    """The node that a task is on and stays on; nothing for one that leaves."""
+    return task.node if task is not None and task.job and task.status & st.ACTIVE else ""
+
+
+def _holds(task: TaskSpec | None) -> bool:
+    return task is not None and bool(task.status & st.USED)

@@ -1,0 +1,74 @@
+"""Which tasks of a gang are placed next."""
+
+from __future__ import annotations
+
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Gang, Job, Member
+from spinney.scheduler.state.tasks import Task
+
+
+def to_place(task: Task, trial: bool) -> bool:
+    """Whether a task wants a node; in a trial also when its eviction is part of the same trial."""
+    return task.status == st.PENDING or (trial and task.status == st.RELEASING and task.virtual)
+
+
+def next_chunk(gang: Gang, trial: bool) -> list[Task]:
+    """The tasks to place next: what the gang lacks to run, else one more task."""
+    if gang.tree.simple:
+        return _from_podset(gang, 0, trial)
+    return _from_set(gang, 0, trial)
+
+
+def _from_set(gang: Gang, index: int, trial: bool) -> list[Task]:
+    members = gang.members(index)
+    if not gang.set_satisfied(index):
+        return [task for member in members[: gang.needed(index)] for task in _missing(gang, member, trial)]
+    for is_set, child in members:
+        found = _from_set(gang, child, trial) if is_set else _from_podset(gang, child, trial)
+        if found:
+            return found
+    return []
+
+
+def _missing(gang: Gang, member: Member, trial: bool) -> list[Task]:
+    is_set, index = member
+    if is_set:
+        return [] if gang.set_satisfied(index) else _from_set(gang, index, trial)
+    return [] if gang.active[index] >= gang.minimums[index] else _from_podset(gang, index, trial)
+
+
+def _from_podset(gang: Gang, leaf: int, trial: bool) -> list[Task]:
+    waiting = [task for task in gang.tasks[leaf].values() if to_place(task, trial)]
+    lacking = gang.minimums[leaf] - gang.active[leaf]
+    if len(waiting) <= 1:
+        return waiting
+    if lacking <= 0:
+        return [min(waiting, key=_task_order)]
+    waiting.sort(key=_task_order)
+    return waiting[:lacking]
+
+
+def _task_order(task: Task) -> tuple[int, int, int, float, str]:
+    return task.order
+
+
+def trial_part(job: Job, pending: list[Task]) -> Gang:
+    """A job with only its active tasks and the first few it wants to place; it needs no more than it holds."""
+    active = [task for task in job.all_tasks() if task.status & st.ACTIVE]
+    part = job.part([*active, *pending])
+    part.minimums = [
+        min(minimum, len(tasks)) if tasks else minimum for minimum, tasks in zip(job.minimums, part.tasks, strict=True)
+    ]
+    if not job.lone:
+        part.set_minimums = list(job.set_minimums)
+        _clip(part, 0)
+    return part
+
+
+def _clip(part: Gang, index: int) -> bool:
+    node = part.tree.sets[index]
+    filled = sum(bool(part.tasks[leaf]) for leaf in node.podsets) + sum(_clip(part, child) for child in node.sets)
+    minimum = part.set_minimums[index]
+    if minimum is not None:
+        part.set_minimums[index] = min(minimum, filled)
+    return filled > 0

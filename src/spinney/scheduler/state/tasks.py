@@ -1,0 +1,233 @@
+"""Tasks and task classes: tasks with equal requests and constraints share one class, and all work done for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.scheduler.state.specs import Constraints, DeviceRequest, GpuRequest, TaskSpec
+
+if TYPE_CHECKING:
+    from spinney.scheduler.state.gangs import Job
+
+CPU, MEMORY, GPU, PODS = 0, 1, 2, 3
+Vector = NDArray[np.float64]
+# cpu (milli), memory (bytes), GPUs: what queues are charged.
+Triple = tuple[float, float, float]
+NOTHING: Triple = (0.0, 0.0, 0.0)
+
+_MIG = re.compile(r"mig-(\d+)g\.(\d+)gb")
+
+
+def mig_slices(resource: str) -> int:
+    """How many compute slices a MIG profile holds; 0 for anything that is no profile."""
+    found = _MIG.search(resource)
+    return int(found[1]) if found else 0
+
+
+class Columns:
+    """The resources that arrays have a column for; the first four are always there."""
+
+    def __init__(self) -> None:
+        self.names = ["cpu", "memory", "gpu", "pods"]
+        self.index = {name: column for column, name in enumerate(self.names)}
+        # Columns of MIG profiles, with the compute slices of each.
+        self.slices: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def column(self, resource: str) -> int:
+        """The column of a resource, made on first use; every `…gpu` is the GPU column."""
+        if resource.endswith("gpu"):
+            return GPU
+        found = self.index.get(resource)
+        if found is None:
+            found = self.index[resource] = len(self.names)
+            self.names.append(resource)
+            if slices := mig_slices(resource):
+                self.slices.append((found, slices))
+        return found
+
+
+class TaskClass:
+    """Everything about a task that placement looks at, but for where it is now."""
+
+    __slots__ = (
+        "best_effort",
+        "claims",
+        "constraints",
+        "cpu_only",
+        "devices",
+        "dra",
+        "gpu",
+        "gpus",
+        "guaranteed",
+        "id",
+        "memory",
+        "needs",
+        "plain",
+        "portion",
+        "quota",
+        "request",
+        "shared",
+        "triple",
+        "unit",
+    )
+
+    def __init__(self, number: int, spec: TaskSpec, columns: Columns) -> None:
+        self.id = number
+        self.gpu: GpuRequest = spec.gpu
+        self.claims: tuple[DeviceRequest, ...] = spec.claims
+        self.constraints: Constraints = spec.constraints
+        self.guaranteed = spec.guaranteed
+        self.dra = sum(claim.count for claim in spec.claims)
+        self.memory = spec.gpu.memory
+        self.shared = spec.gpu.memory > 0 or spec.gpu.portion > 0
+        self.portion = 1.0 if spec.gpu.whole else spec.gpu.portion
+        self.devices = spec.gpu.whole if spec.gpu.whole else (spec.gpu.devices if self.shared else 0)
+        # Portions are counted in hundredths, as their annotations are.
+        self.gpus = round(self.portion * 100) * self.devices / 100
+        slices = sum(mig_slices(name) * count for name, count in spec.gpu.mig)
+        self.quota = slices + self.dra + self.gpus
+        # The whole GPUs of one task where it asks for nothing but such; else 0.
+        self.unit = self.quota if self.quota >= 1 and not self.shared and not spec.gpu.mig else 0.0
+        self.cpu_only = not (self.gpus or self.dra or self.memory or spec.gpu.mig)
+        amounts = dict(spec.request)
+        amounts.update({name: float(count) for name, count in spec.gpu.mig})
+        for name in amounts:
+            columns.column(name)
+        self.request: Vector = np.zeros(len(columns))
+        for name, amount in amounts.items():
+            self.request[columns.column(name)] += amount
+        self.request[GPU] = self.gpus + self.dra
+        self.request[PODS] = 1.0
+        # The same in plain numbers, for looking at one node.
+        self.needs: list[float] = self.request.tolist()
+        self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
+        self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
+        rules = spec.constraints
+        self.plain = not (self.shared or spec.claims or rules.social or rules.host_ports or rules.attaches)
+
+    def widen(self, width: int) -> None:
+        """Give the request a column for every resource known by now."""
+        if len(self.request) < width:
+            self.request = np.concatenate([self.request, np.zeros(width - len(self.request))])
+            self.needs = self.request.tolist()
+
+    def memory_on(self, gpu_memory: int) -> int:
+        """The memory this class takes of one shared GPU of a node."""
+        return self.memory or int(self.portion * gpu_memory)
+
+    def charge(self, gpu_memory: int) -> Triple:
+        """What the queue is charged on a node whose GPUs have this much memory."""
+        if not self.memory:
+            return self.triple
+        portion = np.ceil(self.memory / gpu_memory * 100) / 100
+        return (self.triple[0], self.triple[1], round(portion * 100) * self.devices / 100)
+
+    def wanted(self, gpu_memory: int) -> Triple:
+        """What the task would be charged before its node is known: memory as an exact part of a GPU of that size."""
+        if not self.memory:
+            return self.triple
+        return (self.triple[0], self.triple[1], self.devices * (self.memory / gpu_memory))
+
+
+class Budget:
+    """How many more of the tasks under a disruption budget may be evicted; trials spend of it and give it back."""
+
+    __slots__ = ("allowed", "spent")
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self.spent = 0
+
+    @property
+    def left(self) -> int:
+        """What may still be evicted; below 0 when a trial goes too far."""
+        return self.allowed - self.spent
+
+
+class Task:
+    """One pod inside the state."""
+
+    __slots__ = (
+        "budget",
+        "cls",
+        "groups",
+        "job",
+        "key",
+        "node",
+        "order",
+        "podset",
+        "spec",
+        "status",
+        "virtual",
+        "zones",
+    )
+
+    def __init__(self, spec: TaskSpec, cls: TaskClass) -> None:
+        self.key = spec.uid
+        self.spec = spec
+        self.cls = cls
+        self.status = spec.status
+        self.node = -1
+        self.groups: tuple[str, ...] = spec.gpu_groups
+        # True while its Releasing status is only tried out.
+        self.virtual = False
+        self.job: Job | None = None
+        self.podset = 0
+        self.budget: Budget | None = None
+        self.order: tuple[int, int, int, float, str] = (
+            0 if spec.leader else 1,
+            0 if spec.order is not None else 1,
+            -(spec.order or 0),
+            spec.created,
+            spec.uid,
+        )
+        # NUMA zones and amounts taken on the node, by zone index.
+        self.zones: dict[int, dict[str, float]] = {}
+
+    def __repr__(self) -> str:
+        return f"Task({self.key})"
+
+
+def affordable(tasks: Iterable[Task]) -> bool:
+    """Whether disruption budgets let all of these be evicted."""
+    wanted: dict[int, int] = {}
+    for task in tasks:
+        if task.budget is not None:
+            count = wanted[id(task.budget)] = wanted.get(id(task.budget), 0) + 1
+            if count > task.budget.left:
+                return False
+    return True
+
+
+class Classes:
+    """The registry of task classes."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.by_key: dict[object, TaskClass] = {}
+
+    def of(self, spec: TaskSpec) -> TaskClass:
+        """The class of a task, made on first use."""
+        claims = tuple(
+            claim if claim.shared else DeviceRequest("", claim.device_class, claim.count) for claim in spec.claims
+        )
+        # Pods without rules about others share a class across labels and namespaces.
+        who = (spec.namespace, tuple(sorted(spec.labels.items()))) if spec.constraints.social else None
+        key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed, who)
+        found = self.by_key.get(key)
+        if found is None:
+            found = self.by_key[key] = TaskClass(len(self.by_key), spec, self.columns)
+        return found
+
+    def widen(self) -> None:
+        """Give every class a column for every resource known by now."""
+        for cls in self.by_key.values():
+            cls.widen(len(self.columns))

@@ -1,0 +1,303 @@
+"""Trying things out: every move of a task is logged, so that a trial is undone exactly, in time linear in its moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import setitem
+from typing import NamedTuple
+
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.gpus import Log
+from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
+from spinney.scheduler.state.tasks import Task, TaskClass, Triple
+
+Checkpoint = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Move:
+    """One thing done to a task: `bind`, `wait` (placed on room not free yet), `evict` or `keep` (not evicted)."""
+
+    kind: str
+    task: Task
+    node: int
+    groups: tuple[str, ...] = ()
+
+
+class Before(NamedTuple):
+    """What a task was before a trial evicted it."""
+
+    status: int
+    node: int
+    groups: tuple[str, ...]
+    zones: dict[int, dict[str, float]]
+
+
+class Moves:
+    """Moves tasks in the state and remembers how to take that back."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.books = state.books
+        self.log: Log = []
+        self.done: list[Move] = []
+        # Where tasks were before the trial evicted them: status, node and GPU groups.
+        self.evicted: dict[str, Before] = {}
+        # The same of tasks whose eviction was decided.
+        self._leaving: dict[str, Before] = {}
+        # Grows with every change, also with those taken back: what was worked out for an older version is stale.
+        self.version = 0
+        # Told when a task takes room on a node (1) or gives it up (-1).
+        self.observers: list[Callable[[Task, int, int], None]] = []
+
+    def checkpoint(self) -> Checkpoint:
+        """A point to come back to."""
+        return len(self.log), len(self.done)
+
+    def rollback(self, point: Checkpoint) -> None:
+        """Undo everything after a point."""
+        entries, moves = point
+        if len(self.log) > entries:
+            changes = self.log[entries:]
+            self.version += 1
+            del self.log[entries:]
+            for undo, target, key, value in reversed(changes):
+                undo(target, key, value)
+        del self.done[moves:]
+
+    def bind(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """Place a pending task on room that is free now."""
+        self._place(task, row, groups, st.ALLOCATED)
+        self.done.append(Move("bind", task, row, groups))
+
+    def bind_all(self, tasks: list[Task], row: int) -> None:
+        """Place pending tasks of one class and one subgroup on room that is free now."""
+        self._place_all(tasks, row, st.ALLOCATED)
+        self.done += [Move("bind", task, row) for task in tasks]
+
+    def wait_all(self, tasks: list[Task], row: int) -> None:
+        """The same for room that is still being released, and for tasks that a trial evicted."""
+        if self.evicted or len(tasks) == 1:
+            for task in tasks:
+                self.wait(task, row)
+            return
+        self._place_all(tasks, row, st.PIPELINED)
+        self.done += [Move("wait", task, row) for task in tasks]
+
+    def wait(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
+        """Place a task on room that is free or being released; one that this trial evicted from there just stays."""
+        before = self.evicted.get(task.key)
+        here = before is not None and task.status == st.RELEASING and task.node == row
+        if before is not None and here and self._unmoved(task, before, groups):
+            self._keep(task, before)
+            return
+        self._place(task, row, groups, st.PIPELINED)
+        self.done.append(Move("wait", task, row, groups))
+
+    def evict(self, task: Task) -> None:
+        """Mark a task as leaving; its room counts as releasing."""
+        if task.status == st.RELEASING:
+            return
+        self.log.append((self._forget, task, self.evicted.get(task.key), None))
+        self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
+        self._spend(task, 1)
+        row = task.node
+        self.books.shift(task, task.status, st.RELEASING, self.log)
+        self._set_status(task, st.RELEASING, True)
+        self._charge(task, row, -1)
+        self.done.append(Move("evict", task, row, task.groups))
+
+    def evict_all(self, tasks: list[Task]) -> None:
+        """The same for many: each node and each queue is written once."""
+        if len(tasks) == 1 or self.observers or not all(_plain_victim(task) for task in tasks):
+            for task in tasks:
+                self.evict(task)
+            return
+        together: dict[tuple[int, TaskClass, int], list[Task]] = {}
+        held = _Held(self.state)
+        for task in tasks:
+            if task.status == st.RELEASING:
+                continue
+            together.setdefault((task.node, task.cls, task.status), []).append(task)
+            self.log.append((self._forget, task, self.evicted.get(task.key), None))
+            self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
+            self._spend(task, 1)
+            self._set_status(task, st.RELEASING, True)
+            held.give_back(task)
+            self.done.append(Move("evict", task, task.node, task.groups))
+        for (_, _, status), some in together.items():
+            self.books.shift(some[0], status, st.RELEASING, self.log, len(some))
+        held.write(self.log)
+
+    def stay(self, task: Task) -> None:
+        """Take an eviction that was decided back: the task keeps its place."""
+        self._keep(task, self._leaving[task.key])
+
+    def delay(self, job: Job, since: Checkpoint) -> None:
+        """Turn every bind of a job since a point into a wait: the gang starts together or not yet."""
+        for number in range(since[1], len(self.done)):
+            move = self.done[number]
+            if move.kind != "bind" or move.task.job is not job:
+                continue
+            task = move.task
+            self.books.shift(task, st.ALLOCATED, st.PIPELINED, self.log)
+            self._set_status(task, st.PIPELINED, True)
+            self.done[number] = Move("wait", task, move.node, move.groups)
+
+    def settle(self, since: Checkpoint) -> list[Move]:
+        """Take the moves since a point as decided, and return those that still hold, in order."""
+        moves = self.done[since[1] :]
+        kept = {move.task.key for move in moves if move.kind == "keep"}
+        held: list[Move] = []
+        for move in moves:
+            task = move.task
+            if move.kind == "keep" or (move.kind == "evict" and task.key in kept):
+                continue
+            if move.kind == "bind":
+                self._set_status(task, st.BINDING, task.virtual)
+            elif move.kind == "evict":
+                self.log.append((setattr, task, "virtual", task.virtual))
+                task.virtual = False
+            held.append(move)
+        for key in [move.task.key for move in moves]:
+            if key in self.evicted:
+                before = self._leaving[key] = self.evicted.pop(key)
+                self.log.append((setitem, self.evicted, key, before))
+        return held
+
+    def _unmoved(self, task: Task, before: Before, groups: tuple[str, ...]) -> bool:
+        same_gpus = not task.cls.shared or groups == task.groups
+        return same_gpus and (not task.zones or task.zones == before.zones)
+
+    def _keep(self, task: Task, before: Before) -> None:
+        status, row, groups = before.status, before.node, before.groups
+        self._spend(task, -1)
+        self.log.append((setattr, task, "zones", task.zones))
+        task.zones = before.zones
+        self.log.append((setattr, task, "groups", task.groups))
+        task.groups = groups
+        self.books.shift(task, st.RELEASING, status, self.log)
+        self._set_status(task, status, False)
+        self._charge(task, row, 1)
+        self.done.append(Move("keep", task, row, groups))
+
+    def _spend(self, task: Task, count: int) -> None:
+        if task.budget is not None:
+            self.log.append((setattr, task.budget, "spent", task.budget.spent))
+            task.budget.spent += count
+
+    def _place(self, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
+        self.log.append((_restore_place, task, task.node, task.groups))
+        task.node = row
+        if groups:
+            task.groups = groups
+        self._set_status(task, status, True)
+        self.books.track(task, row, status, 1, self.log)
+        self._charge(task, row, 1)
+
+    def _place_all(self, tasks: list[Task], row: int, status: int) -> None:
+        """Place many at once: their node and their queue change only once."""
+        first, log = tasks[0], self.log
+        if len({(task.podset, task.job, task.status) for task in tasks}) > 1 or self.observers:
+            for task in tasks:
+                self._place(task, row, (), status)
+            return
+        self.version += 1
+        log.append((_restore_all, tasks, first.status, [(task.node, task.groups, task.virtual) for task in tasks]))
+        _count_all(tasks, first.status, status)
+        for task in tasks:
+            task.node, task.status, task.virtual = row, status, True
+        self.books.track_many(first, row, status, len(tasks), log)
+        self._charge(first, row, len(tasks))
+
+    def _set_status(self, task: Task, status: int, virtual: bool) -> None:
+        self.version += 1
+        self.log.append((_restore_status, task, task.status, task.virtual))
+        _restore_status(task, status, virtual)
+
+    def _charge(self, task: Task, row: int, sign: int) -> None:
+        for observer in self.observers:
+            observer(task, row, sign)
+        job, state = task.job, self.state
+        if job is None or job.queue < 0:
+            return
+        cls = task.cls
+        memory = int(state.nodes.gpu_memory[row]) if cls.memory and row >= 0 else DEFAULT_GPU_MEMORY
+        charge = cls.charge(memory) if cls.memory else cls.triple
+        self._charge_table(state.charged, job.queue, charge, sign)
+        if not job.preemptible:
+            self._charge_table(state.fixed, job.queue, charge, sign)
+
+    def _charge_table(self, table: list[list[float]], queue: int, charge: Triple, sign: int) -> None:
+        for number in self.state.queues.path[queue]:
+            old = table[number]
+            self.log.append((setitem, table, number, old))
+            table[number] = [old[0] + sign * charge[0], old[1] + sign * charge[1], old[2] + sign * charge[2]]
+
+    def _forget(self, task: Task, before: Before | None, _: None) -> None:
+        if before is None:
+            self.evicted.pop(task.key, None)
+        else:
+            self.evicted[task.key] = before
+
+
+def _plain_victim(task: Task) -> bool:
+    return not task.cls.shared and not task.cls.claims and task.job is not None and task.job.preemptible
+
+
+class _Held:
+    """What queues hold while tasks are taken out of them one by one."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.charged: dict[int, list[float]] = {}
+
+    def give_back(self, task: Task) -> None:
+        job = task.job
+        if job is None or job.queue < 0:
+            return
+        cpu, memory, gpus = task.cls.triple
+        for number in self.state.queues.path[job.queue]:
+            held = self.charged.get(number)
+            if held is None:
+                held = self.charged[number] = list(self.state.charged[number])
+            held[0] -= cpu
+            held[1] -= memory
+            held[2] -= gpus
+
+    def write(self, log: Log) -> None:
+        table = self.state.charged
+        for number, held in self.charged.items():
+            log.append((setitem, table, number, table[number]))
+            table[number] = held
+
+
+def _count_all(tasks: list[Task], before: int, after: int) -> None:
+    job, leaf = tasks[0].job, tasks[0].podset
+    if job is not None:
+        job.count(leaf, before, -len(tasks))
+        job.count(leaf, after, len(tasks))
+        job.chunk = None
+
+
+def _restore_all(tasks: list[Task], status: int, places: list[tuple[int, tuple[str, ...], bool]]) -> None:
+    _count_all(tasks, tasks[0].status, status)
+    for task, (node, groups, virtual) in zip(tasks, places, strict=True):
+        task.node, task.groups, task.virtual, task.status = node, groups, virtual, status
+
+
+def _restore_place(task: Task, node: int, groups: tuple[str, ...]) -> None:
+    task.node = node
+    task.groups = groups
+
+
+def _restore_status(task: Task, status: int, virtual: bool) -> None:
+    job = task.job
+    if job is not None:
+        job.recount(task.podset, task.status, status)
+        job.chunk = None
+    task.status = status
+    task.virtual = virtual

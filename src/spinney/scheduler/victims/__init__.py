@@ -1,0 +1,1 @@
+"""The search for victims whose eviction makes room for a gang."""

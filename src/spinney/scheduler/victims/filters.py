@@ -1,0 +1,175 @@
+"""Quick tests that a set of victims cannot be enough, made before anything is simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.free_gpus import fitting
+from spinney.scheduler.state.specs import Constraint
+from spinney.scheduler.state.tasks import Task
+
+if TYPE_CHECKING:
+    from spinney.scheduler.victims.freed_gpus import Leaving
+    from spinney.scheduler.victims.trials import Search
+
+
+class GpuFilter:
+    """The nodes with the most GPUs, idle, releasing or freed, hold the pending tasks one by one."""
+
+    def __init__(self, cycle: Cycle, search: Search) -> None:
+        self.cycle = cycle
+        self.needs = sorted((task.cls.quota for task in search.pending), reverse=True)
+        self.room = search.spare.copy()
+        # Equal needs are simply counted; the count is kept up to date.
+        self.size = self.needs[0] if self.needs[0] == self.needs[-1] else 0.0
+        self.count = cycle.spare.count(self.size) if self.size else 0
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> GpuFilter | None:
+        """The filter for a search."""
+        return GpuFilter(cycle, search) if search.pending else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count what victims free."""
+        size, room = self.size, self.room
+        for task in batch:
+            row = task.node
+            if row < 0:
+                continue
+            before = float(room[row])
+            after = before + freed_gpus(self.cycle, task)
+            room[row] = after
+            if size:
+                self.count += int(max(after // size, 0)) - int(max(before // size, 0))
+
+    def add_short(self, leaving: Leaving, batches: int) -> int:
+        """Count in, of so many batches, those from the first on that surely free too little; how many those are."""
+        missing, gpus = len(self.needs) - self.count, leaving.gpus
+        if not self.size or missing <= 0 or (gpus % 1).any() or (self.room[leaving.rows] % 1).any():
+            return 0
+        order = np.argsort(leaving.rows, kind="stable")
+        rows, freed = leaving.rows[order], gpus[order]
+        # What is free on each victim's row once it and all before it there are gone: whole numbers, so sums are exact.
+        total = np.cumsum(freed)
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        total += self.room[rows] - np.repeat((total - freed)[starts], np.diff(starts, append=len(rows)))
+        gained = fitting(total, self.size) - fitting(total - freed, self.size)
+        held = np.cumsum(np.bincount(leaving.batch[order], gained, batches))
+        short = int(np.searchsorted(held, missing))
+        if short:
+            self.count += int(held[short - 1])
+            np.add.at(self.room, leaving.rows[leaving.batch < short], gpus[leaving.batch < short])
+        return short
+
+    def possible(self) -> bool:
+        """Whether the roomiest nodes can hold the tasks."""
+        if not self.needs[0]:
+            return True
+        if self.size:
+            return self.count >= len(self.needs)
+        rooms = np.sort(self.room[self.cycle.all_rows])[::-1][: len(self.needs)]
+        return fits_greedily(self.needs, rooms.tolist())
+
+
+class TopologyFilter:
+    """The domains with the most GPUs hold each group that must stay in one."""
+
+    def __init__(self, cycle: Cycle, groups: list[tuple[Constraint, float]]) -> None:
+        self.cycle = cycle
+        self.needs: dict[tuple[str, str], list[float]] = {}
+        for constraint, gpus in groups:
+            self.needs.setdefault((constraint.topology, constraint.required), []).append(gpus)
+        for needs in self.needs.values():
+            needs.sort(reverse=True)
+        spare = cycle.spare.gpus()
+        self.room: dict[tuple[str, str], dict[str, float]] = {key: {} for key in self.needs}
+        for row in cycle.all_rows:
+            for key in self.needs:
+                domain = self._domain(key, int(row))
+                if domain:
+                    self.room[key][domain] = self.room[key].get(domain, 0.0) + float(spare[row])
+
+    def _domain(self, key: tuple[str, str], row: int) -> str:
+        return self.cycle.nodes.spec(row).labels.get(key[1], "")
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> TopologyFilter | None:
+        """The filter for a search whose gang has required levels; None if it has none."""
+        gang = search.preemptor
+        if not gang.tree.constrained:
+            return None
+        groups: list[tuple[Constraint, float]] = []
+        for index, node in enumerate(gang.tree.sets):
+            if node.constraint is not None and node.constraint.required:
+                tasks = (task for leaf in gang.tree.podsets_under(index) for task in gang.tasks[leaf].values())
+                groups.append((cycle.resolved(node.constraint), sum(task.cls.quota for task in tasks)))
+        return TopologyFilter(cycle, groups) if groups else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count what victims free."""
+        for task in batch:
+            if task.node < 0:
+                continue
+            freed = freed_gpus(self.cycle, task)
+            for key, room in self.room.items():
+                domain = self._domain(key, task.node)
+                if domain:
+                    room[domain] += freed
+
+    def possible(self) -> bool:
+        """Whether the roomiest domains can hold the groups."""
+        return all(
+            fits_greedily(needs, sorted(self.room[key].values(), reverse=True)) for key, needs in self.needs.items()
+        )
+
+
+class NodeFilter:
+    """Every pending task that picks its nodes finds one among those with room or with victims."""
+
+    def __init__(self, cycle: Cycle, search: Search, picky: list[Task]) -> None:
+        self.masks = [cycle.class_mask(task.cls) for task in picky]
+        self.rows = {int(row) for row in search.feasible}
+
+    @staticmethod
+    def of(cycle: Cycle, search: Search) -> NodeFilter | None:
+        """The filter for a search with picky tasks; None if it has none."""
+        picky = [
+            task
+            for task in search.pending
+            if task.cls.constraints.node_selector or task.cls.constraints.node_affinity is not None
+        ]
+        return NodeFilter(cycle, search, picky) if picky else None
+
+    def add(self, batch: list[Task]) -> None:
+        """Count victims' nodes in."""
+        self.rows.update(task.node for task in batch if task.node >= 0)
+
+    def possible(self) -> bool:
+        """Whether every task has a node."""
+        return all(any(mask[row] for row in self.rows) for mask in self.masks)
+
+
+def fits_greedily(needs: list[float], rooms: list[float]) -> bool:
+    """Whether needs, largest first, go into rooms, largest first, each into the first that still has space."""
+    taken = [0.0] * len(rooms)
+    for need in needs:
+        if need == 0:
+            return True
+        for number, room in enumerate(rooms):
+            if room < need:
+                return False
+            if room - taken[number] >= need:
+                taken[number] += need
+                break
+        else:
+            return False
+    return True
+
+
+def freed_gpus(cycle: Cycle, task: Task) -> float:
+    """GPUs, or parts of them, that a task gives back."""
+    cls = task.cls
+    return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]

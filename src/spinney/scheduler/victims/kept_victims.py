@@ -1,0 +1,78 @@
+"""Who need not leave after all: once a gang is served, victims whose place nobody has taken keep it.
+
+A gang gives up what it has to spare in its own order and its core last, so it gets it back the other way round: first
+the core as a whole, then pod by pod, and nothing that was to leave before a pod that still goes, or moves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.place.task_placement import free
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.tasks import GPU, Task
+
+
+def let_stay(cycle: Cycle, since: int) -> None:
+    """Take evictions back that were decided since a point and nobody gains by; who was taken last is asked first."""
+    going: dict[Job, dict[str, Task]] = {}
+    for _, move, beneficiary in reversed(cycle.decided[since:]):
+        job = move.task.job
+        if move.kind == "evict" and beneficiary is not None and job is not None:
+            going.setdefault(job, {}).setdefault(move.task.key, move.task)
+    if not going:
+        return
+    staying: set[str] = set()
+    for job, tasks in going.items():
+        if _may_stay(cycle, next(iter(tasks.values()))):
+            staying.update(_staying(cycle, job, list(tasks.values())))
+    if staying:
+        _drop_evictions(cycle, staying)
+
+
+def _may_stay(cycle: Cycle, task: Task) -> bool:
+    """Whether a node has GPUs left for a task: most victims are told apart by that."""
+    idle, releasing = cycle.nodes.idle[task.node, GPU], cycle.nodes.releasing[task.node, GPU]
+    return task.cls.shared or bool(idle + releasing >= task.cls.needs[GPU])
+
+
+def _staying(cycle: Cycle, job: Job, tasks: list[Task]) -> list[str]:
+    """Let as many tasks of a gang stay as can, in the order given; never a part of its core, or of a subgroup."""
+    moves = cycle.moves
+    point, sure = moves.checkpoint(), 0
+    for count, task in enumerate(tasks, start=1):
+        if not _stays(cycle, job, task):
+            break
+        if job.in_one_piece():
+            point, sure = moves.checkpoint(), count
+    moves.rollback(point)
+    return [task.key for task in tasks[:sure]]
+
+
+def _stays(cycle: Cycle, job: Job, task: Task) -> bool:
+    """Leave a task where it is; False where it was moved, or somebody else needs its room. Undone by the caller."""
+    if task.status != st.RELEASING or task.node < 0:
+        return False
+    row = np.array([task.node])
+    if any(check(job, [task]) is not None for check in cycle.hooks.over_capacity):
+        return False
+    answers = [mask(task, row) for mask in cycle.hooks.task_masks]
+    if not all(answer[0][0] for answer in answers if answer is not None):
+        return False
+    cycle.moves.stay(task)
+    return bool((free(cycle, row) >= 0).all()) and not cycle.state.gpus.overcommitted(task.node, task.groups)
+
+
+def _drop_evictions(cycle: Cycle, staying: set[str]) -> None:
+    """Decide no longer that some tasks go; who was moved before that still is."""
+    rest = []
+    for one in reversed(cycle.decided):
+        move = one[1]
+        if move.kind == "evict" and move.task.key in staying:
+            staying.discard(move.task.key)
+        else:
+            rest.append(one)
+    cycle.decided[:] = rest[::-1]
+    cycle.pools = None

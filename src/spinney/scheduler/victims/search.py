@@ -1,0 +1,246 @@
+"""The search for victims: more and more of a gang's tasks are placed in trials, until all are or it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from spinney.scheduler.cycle import Attempt, Cycle, Scenario
+from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.place.task_placement import place
+from spinney.scheduler.share.job_order import JobOrder
+from spinney.scheduler.share.sorted_jobs import Pool
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.next_tasks import trial_part
+from spinney.scheduler.state.nodes import Rows
+from spinney.scheduler.state.tasks import Task, Vector
+from spinney.scheduler.state.transaction import Checkpoint
+from spinney.scheduler.victims.freed_gpus import Batch
+from spinney.scheduler.victims.scenarios import every_choice
+from spinney.scheduler.victims.trial_order import TrialOrder
+from spinney.scheduler.victims.trials import Search, Trial
+from spinney.scheduler.victims.victim_order import VictimLine
+
+Check = Callable[[Scenario], bool]
+PlaceAgain = Callable[["Solver", Trial, Rows], bool]
+# How a search ends, as upstream's metrics call it.
+SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
+# What victims are that did not stay where they were.
+GONE = (st.RELEASING, st.PIPELINED)
+
+
+@dataclass(slots=True)
+class Solver:
+    """Looks for victims for one job; on success the moves are made and wait to be committed."""
+
+    cycle: Cycle
+    job: Job
+    check: Check
+    victim_order: Callable[[], JobOrder]
+    waiting: Pool
+    # How a trial of every choice places everyone again, one way after the other: see the methods below.
+    place_again: tuple[PlaceAgain, ...]
+    failed: set[tuple[object, ...]] = field(default_factory=set)
+    steps: int = 0
+    # False when the search stopped at its limit of steps.
+    complete: bool = True
+    line: VictimLine | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    freeable: Callable[[], Vector | None] | None = None
+
+    def solve(self) -> Checkpoint | None:
+        """Make room for the job's next tasks; the point before the moves, or None."""
+        tasks = self.cycle.chunk(self.job)
+        before = sum(self.job.used)
+        point = self.cycle.moves.checkpoint()
+        if not tasks:
+            return None
+        feasible = feasible_rows(self.cycle, self.job)
+        for name, generator in self.cycle.hooks.generators:
+            start = self.cycle.stopwatch.clock()
+            found = self._solve_with(generator, tasks, feasible)
+            result = SOLVED if found else self.failure()
+            self.attempts.append(Attempt(name, self.cycle.stopwatch.clock() - start, result))
+            if not found:
+                continue
+            if self.job.gang_satisfied() and sum(self.job.used) > before:
+                return point
+            self.cycle.moves.rollback(point)
+            return None
+        return point if self._solve_exactly(tasks, feasible) else None
+
+    def failure(self) -> str:
+        """How a search has ended that found nobody."""
+        return UNSOLVED if self.complete else GIVEN_UP
+
+    def _solve_exactly(self, tasks: list[Task], feasible: Rows) -> bool:
+        """Try every choice of victims where there are few: what quicker ways overlook is found, or there is none."""
+        search = Search(self.cycle, self.job, [], self._victims(), feasible)
+        for trial, way in ((trial, way) for trial in every_choice(search) for way in self.place_again):
+            if self.steps >= self.cycle.config.search_steps:
+                self.complete = False
+                return False
+            self.steps += 1
+            if self._simulate(trial, feasible, partial(way, self)) is not None:
+                return True
+        return False
+
+    def _solve_with(self, generator: Callable[[Search], Any], tasks: list[Task], feasible: Rows) -> bool:
+        recorded: list[Batch] = []
+        moves = self.cycle.moves
+
+        def probe(count: int) -> bool:
+            nonlocal recorded
+            point = moves.checkpoint()
+            found = self._probe(generator, tasks[:count], recorded, feasible)
+            if found is None:
+                return False
+            recorded, exact = found
+            if count < len(tasks) or not exact:
+                moves.rollback(point)
+            return True
+
+        point = moves.checkpoint()
+        if not _largest(len(tasks), probe):
+            return False
+        if moves.checkpoint() != point:
+            # The probe of all tasks evicted nobody in vain: it is the solution.
+            return True
+        return self._probe(generator, tasks, recorded, feasible) is not None
+
+    def _probe(
+        self, generator: Callable[[Search], Any], tasks: list[Task], recorded: list[Batch], feasible: Rows
+    ) -> tuple[list[Batch], bool] | None:
+        """Find victims for the first few tasks: the batches that had to move and whether all did; or None."""
+        cycle = self.cycle
+        part = trial_part(self.job, tasks)
+        known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
+        search = Search(cycle, part, recorded, self._victims(), known)
+        if self.freeable is not None:
+            search.freeable = self.freeable
+        for trial in generator(search):
+            if self.steps >= cycle.config.search_steps:
+                self.complete = False
+                return None
+            mark = trial.fingerprint()
+            if mark in self.failed:
+                continue
+            self.steps += 1
+            found = self._simulate(trial, known, self.in_order)
+            if found is not None:
+                return found
+            self.failed.add(mark)
+        return None
+
+    def _victims(self) -> VictimLine:
+        if self.line is None:
+            self.line = VictimLine(self.victim_order)
+        return self.line
+
+    def _simulate(
+        self, trial: Trial, feasible: Rows, place_again: Callable[[Trial, Rows], bool]
+    ) -> tuple[list[Batch], bool] | None:
+        """Evict the victims, then place everyone again; the batches that had to move, or None."""
+        victims = trial.tasks()
+        if not victims:
+            return None
+        cycle = self.cycle
+        point = cycle.moves.checkpoint()
+        rows = cycle.open_rows = with_rows(cycle, feasible, victims)
+        cycle.moves.evict_all(victims)
+        if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
+            cycle.moves.rollback(point)
+            return None
+        moved = [batch for batch in (*trial.recorded, *trial.potential) if _moved(batch)]
+        return moved, all(task.status in GONE for task in victims)
+
+    def in_order(self, trial: Trial, rows: Rows) -> bool:
+        """Place the preemptor and, where it still fits, each victim, in the order of all jobs that wait."""
+        return self._in_order(trial, rows, [job for job, _ in trial.victims()])
+
+    def _in_order(self, trial: Trial, rows: Rows, victims: list[Job]) -> bool:
+        preemptor = trial.preemptor
+        some: dict[str, Gang] = {job.key: job for job in victims}
+        some[preemptor.job.key] = preemptor
+        for gang in TrialOrder(self.waiting, some):
+            if gang is not preemptor:
+                self._place_victim(gang, rows)
+            elif not place_gang(self.cycle, preemptor, rows, trial=True):
+                return False
+        return True
+
+    def gang_first(self, trial: Trial, rows: Rows) -> bool:
+        """The same, but the preemptor goes first: whether its victims may lose their place is for the check to say."""
+        if not place_gang(self.cycle, trial.preemptor, rows, trial=True):
+            return False
+        for gang in TrialOrder(self.waiting, {job.key: job for job, _ in trial.victims()}):
+            self._place_victim(gang, rows)
+        return True
+
+    def some_moved_before(self, trial: Trial, rows: Rows) -> bool:
+        """Place in order, but after victims that find a place beside the preemptor: these are moved, not taken."""
+        point = self.cycle.moves.checkpoint()
+        if not self.gang_first(trial, rows):
+            return False
+        places = [(task, task.node) for task in trial.tasks() if task.status != st.RELEASING]
+        self.cycle.moves.rollback(point)
+        moved = {task.job for task, _ in places}
+        if not all(place(self.cycle, task, np.array([row]), trial=True) for task, row in places):
+            return False
+        return bool(places) and self._in_order(trial, rows, [job for job, _ in trial.victims() if job not in moved])
+
+    def _place_victim(self, gang: Gang, rows: Rows) -> None:
+        # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
+        wide = self.cycle.config.rehome_anywhere and any(task.cls.cpu_only for task in gang.all_tasks())
+        place_gang(self.cycle, gang, self.cycle.all_rows if wide else rows, trial=True)
+
+
+def _moved(batch: Batch) -> bool:
+    """Whether someone of it had to go; mostly all had, so the first is asked first."""
+    return batch[0].status in GONE or any(task.status in GONE for task in batch)
+
+
+def overspent(victims: list[Task]) -> bool:
+    """Whether more of them are evicted than disruption budgets allow."""
+    return any(task.budget is not None and task.budget.left < 0 for task in victims)
+
+
+def feasible_rows(cycle: Cycle, job: Job) -> Rows:
+    """Nodes worth looking at before anyone is evicted: for a job of GPU tasks, those with GPUs to give."""
+    if any(task.cls.cpu_only for task in job.all_tasks()):
+        return cycle.all_rows
+    return cycle.all_rows[cycle.spare.any()[cycle.all_rows]]
+
+
+def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
+    """A set of nodes together with those that tasks are on, by name."""
+    more = {task.node for task in tasks if task.node >= 0}
+    if len(rows):
+        more.difference_update(rows.tolist())
+    if not more:
+        return rows
+    every = np.array([*rows.tolist(), *more], dtype=np.intp)
+    return every[np.argsort(cycle.nodes.rank[every])] if len(every) > 1 else every
+
+
+def _largest(count: int, probe: Callable[[int], bool]) -> int:
+    """The largest number up to a count that a probe says yes to: doubled until no, then halved."""
+    low, size = 0, 1
+    while probe(size):
+        low = size
+        if size == count:
+            return count
+        size = min(2 * size, count)
+    high = size
+    while high - low > 1:
+        middle = (low + high) // 2
+        if probe(middle):
+            low = middle
+        else:
+            high = middle
+    return low

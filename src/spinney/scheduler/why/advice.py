@@ -1,0 +1,106 @@
+"""The smallest change that would let a waiting gang run, said from the data of its reasons."""
+
+from __future__ import annotations
+
+from spinney.scheduler.state.problems import (
+    HeldBack,
+    LeftAside,
+    NoDomain,
+    NoQueue,
+    NoRoom,
+    NotFound,
+    NotReady,
+    OverLimit,
+    OverQuota,
+    Problem,
+    QueueKept,
+    Reserved,
+    UnknownTopology,
+)
+from spinney.scheduler.why.remedies import accepting, missing
+from spinney.scheduler.why.texts import UNITS, number
+
+
+def advice(problem: Problem) -> str:
+    """What to do about a problem; empty where there is nothing to say."""
+    match problem:
+        case OverLimit():
+            return f"raise the limit of queue {problem.queue} by {_amount(problem.resource, problem.short)}"
+        case OverQuota():
+            return (
+                f"raise the quota of queue {problem.queue} by {_amount(problem.resource, problem.short)}, "
+                "or make the workload preemptible"
+            )
+        case NoRoom():
+            return _room(problem)
+        case NoDomain():
+            return _domain(problem)
+        case UnknownTopology(topology, level):
+            return f"create topology {topology}" if not level else f"add level {level} to topology {topology}"
+        case NoQueue(queue, missing, has_children):
+            if missing:
+                return f"create queue {missing}, or give it the node pool label of queue {queue}"
+            return "name a queue that has none below it" if has_children else f"create queue {queue}"
+        case NotReady(ready, required, gated):
+            more = required - ready
+            pods = counted(more, "more pod")
+            return f"{pods} must exist without a scheduling gate" + (f" ({gated} are gated)" if gated else "")
+        case HeldBack():
+            return "wait until the preemption delay is over, or shorten it"
+        case Reserved():
+            return "wait: tasks on these nodes end, or leave as soon as that is enough; free them to start it at once"
+        case QueueKept():
+            return "wait until the other gang has started, or make the workload preemptible"
+        case LeftAside():
+            return "report it with the file of `spinney snapshot save`: this is a fault of the scheduler"
+        case NotFound():
+            return ""
+
+
+def _room(problem: NoRoom) -> str:
+    if cure := missing(problem):
+        return cure
+    more = counted(max(problem.required - problem.found, 1), "more pod")
+    each = f"{more}, each with {_needs(problem)} on one node"
+    if problem.too_large:
+        return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
+    room = f"free or add room for {each}"
+    return f"{cure}; else {room}" if (cure := accepting(problem)) else room
+
+
+def _domain(problem: NoDomain) -> str:
+    level, tasks, topology = problem.constraint.required, problem.tasks, problem.constraint.topology
+    # Where all domains together are too small, a preference is no more use than a requirement.
+    relax = f", or ask for {level} as preferred instead of required" if level and not problem.short else ""
+    if problem.best < 0:
+        return f"free or add room inside one {level or topology}{relax}"
+    if not problem.domain:
+        return f"no node has the labels of topology {topology} down to {level}: label them{relax}"
+    more = tasks - problem.best
+    if not level:
+        return f"the nodes of topology {topology} hold {problem.best} of {tasks} pods: free or add room for {more} more"
+    if problem.most < tasks:
+        return (
+            f"the largest {level} holds {problem.most} of {tasks} pods even when nothing else runs there: "
+            f"add nodes for {more} more to {problem.domain}{relax}"
+        )
+    return (
+        f"the best {level} ({problem.domain}) holds {problem.best} of {tasks} pods: "
+        f"free room for {more} more there{relax}"
+    )
+
+
+def _needs(problem: NoRoom) -> str:
+    parts = [_amount(resource, amount) for resource, amount in enumerate(problem.needed) if amount]
+    parts += [f"{problem.gpu_memory} MiB of a GPU"] if problem.gpu_memory else []
+    return ", ".join(reversed(parts)) or "a free pod slot"
+
+
+def _amount(resource: int, amount: float) -> str:
+    name, unit, size = UNITS[resource]
+    return f"{number(amount / size)} GB of {name}" if unit == "GB" else counted(amount / size, unit.removesuffix("s"))
+
+
+def counted(amount: float, what: str) -> str:
+    """So many of something."""
+    return f"{number(amount)} {what if amount == 1 else f'{what}s'}"

@@ -1,0 +1,138 @@
+"""Why one gang waits or runs, put together from the state and a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from spinney.scheduler.place.reservations import Reservation
+from spinney.scheduler.plan import Decision, Plan
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.problems import Problem
+from spinney.scheduler.why import texts
+from spinney.scheduler.why.advice import advice
+from spinney.scheduler.why.protected_tasks import Spared, spared
+
+# Names of nodes told at most: a large gang has hundreds.
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A gang's story at one moment."""
+
+    job: str
+    queue: str
+    priority: int
+    # How many of its pods are in which state.
+    pods: dict[str, int]
+    decisions: tuple[Decision, ...]
+    problems: tuple[Problem, ...]
+    # The nodes that are kept for it, with how many tasks are still on them, and how many of those are guests.
+    kept: Reservation | None = None
+    occupants: int = 0
+    # Nodes that its pods, or those of the gang it replaces, have left, and until when others keep away from them.
+    left: dict[str, float] = field(default_factory=dict)
+    # Why nobody makes room for it; None where room is not what it waits for.
+    spared: Spared | None = None
+
+    def sentences(self) -> list[str]:
+        """The story in words."""
+        counted = ", ".join(f"{count} {name.lower()}" for name, count in sorted(self.pods.items())) or "no pods"
+        lines = [f"gang {self.job} (queue {self.queue}, priority {self.priority}): {counted}."]
+        for kind, text in (
+            ("bind", "{count} of its pods would be placed now, by {action}."),
+            ("wait", "{count} of its pods have a place on nodes that are being freed."),
+            ("evict", "{count} of its pods would be evicted by {action}."),
+        ):
+            found = [decision for decision in self.decisions if decision.kind == kind]
+            if found:
+                lines.append("  " + text.format(count=len(found), action=found[0].action))
+        # Later attempts of one plan repeat a problem with other numbers; the first saw the cluster as it is.
+        first = {_one_line(texts.message(problem)): advice(problem) for problem in reversed(self.problems)}
+        for message, fix in reversed(first.items()):
+            lines.append(f"  {message}")
+            if fix:
+                lines.append(f"    → {fix}.")
+        if self.spared is not None and not self.decisions:
+            lines += [f"  {sentence}" for sentence in self.spared.sentences()]
+        if self.kept is not None and self.kept.nodes:
+            lines.append(f"  {self._kept_nodes(self.kept)}")
+        if self.left and "Pending" in self.pods:
+            until = texts.moment(max(self.left.values()))
+            lines.append(
+                f"  it goes back to {_some(self.left)}; until {until} others go there only if nothing else fits."
+            )
+        return lines
+
+    def _kept_nodes(self, kept: Reservation) -> str:
+        return (
+            f"kept nodes: {_some(kept.nodes)}; {self.occupants - len(kept.guests)} pods on them have to end, "
+            f"{len(kept.guests)} leave when that is enough."
+        )
+
+    def data(self) -> dict[str, Any]:
+        """The story as plain data."""
+        return {
+            "gang": self.job,
+            "queue": self.queue,
+            "priority": self.priority,
+            "pods": self.pods,
+            "reservation": None
+            if self.kept is None
+            else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
+            "left": self.left,
+            "spared": None if self.spared is None else asdict(self.spared),
+            "decisions": [decision._asdict() for decision in self.decisions],
+            "problems": [
+                {
+                    "type": type(problem).__name__,
+                    "reason": texts.reason(problem),
+                    "message": _one_line(texts.message(problem)),
+                    "advice": advice(problem),
+                    "details": asdict(problem),
+                }
+                for problem in self.problems
+            ],
+        }
+
+
+def explain_job(state: State, made: Plan, key: str) -> Explanation:
+    """The story of a gang that the state knows."""
+    job = state.jobs[key]
+    pods: dict[str, int] = {}
+    for task in job.all_tasks():
+        name = st.NAMES[task.status]
+        pods[name] = pods.get(name, 0) + 1
+    held = made.reservations.held if made.reservations is not None else ()
+    kept = next((one for one in held if one.job == key), None)
+    problems = tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else ()
+    return Explanation(
+        key,
+        job.spec.queue,
+        job.spec.priority,
+        pods,
+        tuple(decision for decision in made.decisions if decision.job == key),
+        problems,
+        kept,
+        _occupants(state, kept) if kept is not None else 0,
+        state.freed.places(job.spec.replaces) if job.spec.replaces else {},
+        spared(state, made, job, problems),
+    )
+
+
+def _occupants(state: State, kept: Reservation) -> int:
+    """Tasks of ours on kept nodes: those of other schedulers are counted out when nodes are chosen."""
+    rows = (state.nodes.rows[name] for name in kept.nodes if name in state.nodes.rows)
+    return sum(bool(task.spec.job) for row in rows for task in state.tasks_on(row))
+
+
+def _some(nodes: Iterable[str]) -> str:
+    names = list(nodes)
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

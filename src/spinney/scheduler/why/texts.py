@@ -1,0 +1,173 @@
+"""Reasons in upstream's words: the conditions, events and messages that users know, rendered from data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from spinney.api import reasons
+from spinney.scheduler.state.problems import (
+    HeldBack,
+    LeftAside,
+    NoDomain,
+    NoQueue,
+    NoRoom,
+    NotFound,
+    NotReady,
+    OverLimit,
+    OverQuota,
+    Problem,
+    QueueKept,
+    Reserved,
+    UnknownTopology,
+)
+
+UNITS = (("CPU cores", "cores", 1000.0), ("memory", "GB", 1e9), ("GPUs", "GPUs", 1.0))
+DEFAULT = "Unable to schedule podgroup"
+PODS = "PodSchedulingErrors"
+
+
+def reason(problem: Problem) -> str:
+    """The machine-readable reason of a problem, as conditions carry it."""
+    match problem:
+        case OverLimit():
+            return reasons.OVER_LIMIT
+        case OverQuota():
+            return reasons.NON_PREEMPTIBLE_OVER_QUOTA
+        case HeldBack():
+            return reasons.PREEMPTION_DELAY_NOT_ELAPSED
+        case NoQueue():
+            return reasons.QUEUE_DOES_NOT_EXIST
+        case _:
+            return PODS
+
+
+def message(problem: Problem) -> str:
+    """A problem in words."""
+    match problem:
+        case OverLimit():
+            return over_limit(problem)
+        case OverQuota():
+            return over_quota(problem)
+        case NoDomain():
+            return _no_domain(problem)
+        case NoRoom():
+            return _no_room(problem)
+        case UnknownTopology(topology, level):
+            return f"Requested topology {topology} does not {f'contain level {level}' if level else 'exist'}"
+        case HeldBack(delay, until):
+            return (
+                f"Workload is within its preemption delay window ({delay:g}s) and may not trigger evictions "
+                f"before {moment(until)}"
+            )
+        case NoQueue():
+            return _no_queue(problem)
+        case NotReady(ready, required, gated):
+            held = f", {gated} more are gated" if gated else ""
+            return f"Job is not ready for scheduling. Waiting for {required} pods, currently {ready} exist{held}"
+        case Reserved(nodes, since):
+            return f"{nodes} nodes are kept for this gang since {moment(since)}; it starts when all of it fits on them"
+        case QueueKept():
+            return _queue_kept(problem)
+        case LeftAside(error):
+            return f"the scheduler failed on this gang and leaves it out until it changes: {error}"
+        case NotFound(action, steps):
+            return f"{action}: not found in {steps} steps"
+
+
+def job_message(problems: Iterable[Problem]) -> str:
+    """Everything that keeps a job waiting, in one text."""
+    known = list(problems)
+    head = reason(known[0]) if len(known) == 1 else DEFAULT
+    return "".join([f"\n{head}.", *sorted(f"\n{message(problem)}." for problem in known)])
+
+
+def over_limit(problem: OverLimit) -> str:
+    """What the user of a queue at its limit reads."""
+    name, unit, size = UNITS[problem.resource]
+    wanted = problem.wanted[problem.resource]
+    return (
+        f"{problem.queue} quota has reached the allowable limit of {name}. "
+        f"Limit is {number(problem.limit / size)} {unit}, currently {number(problem.held / size)} {unit} "
+        f"allocated and workload requested {number(wanted / size)} {unit}"
+    )
+
+
+def over_quota(problem: OverQuota) -> str:
+    """What the user of a workload that may not be evicted reads when the quota is used up."""
+    name, unit, size = UNITS[problem.resource]
+    what = "GB memory" if name == "memory" else name
+    wanted = problem.wanted[problem.resource]
+    return (
+        f"Non-preemptible workload is over quota. Workload requested {number(wanted / size)} {what}, "
+        f"but {problem.queue} quota is {number(problem.quota / size)} {unit}, while {number(problem.held / size)} "
+        f"{unit} are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+    )
+
+
+def refused_by_queue(problem: OverLimit | OverQuota) -> str:
+    """The same as the reason of one node, where the amount depends on the node."""
+    details = over_limit(problem) if isinstance(problem, OverLimit) else over_quota(problem)
+    return f"node does not have enough capacity. Reason: {reason(problem)}, Details: {details}"
+
+
+def _no_queue(problem: NoQueue) -> str:
+    if problem.missing:
+        return (
+            f"Queue {problem.queue} cannot be used: the queue {problem.missing} above it does not exist, "
+            "or is not in the same node pool"
+        )
+    if problem.has_children:
+        return f"Queue {problem.queue} holds other queues: workloads belong into one of those"
+    return f"Queue {problem.queue} does not exist"
+
+
+def _queue_kept(problem: QueueKept) -> str:
+    name, unit, size = UNITS[problem.resource]
+    return (
+        f"What queue {problem.queue} has left of {name} is kept for a gang that has waited longer: "
+        f"{number(problem.held / size)} of {number(problem.bound / size)} {unit} are allocated and workload requested "
+        f"{number(problem.wanted[problem.resource] / size)} {unit}"
+    )
+
+
+def moment(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _no_domain(problem: NoDomain) -> str:
+    group = f", subgroup {problem.group}" if problem.group not in ("", "default") else ""
+    constraint = problem.constraint
+    text = (
+        f"topology {constraint.topology}, requirement {constraint.required} couldn't be satisfied for "
+        f"job <{problem.job}>{group}"
+    )
+    return f"{text}: not enough resources in {problem.short} to allocate the job" if problem.short else text
+
+
+def _no_room(problem: NoRoom) -> str:
+    nodes = no_nodes(problem)
+    if not problem.gang:
+        return f"Resources were not found for pod {problem.task} due to: {nodes}"
+    if not problem.subgroups:
+        return (
+            f"Resources were found for {problem.found} pods while {problem.required} are required for gang scheduling. "
+            f"Additional pods cannot be scheduled due to: {nodes}"
+        )
+    return (
+        f"Resources were found for {problem.found} pods from all sub-groups while sub-group {problem.group} requires "
+        f"{problem.required} pods for gang scheduling. Additional pods cannot be scheduled in this sub-group due to: "
+        f"{nodes}"
+    )
+
+
+def no_nodes(problem: NoRoom) -> str:
+    """Why no node takes a pod: how many nodes have which reason."""
+    refused = ". \n".join(sorted(f"{count} {text}" for text, count in problem.refusals))
+    base = "no nodes with enough resources were found"
+    return f"{base}: {refused}." if refused else base
+
+
+def number(amount: float) -> str:
+    """An amount with no more than three digits after the point."""
+    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")

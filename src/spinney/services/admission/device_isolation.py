@@ -1,0 +1,37 @@
+"""Containers may not reach GPUs that they did not ask for (opt-in)."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.meta import Json
+from spinney.services.admission.raw_pods import asked, containers
+
+_HARMLESS = ("void", "none")
+
+
+def problems(pod: Json, wired: Json | None) -> list[str]:
+    """Containers that choose their own devices, apart from the one that admission itself has wired."""
+    found = []
+    for container in containers(pod):
+        for variable in container.get("env") or []:
+            if variable.get("name") != labels.ENV_VISIBLE_DEVICES or container is wired:
+                continue
+            if variable.get("valueFrom") or variable.get("value") not in _HARMLESS:
+                found.append(
+                    f"container {container.get('name')}: {labels.ENV_VISIBLE_DEVICES} may only be 'void' or 'none'; "
+                    f"ask for {labels.GPU_RESOURCE} instead"
+                )
+    return found
+
+
+def hide_from_others(pod: Json) -> None:
+    """Containers that asked for no GPU see none."""
+    for container in containers(pod):
+        variables = container.setdefault("env", [])
+        named = any(variable.get("name") == labels.ENV_VISIBLE_DEVICES for variable in variables)
+        if not named and not _asks_for_gpu(container):
+            variables.append({"name": labels.ENV_VISIBLE_DEVICES, "value": "void"})
+
+
+def _asks_for_gpu(container: Json) -> bool:
+    return any(name.endswith("/gpu") or "/mig-" in name for name in asked(container))

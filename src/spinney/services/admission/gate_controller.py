@@ -1,0 +1,74 @@
+"""Lets gated pods through as their queues get room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import Queue
+from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.errors import Invalid, NotFound
+from spinney.kube.runtime import Runtime
+from spinney.services.admission.queue_gates import plan_release
+from spinney.services.admission.settings import AdmissionSettings
+from spinney.services.pods.claims import Claims
+
+_ALL: Key = ("", "all")
+_GATHER_SECONDS = 0.5
+
+
+async def claims_of_cluster(runtime: Runtime) -> Claims:
+    """The device claims there are; none where the cluster knows none."""
+    if not await Discovery(runtime.client).serves(ResourceClaim.resource.api_version):
+        return Claims()
+    return Claims(runtime.caches.of(ResourceClaim), runtime.caches.of(ResourceClaimTemplate))
+
+
+class GateKeeper:
+    """Takes the gate off pods as their queues get room."""
+
+    def __init__(self, runtime: Runtime, settings: AdmissionSettings, claims: Claims) -> None:
+        self._client = runtime.client
+        self._settings = settings
+        self._claims = claims
+        self._pods = runtime.caches.of(Pod)
+        self._queues = runtime.caches.of(Queue)
+        self.controller = Controller("queue-gates", runtime, self.reconcile, concurrency=1)
+        self.controller.wait_for(self._pods, self._queues)
+        self._pods.on_change(self._pod_changed)
+        others: list[Cache[Any] | None] = [self._queues, claims.claims, claims.templates]
+        for cache in others:
+            if cache is not None:
+                self.controller.wait_for(cache)
+                cache.on_change(lambda _: self._look())
+
+    def _look(self) -> None:
+        self.controller.enqueue(*_ALL, after=_GATHER_SECONDS)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        if change.object.spec.scheduler_name == self._settings.scheduler_name:
+            self._look()
+
+    def _ours(self) -> Iterator[Pod]:
+        return (pod for pod in self._pods if pod.spec.scheduler_name == self._settings.scheduler_name)
+
+    async def reconcile(self, key: Key) -> None:
+        """Let through what there is room for."""
+        for pod in plan_release(self._ours(), self._queues, self._claims, self._settings.queue_label):
+            index = next(at for at, gate in enumerate(pod.spec.scheduling_gates) if gate.name == labels.QUEUE_GATE)
+            where = f"/spec/schedulingGates/{index}"
+            patch = [
+                {"op": "test", "path": f"{where}/name", "value": labels.QUEUE_GATE},
+                {"op": "remove", "path": where},
+            ]
+            try:
+                await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.JSON)
+            except (NotFound, Invalid):
+                # It went, or somebody else took a gate off in the same moment: the next look finds out.
+                continue

@@ -1,0 +1,129 @@
+"""Pods that ask for a part of a GPU: what they may ask for, and how they learn what they got."""
+
+from __future__ import annotations
+
+import re
+
+from spinney.api import labels
+from spinney.api.meta import Json
+from spinney.api.quantity import QuantityError, exact
+from spinney.kube.chance import Chance
+from spinney.services.admission.raw_pods import annotations_of, asked, containers
+
+_SUFFIX_LETTERS = 7
+# With `-i0-evar` and `-vol` behind it the longest name still fits into a label.
+_LONGEST_BASE = 63 - len("-shared-gpu-i99-evar-vol") - _SUFFIX_LETTERS - 1
+_POSITIVE = re.compile(r"[1-9]\d*")
+
+
+def asks_for_part(pod: Json) -> bool:
+    """Whether a pod asks for a fraction or for memory of a GPU."""
+    found = annotations_of(pod)
+    return labels.GPU_FRACTION in found or labels.GPU_MEMORY in found
+
+
+def problems(pod: Json, sharing_is_on: bool) -> list[str]:
+    """Why a pod's wish for GPUs cannot be granted."""
+    wishes = annotations_of(pod)
+    fraction, memory = wishes.get(labels.GPU_FRACTION), wishes.get(labels.GPU_MEMORY)
+    devices = wishes.get(labels.GPU_FRACTION_DEVICES)
+    found: list[str] = []
+    if fraction is None and memory is None:
+        if devices is not None:
+            found.append(
+                f"annotation {labels.GPU_FRACTION_DEVICES} needs {labels.GPU_FRACTION} or {labels.GPU_MEMORY} beside it"
+            )
+        if wishes.get(labels.MPS) == "true":
+            found.append(f"annotation {labels.MPS} is for pods that ask for a part of a GPU")
+        return found
+    if not sharing_is_on:
+        found.append("GPU sharing is disabled; ask for whole GPUs, or have it switched on (admission.gpuSharing)")
+    if fraction is not None and memory is not None:
+        found.append(f"annotations {labels.GPU_FRACTION} and {labels.GPU_MEMORY} exclude each other")
+    if any(asked(container).get(labels.GPU_RESOURCE) not in (None, 0, "0") for container in containers(pod)):
+        found.append(f"a part of a GPU and a whole {labels.GPU_RESOURCE} cannot be asked for by one pod")
+    if fraction is not None and not _is_fraction(fraction):
+        found.append(f"annotation {labels.GPU_FRACTION} is {fraction!r}; it must be a number above 0 and below 1")
+    if memory is not None and not _POSITIVE.fullmatch(memory):
+        found.append(f"annotation {labels.GPU_MEMORY} is {memory!r}; it must be a whole number of MiB above 0")
+    if devices is not None and not _POSITIVE.fullmatch(devices):
+        found.append(f"annotation {labels.GPU_FRACTION_DEVICES} is {devices!r}; it must be a whole number above 0")
+    if shared_container(pod) is None:
+        wanted = wishes[labels.GPU_FRACTION_CONTAINER]
+        found.append(
+            f"annotation {labels.GPU_FRACTION_CONTAINER} names {wanted!r}, which is not a container of the pod"
+        )
+    return found
+
+
+def wire_up(pod: Json, chance: Chance, runtime_class: str) -> None:
+    """Let the container that shares a GPU read its devices and its portion from config maps that the binder writes."""
+    found = shared_container(pod)
+    if found is None:
+        return
+    container, place = found
+    notes = pod["metadata"].setdefault("annotations", {})
+    prefix = notes.setdefault(
+        labels.SHARED_GPU_CONFIGMAP, f"{_base_name(pod)}-{chance.suffix(_SUFFIX_LETTERS)}-shared-gpu"
+    )
+    capabilities = f"{prefix}-{place}"
+    _put_environment(container, capabilities)
+    volume = {"name": f"{capabilities}-vol", "configMap": {"name": capabilities, "defaultMode": 420}}
+    _put_named(pod["spec"].setdefault("volumes", []), volume)
+    source = {"configMapRef": {"name": f"{capabilities}-evar", "optional": False}}
+    sources = container.setdefault("envFrom", [])
+    if source not in sources:
+        sources.append(source)
+    if runtime_class and not pod["spec"].get("runtimeClassName"):
+        pod["spec"]["runtimeClassName"] = runtime_class
+
+
+def _put_environment(container: Json, config_map: str) -> None:
+    variables = container.setdefault("env", [])
+    for name in (labels.ENV_VISIBLE_DEVICES, labels.ENV_NUM_GPUS, labels.ENV_GPU_PORTION):
+        reference = {"name": config_map, "key": name, "optional": False}
+        _put_named(variables, {"name": name, "valueFrom": {"configMapKeyRef": reference}})
+
+
+def _put_named(entries: list[Json], entry: Json) -> None:
+    entries[:] = [other for other in entries if other.get("name") != entry["name"]] + [entry]
+
+
+def _base_name(pod: Json) -> str:
+    meta = pod["metadata"]
+    owners = meta.get("ownerReferences") or []
+    name = str(owners[0]["name"] if owners else meta.get("name") or meta.get("generateName", "pod"))
+    return re.sub(r"[^a-z0-9-]", "-", name)[:_LONGEST_BASE].strip("-")
+
+
+def tell_memory_limit(pod: Json) -> None:
+    """The same for the memory that is the container's; the binder may not know it, so it is optional."""
+    found = shared_container(pod)
+    prefix = annotations_of(pod).get(labels.SHARED_GPU_CONFIGMAP)
+    if found is None or not prefix:
+        return
+    container, place = found
+    name = labels.ENV_DEVICE_MEMORY_LIMIT
+    reference = {"name": f"{prefix}-{place}", "key": name, "optional": True}
+    _put_named(container.setdefault("env", []), {"name": name, "valueFrom": {"configMapKeyRef": reference}})
+
+
+def shared_container(pod: Json) -> tuple[Json, str] | None:
+    """The container that uses the shared GPU, and its place: `0`, or `i0` for an init container."""
+    wanted = annotations_of(pod).get(labels.GPU_FRACTION_CONTAINER)
+    spec = pod.get("spec") or {}
+    if wanted is None:
+        first = (spec.get("containers") or [None])[0]
+        return (first, "0") if first else None
+    for prefix, field in (("i", "initContainers"), ("", "containers")):
+        for index, container in enumerate(spec.get(field) or []):
+            if container.get("name") == wanted:
+                return container, f"{prefix}{index}"
+    return None
+
+
+def _is_fraction(text: str) -> bool:
+    try:
+        return 0 < exact(text) < 1
+    except QuantityError:
+        return False

@@ -1,0 +1,119 @@
+"""Pods of limited queues wait behind a gate while their queue is full, so that no autoscaler buys nodes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import Queue
+from spinney.api.meta import Json
+from spinney.kube.caches.cache import Cache, Key
+from spinney.services.pods.claims import Claims
+from spinney.services.pods.usage import Amounts, add, is_gpu, requested
+
+# GPUs, CPU and memory in the units of a queue's limits: devices, thousandths of a core, megabytes.
+Triple = tuple[Fraction, Fraction, Fraction]
+
+
+@dataclass
+class Demand:
+    """What pods ask for; a device claim counts once, however many pods share it."""
+
+    amounts: Amounts = field(default_factory=dict)
+    claims: dict[Key, Amounts] = field(default_factory=dict)
+
+    def __iadd__(self, other: Demand) -> Demand:
+        add(self.amounts, other.amounts)
+        self.claims |= other.claims
+        return self
+
+    def total(self) -> Amounts:
+        """Everything in one sum."""
+        found = dict(self.amounts)
+        for amounts in self.claims.values():
+            add(found, amounts)
+        return found
+
+
+def path(queue: str, queues: Cache[Queue]) -> list[Queue]:
+    """A queue and the queues above it."""
+    way: list[Queue] = []
+    found = queues.get(queue)
+    while found is not None and found not in way:
+        way.append(found)
+        found = queues.get(found.spec.parent_queue)
+    return way
+
+
+def limits(queue: Queue) -> tuple[float, float, float]:
+    """What a queue may hold; -1 is any amount."""
+    shares = queue.spec.resources
+    return (shares.gpu.limit, shares.cpu.limit, shares.memory.limit) if shares else (0, 0, 0)
+
+
+def is_limited(queue: str, queues: Cache[Queue]) -> bool:
+    """Whether there is any limit on the way up."""
+    return any(limit >= 0 for found in path(queue, queues) for limit in limits(found))
+
+
+def put_gate(pod: Json) -> None:
+    """Create the pod behind the gate."""
+    gates = pod["spec"].setdefault("schedulingGates", [])
+    if not any(gate["name"] == labels.QUEUE_GATE for gate in gates):
+        gates.append({"name": labels.QUEUE_GATE})
+
+
+def in_units(amounts: Amounts) -> Triple:
+    """What a pod asks for, in the units of limits."""
+    gpus = sum(amount for name, amount in amounts.items() if is_gpu(name))
+    cpu, memory = amounts.get("cpu", 0), amounts.get("memory", 0)
+    return Fraction(gpus, 1000), Fraction(cpu), Fraction(memory, 10**9)
+
+
+def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queue_label: str) -> list[Pod]:
+    """The gated pods for which their queues have room, oldest first; those already let through hold theirs."""
+    used: dict[str, Demand] = {}
+    waiting: list[tuple[Pod, list[Queue]]] = []
+    for pod in pods:
+        way = path(pod.metadata.labels.get(queue_label, ""), queues)
+        if is_gated(pod):
+            waiting.append((pod, way))
+        else:
+            _hold(used, way, demand_of(pod, claims))
+    released = []
+    for pod, way in sorted(waiting, key=_age):
+        demand = demand_of(pod, claims)
+        if all(_fits(used.get(queue.name, Demand()), demand, limits(queue)) for queue in way):
+            _hold(used, way, demand)
+            released.append(pod)
+    return released
+
+
+def demand_of(pod: Pod, claims: Claims) -> Demand:
+    """What a pod asks for, device claims included; nothing once it is finished."""
+    return Demand() if pod.status.phase in ("Succeeded", "Failed") else Demand(requested(pod), claims.of(pod))
+
+
+def is_gated(pod: Pod) -> bool:
+    """Whether the pod waits behind our gate."""
+    return any(gate.name == labels.QUEUE_GATE for gate in pod.spec.scheduling_gates)
+
+
+def _age(entry: tuple[Pod, list[Queue]]) -> tuple[str, str, str]:
+    meta = entry[0].metadata
+    return str(meta.creation_timestamp), meta.namespace, meta.name
+
+
+def _hold(used: dict[str, Demand], way: Iterable[Queue], demand: Demand) -> None:
+    for queue in way:
+        entry = used.setdefault(queue.name, Demand())
+        entry += demand
+
+
+def _fits(used: Demand, more: Demand, most: tuple[float, float, float]) -> bool:
+    both = Demand(dict(used.amounts), dict(used.claims))
+    both += more
+    return all(limit < 0 or amount <= limit for amount, limit in zip(in_units(both.total()), most, strict=True))

@@ -1,0 +1,120 @@
+"""The reviews that the API server asks for: pods changed, pods checked, topologies checked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+
+from spinney.api import labels
+from spinney.api.core import Namespace
+from spinney.api.kai import Queue
+from spinney.api.meta import Json
+from spinney.kube.admission.review import allowed, changed, refused
+from spinney.kube.runtime import Runtime
+from spinney.services.admission import device_isolation, gpu_sharing, queue_access, queue_gates
+from spinney.services.admission.raw_pods import annotations_of
+from spinney.services.admission.settings import AdmissionSettings
+
+Review = Callable[[Json], Awaitable[Json]]
+
+
+def pod_mutation(runtime: Runtime) -> Review:
+    """Gives pods their scheduler and queue, wires those that share a GPU, hides devices, gates those of full queues."""
+    settings = _settings(runtime)
+    known_queues = runtime.caches.of(Queue)
+    namespaces = runtime.caches.of(Namespace)
+
+    async def review(request: Json) -> Json:
+        pod = deepcopy(request["object"])
+        if settings.adopt_queued_pods:
+            queue_access.adopt(pod, settings)
+        if not _is_ours(pod, settings):
+            return allowed(request)
+        queue_access.put_default(pod, namespaces.get(request.get("namespace", "")), settings.queue_label)
+        # What cannot be granted is left to the check, which says why.
+        if gpu_sharing.asks_for_part(pod) and not gpu_sharing.problems(pod, settings.gpu_sharing):
+            gpu_sharing.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
+            if settings.memory_limit:
+                gpu_sharing.tell_memory_limit(pod)
+        if settings.block_visible_devices:
+            device_isolation.hide_from_others(pod)
+        if settings.gate_blocked_pods and queue_gates.is_limited(
+            queue_access.queue_of(pod, settings.queue_label), known_queues
+        ):
+            queue_gates.put_gate(pod)
+        return changed(request, pod)
+
+    return review
+
+
+def pod_validation(runtime: Runtime) -> Review:
+    """Refuses pods whose wish for GPUs makes no sense, or whose sender may not use their queue."""
+    settings = _settings(runtime)
+    known_queues = runtime.caches.of(Queue)
+
+    async def review(request: Json) -> Json:
+        pod = request["object"]
+        if not _is_ours(pod, settings):
+            return allowed(request)
+        old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
+        # A pod that was let in under other settings must stay editable: its binder and its finalizers need that.
+        tolerated = pod_problems(old, settings) if old else []
+        found = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
+        if found:
+            return refused(request, "; ".join(found))
+        queue = queue_access.queue_of(pod, settings.queue_label)
+        if old and queue_access.queue_of(old, settings.queue_label) == queue:
+            return allowed(request)
+        if settings.check_queue_access and (
+            why := await queue_access.refusal(runtime.client, queue, request, settings)
+        ):
+            return refused(request, why)
+        return allowed(request, queue_access.warnings(queue, known_queues) if queue else ())
+
+    return review
+
+
+def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
+    """What is wrong with a pod's wish for GPUs."""
+    found = gpu_sharing.problems(pod, settings.gpu_sharing)
+    if settings.block_visible_devices:
+        shared = gpu_sharing.shared_container(pod) if gpu_sharing.asks_for_part(pod) else None
+        wired = shared[0] if shared is not None and labels.SHARED_GPU_CONFIGMAP in annotations_of(pod) else None
+        found += device_isolation.problems(pod, wired)
+    return found
+
+
+def _settings(runtime: Runtime) -> AdmissionSettings:
+    return runtime.settings if isinstance(runtime.settings, AdmissionSettings) else AdmissionSettings()
+
+
+def topology_validation(runtime: Runtime) -> Review:
+    """Aliases of a topology's levels must be unambiguous."""
+
+    async def review(request: Json) -> Json:
+        levels = (request["object"].get("spec") or {}).get("levels") or []
+        found = alias_problems(levels)
+        return refused(request, f"invalid topology aliases: {'; '.join(found)}") if found else allowed(request)
+
+    return review
+
+
+def alias_problems(levels: list[Json]) -> list[str]:
+    """Aliases that are used twice, or that are the label of a level."""
+    names = [level.get("nodeLabel") for level in levels]
+    seen: set[str] = set()
+    found = []
+    for index, level in enumerate(levels):
+        alias = level.get("alias")
+        if not alias:
+            continue
+        if alias in seen:
+            found.append(f"spec.levels[{index}].alias {alias!r} is used twice")
+        if alias in names:
+            found.append(f"spec.levels[{index}].alias {alias!r} is the node label of a level")
+        seen.add(alias)
+    return found
+
+
+def _is_ours(pod: Json, settings: AdmissionSettings) -> bool:
+    return (pod.get("spec") or {}).get("schedulerName") == settings.scheduler_name

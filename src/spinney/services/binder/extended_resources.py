@@ -1,0 +1,95 @@
+"""Extended resources that devices serve (KEP-5004): a claim of the pod's own, made and allocated before it is bound."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import ExtendedClaimAllocation
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.api.resource import ResourceClaim
+from spinney.kube.client.client import Client
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.services.binder.bind import Bind, BindError
+
+
+def extended_claim_name(pod: Pod) -> str:
+    """One name per pod, so that a second attempt finds what the first one made."""
+    ending = f"-extended-resources-{hashlib.sha256(pod.uid.encode()).hexdigest()[:5]}"
+    return f"{pod.name[: 253 - len(ending)]}{ending}"
+
+
+class ExtendedClaims:
+    """Makes the claim, allocates it as decided, and names it in the pod's status, where the kubelet looks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def concerns(self, bind: Bind) -> bool:
+        """Binds whose extended resources are devices."""
+        return bind.request.spec.extended_resource_claim_allocation is not None
+
+    async def do(self, bind: Bind) -> None:
+        """Find or make, allocate and reserve, then tell the pod."""
+        decided = bind.request.spec.extended_resource_claim_allocation
+        assert decided is not None
+        if decided.allocation is None:
+            raise BindError("the decision brings no allocation for the pod's extended resources")
+        claim = await self._claim(bind.pod, decided)
+        await self._allocate(bind.pod, claim, decided)
+        mappings = [msgspec.to_builtins(mapping) for mapping in decided.container_mappings]
+        told = {"resourceClaimName": claim.name, "requestMappings": mappings}
+        await self._tell(bind.pod, told)
+
+    async def undo(self, bind: Bind) -> None:
+        """The claim was made for this bind alone: it goes, and the pod forgets it."""
+        try:
+            claim = await self._client.get(ResourceClaim, extended_claim_name(bind.pod), bind.pod.namespace)
+        except NotFound:
+            return
+        if any(consumer.uid == bind.pod.uid for consumer in claim.status.reserved_for):
+            patch = {"status": {"reservedFor": None, "allocation": None}}
+            await self._client.patch(ResourceClaim, claim.name, claim.namespace, patch, subresource="status")
+        try:
+            await self._client.delete(ResourceClaim, claim.name, claim.namespace, uid=claim.uid)
+            await self._tell(bind.pod, None)
+        except NotFound:
+            return
+
+    async def _claim(self, pod: Pod, decided: ExtendedClaimAllocation) -> ResourceClaim:
+        name = extended_claim_name(pod)
+        body: Json = {
+            "metadata": {
+                "name": name,
+                "annotations": {labels.EXTENDED_RESOURCE_CLAIM: "true"},
+                "ownerReferences": [controller_reference(pod)],
+            },
+            "spec": {"devices": {"requests": [msgspec.to_builtins(each) for each in decided.device_requests]}},
+        }
+        try:
+            return await self._client.create(ResourceClaim, body, pod.namespace)
+        except AlreadyExists:
+            return await self._client.get(ResourceClaim, name, pod.namespace)
+
+    async def _allocate(self, pod: Pod, claim: ResourceClaim, decided: ExtendedClaimAllocation) -> None:
+        known = msgspec.to_builtins(claim.status.allocation) if claim.status.allocation is not None else None
+        reserved = any(consumer.uid == pod.uid for consumer in claim.status.reserved_for)
+        if reserved and known == msgspec.to_builtins(decided.allocation):
+            return
+        status: Json = {
+            "allocation": msgspec.to_builtins(decided.allocation),
+            "reservedFor": [{"resource": "pods", "name": pod.name, "uid": pod.uid}],
+        }
+        patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
+        try:
+            await self._client.patch(ResourceClaim, claim.name, claim.namespace, patch, subresource="status")
+        except Conflict:
+            raise BindError(f"claim {claim.name} was changed by somebody else") from None
+
+    async def _tell(self, pod: Pod, told: Json | None) -> None:
+        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+        await self._client.patch(Pod, pod.name, pod.namespace, patch, subresource="status")

@@ -1,0 +1,174 @@
+"""Shared GPUs: each is held by a reservation pod, from before its first user is bound until its last one is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from spinney.api import labels, reasons
+from spinney.api.bindrequests import is_final, is_for
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Json
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.waiting import Waiting
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Runtime
+from spinney.services.binder.bind import Bind, BindError
+from spinney.services.reservation.manifest import ReservationSettings, groups_of, reservation_name, reservation_pod
+
+_BY_GPU_GROUP = "binder/gpu-group"
+_FINISHED = ("Succeeded", "Failed")
+
+
+class SharedGpus:
+    """Reserves devices for shared pods and lets go of those nobody uses."""
+
+    def __init__(self, runtime: Runtime, settings: ReservationSettings) -> None:
+        self._client = runtime.client
+        self._settings = settings
+        self._pods = runtime.caches.of(Pod)
+        self._requests = runtime.caches.of(BindRequest)
+        self._pods.index(_BY_GPU_GROUP, groups_of)
+        self._requests.index(_BY_GPU_GROUP, lambda request: request.spec.selected_gpu_groups)
+        self._waiting = Waiting(self._pods)
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._events = Recorder(runtime.client, runtime.clock, "binder")
+        self.controller = Controller("gpu-reservations", runtime, self.reconcile, concurrency=32)
+        self.controller.watch(self._pods, keys=_groups_changed, when=lambda change: bool(groups_of(change.object)))
+        self.controller.watch(self._requests, keys=_groups_requested)
+
+    def concerns(self, bind: Bind) -> bool:
+        """Pods that received a part of a GPU."""
+        return bind.request.spec.received_resource_type == reasons.FRACTION
+
+    async def do(self, bind: Bind) -> None:
+        """Hold one device per group, then mark the pod as a user of them."""
+        groups = bind.request.spec.selected_gpu_groups
+        if not groups:
+            raise BindError("the decision names no GPU group for a pod that shares a GPU")
+        for group in groups:
+            # Two pods of one group must not both wait for a reservation that only one of them made.
+            async with self._locks[group]:
+                bind.devices.append(await self._reserve(bind, group))
+        await self._label(bind.pod, {**_group_labels(bind.pod), **_labels_for(groups)})
+
+    async def undo(self, bind: Bind) -> None:
+        """The pod uses none of the groups any more; reservations without users go."""
+        bind.devices.clear()
+        try:
+            stale = {**_group_labels(bind.pod), **dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups))}
+            await self._label(bind.pod, stale)
+        except NotFound:
+            pass
+        for group in bind.request.spec.selected_gpu_groups:
+            self.controller.enqueue("", group)
+
+    async def reconcile(self, key: Key) -> None:
+        """Let go of a device nobody uses; stop pods that use one nobody holds."""
+        group = key[1]
+        async with self._locks[group]:
+            members = self._pods.by(_BY_GPU_GROUP, group)
+            held = [pod for pod in members if pod.namespace == self._settings.namespace]
+            # A pod without a node is no user: a label that a failed bind left must not hold a device.
+            users = [
+                pod
+                for pod in members
+                if pod.namespace != self._settings.namespace and pod.spec.node_name and _is_live(pod)
+            ]
+            requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if self._holds(request)]
+            if not users and not requested:
+                for pod in held:
+                    await self._delete(pod, grace_seconds=0)
+            elif not any(_is_live(pod) for pod in held) and not requested:
+                for pod in users:
+                    message = f"nothing holds shared GPU {group} any more"
+                    self._events.event(pod, "Warning", "ReservationLost", message)
+                    await self._delete(pod)
+        if not members and not requested:
+            self._locks.pop(group, None)
+
+    def _holds(self, request: BindRequest) -> bool:
+        """Whether a decision keeps its devices: until it has failed, or the pod shows that it is bound.
+
+        The watch on pods may be behind: a request that succeeded for a pod without a node was a moment ago.
+        """
+        if not is_final(request):
+            return True
+        pod = self._pods.get(request.spec.pod_name, request.namespace)
+        if pod is None or request.status.phase != "Succeeded" or not is_for(request, pod):
+            return False
+        return not pod.spec.node_name and _is_live(pod)
+
+    async def _reserve(self, bind: Bind, group: str) -> str:
+        name, namespace = reservation_name(bind.target, group), self._settings.namespace
+        if self._pods.get(name, namespace) is None:
+            try:
+                body = reservation_pod(bind.node, group, bind.pod, self._settings)
+                await self._client.create(Pod, body, namespace)
+            except AlreadyExists:
+                pass
+        most = self._settings.allocation_timeout_seconds
+        try:
+            pod = await self._waiting.until((namespace, name), _is_settled, most)
+        except TimeoutError:
+            await self._delete_named(name)
+            raise BindError(f"reservation pod {namespace}/{name} told no GPU within {most:g} s") from None
+        assert pod is not None
+        if pod.status.phase in _FINISHED:
+            await self._delete(pod, grace_seconds=0)
+            why = ": ".join(filter(None, (pod.status.reason, pod.status.message))) or pod.status.phase
+            raise BindError(f"reservation pod {namespace}/{name} failed: {why}")
+        return pod.metadata.annotations[labels.RESERVED_GPU]
+
+    async def _label(self, pod: Pod, wanted: Mapping[str, str | None]) -> None:
+        patch: Json = {"metadata": {"uid": pod.uid, "labels": wanted}}
+        await self._client.patch(Pod, pod.name, pod.namespace, patch)
+
+    async def _delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        try:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=grace_seconds)
+        except NotFound:
+            pass
+
+    async def _delete_named(self, name: str) -> None:
+        pod = self._pods.get(name, self._settings.namespace)
+        if pod is not None:
+            await self._delete(pod, grace_seconds=0)
+
+
+def _group_labels(pod: Pod) -> dict[str, None]:
+    """The labels of an earlier bind that could not be undone, as a patch that takes them away."""
+    return {
+        key: None for key in pod.metadata.labels if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
+    }
+
+
+def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:
+    """One device is named by one label; several have a label each."""
+    if len(groups) == 1:
+        return {labels.GPU_GROUP: groups[0]}
+    return {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in groups}
+
+
+def _is_settled(pod: Pod | None) -> bool:
+    """Whether a reservation pod has told its GPU, or has ended and holds none."""
+    return pod is not None and (
+        bool(pod.metadata.annotations.get(labels.RESERVED_GPU)) or pod.status.phase in _FINISHED
+    )
+
+
+def _is_live(pod: Pod) -> bool:
+    return pod.status.phase not in _FINISHED and pod.metadata.deletion_timestamp is None
+
+
+def _groups_changed(change: Change[Pod]) -> Iterable[Key]:
+    found = {group for pod in (change.old, change.new) if pod is not None for group in groups_of(pod)}
+    return [("", group) for group in found]
+
+
+def _groups_requested(change: Change[BindRequest]) -> Iterable[Key]:
+    return [("", group) for group in change.object.spec.selected_gpu_groups]

@@ -1,0 +1,79 @@
+"""A pod on a shared GPU learns its devices and its portion from two config maps."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from spinney.api import labels, reasons
+from spinney.api.core import ConfigMap, Container, Node, Pod
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
+from spinney.kube.client.client import Client
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.services.binder.bind import Bind, BindError
+
+
+def shared_container(pod: Pod) -> tuple[Container, str]:
+    """The container that uses the shared GPU, and its place as config map names spell it: `0`, or `i0` for init."""
+    wanted = pod.metadata.annotations.get(labels.GPU_FRACTION_CONTAINER)
+    if wanted is None:
+        return pod.spec.containers[0], "0"
+    for prefix, containers in (("i", pod.spec.init_containers), ("", pod.spec.containers)):
+        for index, container in enumerate(containers):
+            if container.name == wanted:
+                return container, f"{prefix}{index}"
+    raise BindError(f"annotation {labels.GPU_FRACTION_CONTAINER} names {wanted!r}, which is not a container of the pod")
+
+
+def memory_of(node: Node, portion: str) -> int:
+    """The MiB of a GPU's memory that a portion of it is; 0 where the node does not tell its size."""
+    whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
+    return int(int(whole) * Fraction(portion)) if whole.isdecimal() and portion else 0
+
+
+class SharingConfig:
+    """Writes the config maps that admission made the container refer to."""
+
+    def __init__(self, client: Client, cdi: bool = False, memory_limit: bool = False) -> None:
+        self._client = client
+        self._memory_limit = memory_limit
+        self._device_prefix = "k8s.device-plugin.nvidia.com/gpu=" if cdi else ""
+
+    def concerns(self, bind: Bind) -> bool:
+        """Pods that received a part of a GPU."""
+        return bind.request.spec.received_resource_type == reasons.FRACTION
+
+    async def do(self, bind: Bind) -> None:
+        """Both maps, made or brought up to date."""
+        for name, data in self._maps(bind).items():
+            await self._write(bind.pod, name, data)
+
+    async def undo(self, bind: Bind) -> None:
+        """The next bind writes its own."""
+        for name in self._maps(bind):
+            try:
+                await self._client.delete(ConfigMap, name, bind.pod.namespace)
+            except NotFound:
+                continue
+
+    def _maps(self, bind: Bind) -> dict[str, dict[str, str]]:
+        prefix = bind.pod.metadata.annotations.get(labels.SHARED_GPU_CONFIGMAP)
+        if not prefix:
+            raise BindError(f"the pod has no annotation {labels.SHARED_GPU_CONFIGMAP}: was it created past admission?")
+        container, place = shared_container(bind.pod)
+        portion = bind.request.spec.received_gpu.portion if bind.request.spec.received_gpu else ""
+        devices = ",".join(f"{self._device_prefix}{device}" for device in bind.devices)
+        capabilities = {labels.ENV_GPU_PORTION: portion, labels.ENV_NUM_GPUS: portion}
+        if self._memory_limit and (most := memory_of(bind.node, portion)):
+            capabilities[labels.ENV_DEVICE_MEMORY_LIMIT] = f"{most}m"
+        environment: dict[str, str] = {}
+        refers = any(variable.name == labels.ENV_VISIBLE_DEVICES for variable in container.env)
+        (capabilities if refers else environment)[labels.ENV_VISIBLE_DEVICES] = devices
+        return {f"{prefix}-{place}": capabilities, f"{prefix}-{place}-evar": environment}
+
+    async def _write(self, pod: Pod, name: str, data: dict[str, str]) -> None:
+        body: Json = {"metadata": {"name": name, "ownerReferences": [controller_reference(pod)]}, "data": data}
+        try:
+            await self._client.create(ConfigMap, body, pod.namespace)
+        except AlreadyExists:
+            await self._client.patch(ConfigMap, name, pod.namespace, {"data": data})

@@ -1,0 +1,1 @@
+"""The node scale adjuster: whole-GPU pods that make autoscalers add nodes for shared GPUs."""

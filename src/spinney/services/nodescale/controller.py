@@ -1,0 +1,217 @@
+"""The node scale adjuster: autoscalers do not understand pods that share GPUs, so whole ones stand in for them."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+import msgspec
+
+from spinney.api import labels, reasons
+from spinney.api.conditions import find
+from spinney.api.core import Pod
+from spinney.api.meta import Json, Struct
+from spinney.api.quantity import QuantityError, exact, from_milli
+from spinney.api.requests import pod_requests
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Patch
+from spinney.kube.clock import seconds
+from spinney.kube.controllers.controller import After, Controller, run_controllers
+from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.pods.usage import devices_of
+
+_ALL: Key = ("", "all")
+_LONGEST_LABEL = 63
+
+
+class NodeScaleSettings(Struct, frozen=True):
+    """Where stand-ins live and how they are counted."""
+
+    scheduler_name: str = labels.KAI_SCHEDULER
+    namespace: str = labels.SCALE_ADJUST_NAMESPACE
+    service_account: str = labels.SCALE_ADJUST_NAMESPACE
+    image: str = "spinney"
+    # The part of a GPU that a request by memory is taken for: the size of future GPUs is not known.
+    memory_as_fraction: str = "0.1"
+    # A node that comes takes a while to show: no new stand-ins so soon after one was no longer needed.
+    cool_down_seconds: float = 60.0
+
+
+def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
+    """The GPUs that a sharing pod would take up on a fresh node; 0 for any other pod."""
+    annotations = pod.metadata.annotations
+    if labels.GPU_MEMORY in annotations:
+        return exact(settings.memory_as_fraction) * devices_of(pod)
+    try:
+        return exact(annotations.get(labels.GPU_FRACTION, "0")) * devices_of(pod)
+    except QuantityError:
+        return Fraction(0)
+
+
+def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
+    """Whether the scheduler found no place for a sharing pod."""
+    if pod.spec.node_name or pod.spec.scheduler_name != settings.scheduler_name:
+        return False
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("", "Pending"):
+        return False
+    scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == reasons.UNSCHEDULABLE
+    return unschedulable and needed_gpus(pod, settings) > 0
+
+
+def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSettings) -> list[Pod]:
+    """The waiting pods that need a stand-in of their own, so that all stand-ins together cover all that is missing."""
+    covered = sum(devices_of_stand_in(pod) for pod in present)
+    largest = max((devices_of_stand_in(pod) for pod in present), default=0)
+    named = {source_of(pod) for pod in present}
+    missing = sum((needed_gpus(pod, settings) for pod in waiting), Fraction(0))
+    chosen: list[Pod] = []
+    # The widest first: it cannot be covered by any number of smaller ones.
+    for pod in sorted(waiting, key=lambda pod: (-devices_of(pod), pod.namespace, pod.name)):
+        if covered >= missing and devices_of(pod) <= largest:
+            break
+        if (pod.namespace, pod.name) in named:
+            continue
+        chosen.append(pod)
+        covered += devices_of(pod)
+        largest = max(largest, devices_of(pod))
+    return chosen
+
+
+def source_of(stand_in: Pod) -> Key:
+    """The pod that a stand-in stands for."""
+    annotations, found = stand_in.metadata.annotations, stand_in.metadata.labels
+    namespace = annotations.get(labels.SCALING_POD_FOR_NAMESPACE) or found.get(labels.SCALING_POD_FOR_NAMESPACE, "")
+    return namespace, annotations.get(labels.SCALING_POD_FOR) or found.get(labels.SCALING_POD_FOR, "")
+
+
+def devices_of_stand_in(stand_in: Pod) -> int:
+    """How many whole GPUs a stand-in asks for."""
+    return pod_requests(stand_in.spec).get(labels.GPU_RESOURCE, 0) // 1000
+
+
+def _has_served(stand_in: Pod) -> bool:
+    """Whether there is a node for it: its pod needs that place, and must not wait for it to end."""
+    return bool(stand_in.spec.node_name) or stand_in.status.phase in ("Succeeded", "Failed")
+
+
+def stand_in_for(pod: Pod, settings: NodeScaleSettings) -> Json:
+    """A pod that asks for whole GPUs where the original asks for parts, and does nothing."""
+    amounts = {name: from_milli(amount) for name, amount in pod_requests(pod.spec).items()}
+    amounts[labels.GPU_RESOURCE] = str(devices_of(pod))
+    plain = msgspec.to_builtins(pod.spec)
+    placed = {key: plain[key] for key in ("affinity", "tolerations", "nodeSelector") if key in plain}
+    source = {labels.SCALING_POD_FOR: pod.name, labels.SCALING_POD_FOR_NAMESPACE: pod.namespace}
+    return {
+        "metadata": {
+            "name": _fitting(f"{pod.namespace}-{pod.name}"),
+            "namespace": settings.namespace,
+            # Labels are what upstream's tools look at; they end at 63 characters, annotations do not.
+            "labels": {key: value for key, value in source.items() if len(value) <= _LONGEST_LABEL},
+            "annotations": source,
+        },
+        "spec": {
+            **placed,
+            "restartPolicy": "OnFailure",
+            "serviceAccountName": settings.service_account,
+            "containers": [
+                {
+                    "name": "scaling-pod",
+                    "image": settings.image,
+                    "args": ["--version"],
+                    "resources": {"requests": amounts, "limits": {labels.GPU_RESOURCE: amounts[labels.GPU_RESOURCE]}},
+                }
+            ],
+        },
+    }
+
+
+def _fitting(name: str) -> str:
+    if len(name) <= 253:
+        return name
+    return f"{name[:236]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+class NodeScaleAdjuster:
+    """Looks at all waiting pods at once: what is missing is a sum, not a matter of one pod."""
+
+    def __init__(self, runtime: Runtime, settings: NodeScaleSettings) -> None:
+        self._client = runtime.client
+        self._clock = runtime.clock
+        self._settings = settings
+        self._pods = runtime.caches.of(Pod)
+        self._quiet_until: datetime | None = None
+        self.controller = Controller("node-scale-adjuster", runtime, self.reconcile, concurrency=1)
+        self.controller.watch(self._pods, keys=lambda change: (_ALL,), when=self._concerns_us)
+
+    def _concerns_us(self, change: Change[Pod]) -> bool:
+        pod = change.object
+        if pod.namespace == self._settings.namespace:
+            return True
+        return pod.spec.scheduler_name == self._settings.scheduler_name and needed_gpus(pod, self._settings) > 0
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Remove stand-ins that are no longer needed, then add those that are missing."""
+        waiting = [pod for pod in self._pods if waits_for_room(pod, self._settings)]
+        keys = {(pod.namespace, pod.name) for pod in waiting}
+        present = [pod for pod in self._pods if self._stands_in(pod)]
+        useless = [pod for pod in present if _has_served(pod) or source_of(pod) not in keys]
+        now = self._clock.now()
+        for pod in useless:
+            await self._delete(pod)
+            self._quiet_until = now + timedelta(seconds=self._settings.cool_down_seconds)
+        if not waiting:
+            return None
+        if self._quiet_until is not None and now < self._quiet_until:
+            return After((self._quiet_until - now).total_seconds())
+        kept = [pod for pod in present if pod not in useless]
+        for pod in plan_stand_ins(waiting, kept, self._settings):
+            await self._create(pod)
+        return None
+
+    def _stands_in(self, pod: Pod) -> bool:
+        if pod.namespace != self._settings.namespace or pod.metadata.deletion_timestamp is not None:
+            return False
+        return bool(source_of(pod)[1])
+
+    async def _create(self, pod: Pod) -> None:
+        body = stand_in_for(pod, self._settings)
+        try:
+            made = await self._client.create(Pod, body, self._settings.namespace)
+        except AlreadyExists:
+            return
+        # Autoscalers act on pods that a scheduler has given up on; nobody else says so of this one.
+        condition = {
+            "type": reasons.POD_SCHEDULED,
+            "status": "False",
+            "reason": reasons.UNSCHEDULABLE,
+            "message": f"stands for pod {pod.namespace}/{pod.name}, which shares a GPU",
+            "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
+        }
+        patch = {"status": {"conditions": [condition]}}
+        await self._client.patch(Pod, made.name, made.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
+
+    async def _delete(self, pod: Pod) -> None:
+        try:
+            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+        except NotFound:
+            return
+
+
+async def run(runtime: Runtime, settings: NodeScaleSettings | None = None) -> None:
+    """Keep stand-ins as needed until cancelled."""
+    await run_controllers(runtime, NodeScaleAdjuster(runtime, settings or NodeScaleSettings()).controller)
+
+
+COMPONENT = Component(
+    name="node-scale-adjuster",
+    summary="Lets cluster autoscalers see what pods that share GPUs are missing.",
+    run=run,
+    settings=NodeScaleSettings,
+    rules=(
+        Rule(("",), ("pods",), ("get", "list", "watch", "create", "delete")),
+        Rule(("",), ("pods/status",), ("patch",)),
+    ),
+)

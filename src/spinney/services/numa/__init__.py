@@ -1,0 +1,1 @@
+"""The NUMA placement exporter, which runs on every node."""

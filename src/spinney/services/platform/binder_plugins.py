@@ -1,0 +1,72 @@
+"""What Config says about the binder's plugins, and what the cluster says where Config is silent."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from spinney.api.kaiconfig import Binder
+from spinney.api.meta import Json
+from spinney.kube.client.client import Client
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.errors import ApiError
+
+GPU_SHARING, VOLUMES, CLAIMS = "gpusharing", "volumebinding", "dynamicresources"
+# Tells containers how much GPU memory is theirs, for an enforcer of that name; off unless switched on.
+HAMI = "hamicore"
+_CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy")
+# From this release of NVIDIA's operator on, an interface that is on is the default one.
+_ALWAYS_DEFAULT = (25, 10, 0)
+
+
+def is_on(binder: Binder, plugin: str, default: bool = True) -> bool:
+    """Whether a plugin takes part."""
+    said = binder.plugins.get(plugin)
+    if said is None:
+        return default
+    return said.enabled is not False
+
+
+def argument(binder: Binder, plugin: str, name: str) -> str:
+    """What Config tells a plugin; empty where it says nothing."""
+    said = binder.plugins.get(plugin)
+    return said.arguments.get(name, "") if said is not None else ""
+
+
+def seconds_argument(binder: Binder, plugin: str, name: str) -> float | None:
+    """A number of seconds that Config tells a plugin."""
+    said = argument(binder, plugin, name)
+    try:
+        return float(said) if said else None
+    except ValueError:
+        where = f"binder.plugins.{plugin}.arguments.{name}"
+        raise ValueError(f"{where} is {said!r}; it must be a number of seconds") from None
+
+
+def told_interface(binder: Binder) -> bool | None:
+    """Whether devices are named in the way of the container device interface; None where Config leaves it open."""
+    if said := argument(binder, GPU_SHARING, "cdiEnabled"):
+        return said.lower() == "true"
+    return binder.cdi_enabled
+
+
+async def found_interface(client: Client, discovery: Discovery) -> bool:
+    """The same, as NVIDIA's operator has been told."""
+    resource = await discovery.resource(*_CLUSTER_POLICY)
+    if resource is None:
+        return False
+    try:
+        response = await client.call("GET", resource.path())
+    except ApiError:
+        return False
+    policies: list[Json] = msgspec.json.decode(response.body).get("items") or []
+    return bool(policies) and policy_has_interface(policies[0])
+
+
+def policy_has_interface(policy: Json) -> bool:
+    """Whether a ClusterPolicy makes the interface the way to devices."""
+    said = (policy.get("spec") or {}).get("cdi") or {}
+    release = ((policy["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")).lstrip("v")
+    numbers = tuple(int(part) for part in re.findall(r"\d+", release)[:3])
+    return bool(said.get("enabled")) and (numbers >= _ALWAYS_DEFAULT or bool(said.get("default")))

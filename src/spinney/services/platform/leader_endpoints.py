@@ -1,0 +1,119 @@
+"""A scheduler with several replicas is reached where it works: its Service leads to the pod that holds the lease."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.coordination import Lease
+from spinney.api.core import Pod
+from spinney.api.kaiconfig import Config, ConfigSpec
+from spinney.api.kaishard import SchedulingShard
+from spinney.api.meta import Json, Resource
+from spinney.api.owners import controller_reference
+from spinney.api.schedulerfile import SchedulerFile
+from spinney.kube.caches.cache import Change, Key
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.retry import holds
+from spinney.kube.controllers.controller import After, Controller
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Component, Runtime
+from spinney.services.platform.ports import ports_of
+from spinney.services.platform.processes import Process, namespace_of, plan_scheduler
+from spinney.services.platform.shard_config import ShardError, check_pool
+
+ENDPOINT_SLICE = Resource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+# Well within the time that a new leader needs: a watch on all leases of a cluster would cost more than it tells.
+_LOOK_AGAIN_SECONDS = 5.0
+
+
+def slice_name(process: Process) -> str:
+    """The endpoints of a scheduler's Service."""
+    return f"{process.name}-leader"
+
+
+def plan_slice(process: Process, shard: SchedulingShard, config: ConfigSpec, leader: Json | None) -> Json:
+    """Endpoints with the leader, or with nobody while there is none."""
+    endpoints = []
+    address = str((leader or {}).get("status", {}).get("podIP", ""))
+    if leader is not None and address and "deletionTimestamp" not in leader["metadata"]:
+        target = {"kind": "Pod", **{key: leader["metadata"][key] for key in ("namespace", "name", "uid")}}
+        endpoints.append({"addresses": [address], "conditions": {"ready": True}, "targetRef": target})
+    metrics = ports_of(process.component, config).metrics
+    return {
+        "apiVersion": ENDPOINT_SLICE.api_version,
+        "kind": ENDPOINT_SLICE.kind,
+        "metadata": {
+            "name": slice_name(process),
+            "namespace": namespace_of(config),
+            "labels": {
+                "kubernetes.io/service-name": process.name,
+                "endpointslice.kubernetes.io/managed-by": labels.KAI_OPERATOR,
+            },
+            "ownerReferences": [controller_reference(shard)],
+        },
+        "addressType": "IPv6" if ":" in address else "IPv4",
+        "ports": [{"name": metrics.name, "port": metrics.target, "protocol": "TCP"}],
+        "endpoints": endpoints,
+    }
+
+
+class Leaders:
+    """Looks at the leases of schedulers with replicas, and points their Services to the holders."""
+
+    def __init__(self, runtime: Runtime, scheduler: Component) -> None:
+        self._client: Client = runtime.client
+        self._scheduler = scheduler
+        self._configs = runtime.caches.of(Config)
+        self._shards = runtime.caches.of(SchedulingShard)
+        self.controller = Controller("scheduler-leaders", runtime, self.reconcile, concurrency=1)
+        self.controller.watch(self._shards).watch(self._configs, self._all_shards)
+
+    def _all_shards(self, change: Change[Config]) -> list[Key]:
+        return [("", shard.name) for shard in self._shards]
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Point one scheduler's Service to its leader."""
+        shard, config = self._shards.get(key[1]), self._configs.get(labels.KAI_CONFIG)
+        if shard is None or config is None:
+            return None
+        try:
+            check_pool(shard, self._shards)
+            process = plan_scheduler(shard, config.spec)
+        except ShardError:
+            # What runs goes on as it was; the shard says what is wrong.
+            return After(_LOOK_AGAIN_SECONDS)
+        if process is None:
+            return None
+        if process.replicas < 2:
+            await self._remove(slice_name(process), namespace_of(config.spec))
+            return None
+        leader = await self._leader(process, namespace_of(config.spec))
+        await self._put(plan_slice(process, shard, config.spec, leader))
+        return After(_LOOK_AGAIN_SECONDS)
+
+    async def _leader(self, process: Process, namespace: str) -> Json | None:
+        """The pod that holds the lease: its name is what comes before the holder's first underscore."""
+        assert isinstance(process.settings, SchedulerFile)
+        assert self._scheduler.lease is not None
+        lease = await self._get(Lease.resource, self._scheduler.lease(process.settings), namespace)
+        holder = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
+        name = str(holder).partition("_")[0]
+        return await self._get(Pod.resource, name, namespace) if name else None
+
+    async def _get(self, resource: Resource, name: str, namespace: str) -> Json | None:
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+    async def _put(self, wanted: Json) -> None:
+        name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+        known = await self._get(ENDPOINT_SLICE, name, namespace)
+        # The API server shows an empty list as null.
+        if known is not None and holds({**known, "endpoints": known.get("endpoints") or []}, wanted):
+            return
+        await self._client.patch(ENDPOINT_SLICE, name, namespace, wanted, kind=Patch.APPLY, force=True)
+
+    async def _remove(self, name: str, namespace: str) -> None:
+        known = await self._get(ENDPOINT_SLICE, name, namespace)
+        if known is not None:
+            await self._client.delete(ENDPOINT_SLICE, name, namespace, uid=known["metadata"]["uid"])

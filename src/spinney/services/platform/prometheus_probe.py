@@ -1,0 +1,74 @@
+"""An installation with a Prometheus elsewhere: whether it answers, asked again and again, beside all other work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+
+from spinney.api import labels
+from spinney.api.kaiconfig import Config, HealthProbe
+from spinney.kube.caches.cache import Key
+from spinney.kube.controllers.controller import After, Controller
+from spinney.kube.runtime import Runtime
+
+# Says what is wrong with what an address answers within some seconds; nothing where all is well.
+Ping = Callable[[str, float], Awaitable[str]]
+
+
+async def over_http(url: str, seconds: float) -> str:
+    """Ask a real server."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
+            session.get(url) as response,
+        ):
+            return "" if response.ok else f"{url} answers with status {response.status}"
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        return f"{url}: {error or type(error).__name__}"
+
+
+class PrometheusProbe:
+    """Knows the last answer; `changed` is told when it is another one."""
+
+    def __init__(self, runtime: Runtime, ping: Ping, changed: Callable[[], None]) -> None:
+        self._configs = runtime.caches.of(Config)
+        self._ping = ping
+        self._changed = changed
+        # What is wrong; empty is well; None is not known, or nobody's business.
+        self.problem: str | None = None
+        self.controller = Controller("prometheus-probe", runtime, self.reconcile, concurrency=1)
+        self.controller.watch(self._configs)
+
+    async def reconcile(self, key: Key) -> After | None:
+        """Ask, a few times where it does not answer."""
+        config = self._configs.get(key[1])
+        if key[1] != labels.KAI_CONFIG:
+            return None
+        said = config.spec.prometheus if config is not None else None
+        if said is None or not said.enabled or not said.external_prometheus_url:
+            self._found(None)
+            return None
+        wanted = said.external_prometheus_health_probe or HealthProbe()
+        self._found(await self._ask(_status_page(said.external_prometheus_url), wanted))
+        return After(float(wanted.interval or 30))
+
+    async def _ask(self, url: str, wanted: HealthProbe) -> str:
+        problem = ""
+        for attempt in range(1, (wanted.max_retries or 5) + 1):
+            problem = await self._ping(url, float(wanted.timeout or 10))
+            if not problem:
+                return ""
+            await asyncio.sleep(attempt)
+        return f"external Prometheus: {problem}"
+
+    def _found(self, problem: str | None) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self._changed()
+
+
+def _status_page(url: str) -> str:
+    whole = url if "://" in url else f"http://{url}"
+    return f"{whole.rstrip('/')}/api/v1/status/config"

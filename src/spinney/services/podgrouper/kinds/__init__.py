@@ -1,0 +1,1 @@
+"""Grouping rules, one module per family of workload kinds."""

@@ -1,0 +1,1 @@
+"""The PodGroup controller and the PodGroup webhook."""

@@ -1,0 +1,247 @@
+"""The PodGroup controller: what each group asks for and holds, and whether its gang stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from spinney.api import labels, reasons
+from spinney.api.core import Node, Pod
+from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
+from spinney.api.meta import Json, Struct
+from spinney.api.resource import ResourceClaim
+from spinney.api.scheduling import PriorityClass
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.clock import Clock, seconds
+from spinney.kube.controllers.controller import Controller, run_controllers
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import NotFound
+from spinney.kube.runtime import Component, Rule, Runtime
+from spinney.services.podgroups.podgroup_checks import WEBHOOK
+from spinney.services.pods.claims import claim_name, claimed
+from spinney.services.pods.membership import BY_GROUP, group_of
+from spinney.services.pods.usage import add, allocated, quantities, requested
+
+# A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
+# came, once and not twice.
+_GATHER_SECONDS = 1.0
+_GATHER_WAITING_SECONDS = 5.0
+# And those of many groups go out together.
+_TOGETHER_SECONDS = 0.5
+_NON_PREEMPTIBLE_FROM = 100
+_DEFAULT_PRIORITY = 50
+
+
+def priority_of(group: PodGroup, classes: Iterable[PriorityClass]) -> int:
+    """The group's priority: its class, else the cluster's default class, else 50."""
+    default = _DEFAULT_PRIORITY
+    for found in classes:
+        if found.name == group.spec.priority_class_name:
+            return found.value
+        if found.global_default:
+            default = found.value
+    return default
+
+
+def is_preemptible(group: PodGroup, classes: Iterable[PriorityClass]) -> bool:
+    """Whether its pods may be taken away: as it says itself, else by priority."""
+    if group.spec.preemptibility:
+        return group.spec.preemptibility == "preemptible"
+    return priority_of(group, classes) < _NON_PREEMPTIBLE_FROM
+
+
+def plan_status(
+    group: PodGroup,
+    pods: list[Pod],
+    node_of: dict[str, Node],
+    preemptible: bool,
+    clock: Clock,
+    *,
+    claims: Iterable[ResourceClaim] = (),
+) -> Json | None:
+    """The status patch that brings a group's report up to date; None where it is."""
+    asked, held = claimed(claims)
+    for pod in pods:
+        add(asked, requested(pod))
+        add(held, allocated(pod, node_of.get(pod.spec.node_name)))
+    wanted = {
+        "requested": quantities(asked),
+        "allocated": quantities(held),
+        "allocatedNonPreemptible": {} if preemptible else quantities(held),
+    }
+    current = group.status.resources_status
+    known = {
+        "requested": current.requested,
+        "allocated": current.allocated,
+        "allocatedNonPreemptible": current.allocated_non_preemptible,
+    }
+    resources = {key: replaced(known[key], value) for key, value in wanted.items() if known[key] != value}
+    status: Json = {"resourcesStatus": resources} if resources else {}
+    if conditions := _conditions(group, pods, clock):
+        status["conditions"] = conditions
+    return {"status": status} if status else None
+
+
+def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
+    """The merge patch from one resource list to another."""
+    return {**{name: None for name in old if name not in new}, **new}
+
+
+def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:
+    """`Scheduled` tells whether the gang's minimum is placed; None where it says so already."""
+    placed = [pod for pod in pods if pod.status.phase == "Succeeded" or (pod.spec.node_name and _lives(pod))]
+    missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
+    status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
+    # No number: how many more than the minimum are placed is not worth a write, and an old one would be untrue.
+    message = missing or "enough pods have a node"
+    old = next((condition for condition in group.status.conditions if condition.type == reasons.SCHEDULED), None)
+    if old is not None and old.status == status and (status == "True" or old.message == message):
+        return None
+    if old is not None and old.status == status:
+        entry = {**msgspec.to_builtins(old), "message": message}
+    else:
+        entry = {
+            "type": reasons.SCHEDULED,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
+            "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
+        }
+    others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != reasons.SCHEDULED]
+    return [*others, entry]
+
+
+def _lives(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
+    """What a gang lacks, given the subgroups of the pods that have a node; empty where it stands."""
+    if spec.min_member is not None and len(placed) < spec.min_member:
+        return f"{len(placed)} of at least {spec.min_member} pods have a node"
+    if not spec.sub_groups:
+        return "" if placed or spec.min_member == 0 else "no pod has a node"
+    children: dict[str, list[SubGroup]] = {}
+    for subgroup in spec.sub_groups:
+        children.setdefault(subgroup.parent, []).append(subgroup)
+
+    def lacks(name: str, least_members: int | None, least_groups: int | None) -> str:
+        below = children.get(name, [])
+        if not below:
+            count, least = placed.count(name), least_members if least_members is not None else 1
+            return f"{count} of at least {least} pods of {name} have a node" if count < least else ""
+        found = [lacks(each.name, each.min_member, each.min_sub_group) for each in below]
+        least = len(below) if least_groups is None else least_groups
+        short = list(filter(None, found))
+        return "; ".join(short) if len(below) - len(short) < least else ""
+
+    return lacks("", None, spec.min_sub_group)
+
+
+class PodGroupSettings(Struct, frozen=True):
+    """How the controller runs."""
+
+    workers: int = 32
+
+
+class PodGroups:
+    """Keeps `status` of every PodGroup true."""
+
+    def __init__(self, runtime: Runtime, settings: PodGroupSettings, claims: Cache[ResourceClaim] | None) -> None:
+        self._client = runtime.client
+        # None where the cluster knows no device claims.
+        self._claims = claims
+        self._clock = runtime.clock
+        self._groups = runtime.caches.of(PodGroup)
+        self._pods = runtime.caches.of(Pod)
+        self._nodes = runtime.caches.of(Node)
+        self._classes = runtime.caches.of(PriorityClass)
+        self._events = Recorder(runtime.client, runtime.clock, "podgroup-controller")
+        self._pods.index(BY_GROUP, group_of)
+        workers = settings.workers
+        self.controller = Controller("podgroup-controller", runtime, self.reconcile, workers, gather=_TOGETHER_SECONDS)
+        self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
+        if claims is not None:
+            self.controller.wait_for(claims)
+        self._groups.on_change(self._group_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _group_changed(self, change: Change[PodGroup]) -> None:
+        if change.new is None or (change.old is not None and change.old.spec == change.new.spec):
+            return
+        self.controller.enqueue(change.new.namespace, change.new.name, after=_GATHER_WAITING_SECONDS)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        names = {key for pod in (change.old, change.new) if pod is not None for key in group_of(pod)}
+        waits = change.new is not None and not change.new.spec.node_name
+        for key in names:
+            namespace, _, name = key.partition("/")
+            self.controller.enqueue(namespace, name, after=_GATHER_WAITING_SECONDS if waits else _GATHER_SECONDS)
+
+    async def reconcile(self, key: Key) -> None:
+        """Bring one group's status up to date."""
+        namespace, name = key
+        group = self._groups.get(name, namespace)
+        pods = self._pods.by(BY_GROUP, f"{namespace}/{name}")
+        if group is None:
+            self._tell_missing(name, pods)
+            return
+        if group.metadata.deletion_timestamp is not None:
+            return
+        node_of = {
+            pod.spec.node_name: node
+            for pod in pods
+            if pod.spec.node_name and (node := self._nodes.get(pod.spec.node_name)) is not None
+        }
+        claims = [claim for pod in pods if _lives(pod) for claim in self._claims_of(pod)]
+        patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
+        if patch is None:
+            return
+        try:
+            await self._client.patch(PodGroup, name, namespace, patch, subresource="status")
+        except NotFound:
+            return
+
+    def _tell_missing(self, name: str, pods: Iterable[Pod]) -> None:
+        """Pods whose group is not there wait without a word from the scheduler, which does not know them."""
+        for pod in pods:
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _lives(pod):
+                message = (
+                    f"PodGroup {name}, which annotation {labels.POD_GROUP} names, does not exist; the pod waits for it"
+                )
+                self._events.event(pod, "Warning", reasons.POD_GROUP_NOT_FOUND, message)
+
+    def _claims_of(self, pod: Pod) -> Iterable[ResourceClaim]:
+        if self._claims is None:
+            return
+        for reference in pod.spec.resource_claims:
+            name = claim_name(pod, reference.name)
+            if name is not None and (found := self._claims.get(name, pod.namespace)) is not None:
+                yield found
+
+
+async def run(runtime: Runtime, settings: PodGroupSettings | None = None) -> None:
+    """Keep PodGroup status true until cancelled."""
+    served = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
+    claims = runtime.caches.of(ResourceClaim) if served else None
+    await run_controllers(runtime, PodGroups(runtime, settings or PodGroupSettings(), claims).controller)
+
+
+COMPONENT = Component(
+    name="podgroup-controller",
+    summary="Reports what each PodGroup asks for and holds.",
+    run=run,
+    settings=PodGroupSettings,
+    rules=(
+        Rule(("",), ("pods", "nodes"), ("get", "list", "watch")),
+        Rule(("scheduling.k8s.io",), ("priorityclasses",), ("get", "list", "watch")),
+        Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "list", "watch")),
+        Rule(("scheduling.run.ai",), ("podgroups",), ("get", "list", "watch")),
+        Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
+        Rule(("",), ("events",), ("create", "patch")),
+    ),
+    webhooks=(WEBHOOK,),
+)

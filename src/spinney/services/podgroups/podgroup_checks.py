@@ -1,0 +1,110 @@
+"""The PodGroup webhook: a tree of subgroups that cannot stand is refused before anything is scheduled by it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
+from spinney.api.meta import Json, convert
+from spinney.kube.admission.review import allowed, refused
+from spinney.kube.runtime import Runtime, Webhook
+
+
+def check(spec: PodGroupSpec, creating: bool) -> tuple[list[str], list[str]]:
+    """What is wrong with a group, and what is only odd."""
+    errors = _structure(spec)
+    if errors:
+        return errors, []
+    warnings: list[str] = []
+    children: dict[str, int] = {}
+    for subgroup in spec.sub_groups:
+        children[subgroup.parent] = children.get(subgroup.parent, 0) + 1
+    if spec.min_sub_group is not None and spec.min_sub_group > children.get("", 0):
+        warnings.append(
+            f"minSubGroup {spec.min_sub_group} is more than the {children.get('', 0)} subgroups at the root"
+        )
+    for subgroup in sorted(spec.sub_groups, key=lambda entry: entry.name):
+        below = children.get(subgroup.name, 0)
+        if below:
+            _check_parent(subgroup, below, creating, errors, warnings)
+        else:
+            _check_leaf(subgroup, errors)
+    return errors, warnings
+
+
+def _check_leaf(subgroup: SubGroup, errors: list[str]) -> None:
+    if subgroup.min_sub_group is not None:
+        errors.append(f"subgroup {subgroup.name} has no subgroups below it: minSubGroup must not be set")
+    elif subgroup.min_member is None:
+        errors.append(f"subgroup {subgroup.name} holds pods: minMember must be set")
+
+
+def _check_parent(subgroup: SubGroup, below: int, creating: bool, errors: list[str], warnings: list[str]) -> None:
+    if subgroup.min_member is not None:
+        # Groups stored before the rule existed must stay editable.
+        (errors if creating else warnings).append(
+            f"subgroup {subgroup.name} has subgroups below it: set minSubGroup instead of minMember"
+        )
+    if subgroup.min_sub_group is not None and subgroup.min_sub_group > below:
+        warnings.append(
+            f"subgroup {subgroup.name}: minSubGroup {subgroup.min_sub_group} is more than its {below} subgroups"
+        )
+
+
+def _structure(spec: PodGroupSpec) -> list[str]:
+    errors: list[str] = []
+    if spec.min_member is not None and spec.min_sub_group is not None:
+        errors.append("minMember and minSubGroup exclude each other")
+    parents: dict[str, str] = {}
+    for subgroup in spec.sub_groups:
+        if subgroup.min_member is not None and subgroup.min_sub_group is not None:
+            errors.append(f"subgroup {subgroup.name}: minMember and minSubGroup exclude each other")
+        if subgroup.name in parents:
+            errors.append(f"subgroup {subgroup.name} is listed twice")
+        parents[subgroup.name] = subgroup.parent
+    for name, parent in parents.items():
+        if parent and parent not in parents:
+            errors.append(f"subgroup {name}: parent {parent} is not a subgroup")
+    return errors or [f"subgroup {name} is its own ancestor" for name in parents if _circles(name, parents)]
+
+
+def _circles(name: str, parents: dict[str, str]) -> bool:
+    seen = {name}
+    above = parents[name]
+    while above:
+        if above == name:
+            return True
+        if above in seen:
+            return False
+        seen.add(above)
+        above = parents[above]
+    return False
+
+
+def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
+    """Answers for groups that are made or changed."""
+
+    async def answer(request: Json) -> Json:
+        group = convert(PodGroup, request["object"])
+        errors, warnings = check(group.spec, request.get("operation") == "CREATE")
+        if errors:
+            return refused(request, f"PodGroup {group.name}: {'; '.join(errors)}", code=422, reason="Invalid")
+        return allowed(request, warnings)
+
+    return answer
+
+
+WEBHOOK = Webhook(
+    name="podgroups.validation.kai.scheduler",
+    path="/validate-scheduling-run-ai-v2alpha2-podgroup",
+    mutating=False,
+    review=review,
+    rules=(
+        {
+            "apiGroups": ["scheduling.run.ai"],
+            "apiVersions": ["v2alpha2"],
+            "resources": ["podgroups"],
+            "operations": ["CREATE", "UPDATE"],
+        },
+    ),
+)

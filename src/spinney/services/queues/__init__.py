@@ -1,0 +1,1 @@
+"""The Queue controller, its metrics, and the Queue webhook."""

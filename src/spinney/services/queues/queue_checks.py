@@ -1,0 +1,111 @@
+"""The Queue webhook: queues that cannot work are refused, and one that is in use is not deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from spinney.api.kai import PodGroup, Queue, QueueResources
+from spinney.api.meta import Json, convert
+from spinney.kube.admission.review import allowed, refused
+from spinney.kube.caches.cache import Cache
+from spinney.kube.runtime import Runtime, Webhook
+
+_RESOURCES = ("gpu", "cpu", "memory")
+
+
+def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
+    """What is wrong with a queue, and what is only odd."""
+    shares = queue.spec.resources
+    if shares is None:
+        return ["spec.resources must be set: without it the queue has neither quota nor limit and runs nothing"], []
+    errors = _negative(shares)
+    if queue.name in _above(queue, queues):
+        errors.append(f"spec.parentQueue {queue.spec.parent_queue} makes the queue its own ancestor")
+    parent = queues.get(queue.spec.parent_queue) if queue.spec.parent_queue else None
+    warnings = []
+    if queue.spec.parent_queue and parent is None:
+        warnings.append(f"parent queue {queue.spec.parent_queue} does not exist; the queue runs nothing until it does")
+    if parent is not None and parent.spec.resources is not None:
+        warnings += _over(queue, parent, queues)
+    return errors, warnings
+
+
+def _negative(shares: QueueResources) -> list[str]:
+    found = []
+    for name in _RESOURCES:
+        share = getattr(shares, name)
+        for field, value in (("quota", share.quota), ("limit", share.limit)):
+            if value < 0 and value != -1:
+                found.append(f"spec.resources.{name}.{field} is {value:g}; it must be 0 or more, or -1 for unlimited")
+        if share.over_quota_weight < 0:
+            found.append(f"spec.resources.{name}.overQuotaWeight is {share.over_quota_weight:g}; it must be 0 or more")
+    return found
+
+
+def _above(queue: Queue, queues: Cache[Queue]) -> list[str]:
+    way: list[str] = []
+    name = queue.spec.parent_queue
+    while name and name not in way:
+        way.append(name)
+        found = queues.get(name) if name != queue.name else None
+        name = found.spec.parent_queue if found is not None else ""
+    return way
+
+
+def _over(queue: Queue, parent: Queue, queues: Cache[Queue]) -> list[str]:
+    """Quotas of siblings that together promise more than their parent has."""
+    siblings = [other for other in queues if other.spec.parent_queue == parent.name and other.name != queue.name]
+    found = []
+    for name in _RESOURCES:
+        has = getattr(parent.spec.resources, name).quota
+        promised = sum(
+            getattr(other.spec.resources, name).quota for other in [*siblings, queue] if other.spec.resources
+        )
+        if has >= 0 and promised > has:
+            found.append(f"quotas of {name} below queue {parent.name} add up to {promised:g}, more than its {has:g}")
+    return found
+
+
+def in_use(name: str, queues: Cache[Queue], groups: Cache[PodGroup]) -> str:
+    """Why a queue cannot go; empty where it can."""
+    children = sorted(other.name for other in queues if other.spec.parent_queue == name)
+    if children:
+        return f"it has child queues {', '.join(children)}; delete or move those first"
+    running = sum(1 for group in groups if group.spec.queue == name and group.status.resources_status.allocated)
+    if running:
+        return f"{running} workloads run in it; move or delete those first"
+    return ""
+
+
+def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
+    """Answers for queues that are made, changed or deleted."""
+    queues, groups = runtime.caches.of(Queue), runtime.caches.of(PodGroup)
+
+    async def answer(request: Json) -> Json:
+        if request.get("operation") == "DELETE":
+            name = request.get("name") or (request.get("oldObject") or {}).get("metadata", {}).get("name", "")
+            why = in_use(name, queues, groups)
+            return refused(request, f"cannot delete queue {name}: {why}") if why else allowed(request)
+        queue = convert(Queue, request["object"])
+        errors, warnings = check(queue, queues)
+        if errors:
+            return refused(request, f"Queue {queue.name}: {'; '.join(errors)}", code=422, reason="Invalid")
+        return allowed(request, warnings)
+
+    return answer
+
+
+WEBHOOK = Webhook(
+    name="queues.validation.kai.scheduler",
+    path="/validate-scheduling-run-ai-v2-queue",
+    mutating=False,
+    review=review,
+    rules=(
+        {
+            "apiGroups": ["scheduling.run.ai"],
+            "apiVersions": ["v2"],
+            "resources": ["queues"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+        },
+    ),
+)

@@ -1,0 +1,1 @@
+"""Reservation pods, which hold a GPU that other pods share."""

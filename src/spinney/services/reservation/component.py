@@ -1,0 +1,88 @@
+"""`spinney run reservation`: inside a reservation pod, tells on the pod which GPU it holds, and then holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import structlog
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.meta import Struct
+from spinney.kube.client.credentials import ConfigError
+from spinney.kube.runtime import Component, Rule, Runtime
+
+_log = structlog.get_logger("spinney.reservation")
+
+
+class HolderSettings(Struct, frozen=True):
+    """Which pod this is, and who knows its GPU."""
+
+    # Empty: as the environment says (POD_NAME, POD_NAMESPACE).
+    pod: str = ""
+    namespace: str = ""
+    # `nvml` asks the driver; `simulated` makes a UUID from the pod's own, for nodes without GPUs.
+    source: str = "nvml"
+
+
+class NoGpu(ConfigError):
+    """The pod does not see the one GPU that it should hold."""
+
+
+def gpu_by_driver() -> str:
+    """The UUID of the one GPU that the device plugin gave us."""
+    try:
+        nvml: Any = import_module("pynvml")
+    except ImportError:
+        raise NoGpu("the Python package nvidia-ml-py is not installed: NVML cannot be asked for the GPU") from None
+    try:
+        nvml.nvmlInit()
+        count = nvml.nvmlDeviceGetCount()
+        if count != 1:
+            raise NoGpu(f"a reservation pod holds one GPU; this one sees {count}")
+        found = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(0))
+    except nvml.NVMLError as error:
+        raise NoGpu(f"NVML: {error}") from error
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+def gpu_by_name(pod: Pod) -> str:
+    """A UUID that looks like one of NVML's and is always the same for a pod."""
+    text = hashlib.sha256(pod.uid.encode()).hexdigest()
+    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+
+
+SOURCES: dict[str, Callable[[Pod], str]] = {"nvml": lambda _: gpu_by_driver(), "simulated": gpu_by_name}
+
+
+async def run(runtime: Runtime, settings: HolderSettings | None = None) -> None:
+    """Tell the GPU, then stay: the GPU is held as long as the pod runs."""
+    settings = settings or HolderSettings()
+    name = settings.pod or os.environ.get("POD_NAME", "")
+    namespace = settings.namespace or os.environ.get("POD_NAMESPACE", runtime.namespace)
+    if not name:
+        raise NoGpu("which pod is this? Set POD_NAME and POD_NAMESPACE, as the binder does")
+    if settings.source not in SOURCES:
+        raise NoGpu(f"source is {settings.source!r}; it must be one of {', '.join(sorted(SOURCES))}")
+    pod = await runtime.client.get(Pod, name, namespace)
+    if labels.RESERVED_GPU not in pod.metadata.annotations:
+        found = SOURCES[settings.source](pod)
+        patch = {"metadata": {"uid": pod.uid, "annotations": {labels.RESERVED_GPU: found}}}
+        await runtime.client.patch(Pod, name, namespace, patch)
+        _log.info("gpu.held", pod=name, gpu=found)
+    runtime.ready()
+    await asyncio.Event().wait()
+
+
+COMPONENT = Component(
+    name="reservation",
+    summary="Holds a shared GPU from inside a reservation pod, and tells which one it is.",
+    run=run,
+    settings=HolderSettings,
+    namespace_rules=(Rule(("",), ("pods",), ("get", "patch")),),
+)

@@ -1,0 +1,96 @@
+"""Every component gets along with the rights that it declares, on both worlds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from spinney.api.crd import FOREIGN_GROUPS, OUR_GROUPS
+from spinney.api.crd import crds as definitions
+from spinney.api.meta import Resource, convert
+from spinney.app.components import COMPONENTS, load
+from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.discovery import Discovery
+from spinney.kube.client.transport import Request, Response, Transport
+from spinney.kube.clock import SystemClock
+from spinney.kube.controllers.host import Host
+from spinney.kube.manifests import manifests
+from tests.worlds import Cluster
+
+CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+
+
+class Listening:
+    """Passes requests on, and writes down what was refused."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.refused: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        """Pass a request on."""
+        response = await self._transport.send(request)
+        if response.status in (401, 403):
+            self.refused.append(f"{request.method} {request.path} {dict(request.query).get('labelSelector', '')}")
+        return response
+
+    async def close(self) -> None:
+        """Whoever opened the wire closes it."""
+
+
+async def install(client: Client) -> None:
+    """The definitions that components watch; those that are there stay as they are."""
+    response = await client.call("GET", CRD.path())
+    known = {found["metadata"]["name"] for found in msgspec.json.decode(response.body)["items"]}
+    for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
+        if crd["metadata"]["name"] not in known:
+            await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
+
+
+# These two speak for the pod or the node that they run on, and for nobody without one.
+BOUND = ("reservation", "numa-placement-exporter")
+
+
+@pytest.mark.parametrize("name", [name for name in COMPONENTS if name not in BOUND])
+async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: str) -> None:
+    """With what `spinney manifests` prints and no more, a component gets ready, and nothing is refused to it."""
+    admin, namespace = cluster.client(), await cluster.namespace()
+    await install(admin)
+    component = load(name)
+    discovery = Discovery(admin)
+    for document in manifests(component, namespace):
+        if "Webhook" in document["kind"]:
+            continue
+        resource = await discovery.resource(document["apiVersion"], document["kind"])
+        assert resource is not None
+        where = document["metadata"].get("namespace", "")
+        await admin.patch(resource, document["metadata"]["name"], where, document, kind=Patch.APPLY, force=True)
+    account = f"system:serviceaccount:{namespace}:spinney-{name}"
+    wire = Listening(cluster.transport(account))
+    config = convert(component.settings, {}) if component.settings is not None else None
+    host = Host(Client(wire), SystemClock(), [(component, config)], namespace=namespace, identity="me")
+    running = asyncio.ensure_future(host.run())
+    ready = asyncio.ensure_future(host.ready.wait())
+    try:
+        await asyncio.wait({running, ready}, timeout=120, return_when=asyncio.FIRST_COMPLETED)
+        assert wire.refused == []
+        assert ready.done()
+    finally:
+        for task in (ready, running):
+            task.cancel()
+        await asyncio.gather(ready, running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_who_creates_may_look_whether_it_did(name: str) -> None:
+    """After a lost answer a creator reads what it may have made; the binder was not allowed to."""
+    component = load(name)
+    verbs: dict[str, set[str]] = {}
+    for rule in (*component.rules, *component.namespace_rules):
+        for resource in rule.resources:
+            verbs.setdefault(resource, set()).update(rule.verbs)
+    # Events may be lost, subresources and reviews store nothing under a name of their own.
+    stored = {name for name in verbs if "/" not in name and name not in ("events", "subjectaccessreviews")}
+    assert [name for name in stored if "create" in verbs[name] and "get" not in verbs[name]] == []

@@ -1,0 +1,94 @@
+"""What claims say about where a pod can be."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
+from spinney.api.meta import Json, Object, convert
+from spinney.api.pod import Pod
+from spinney.api.resource import ResourceClaim
+from spinney.api.storage import StorageClass
+from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, fit, rooms
+from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Reach, Storage
+from spinney.kube.caches.cache import Cache
+from tests import make
+
+IN_ZONE_1 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]}]}
+NODES = [convert(Node, make.node(name).label("zone", zone).build()) for name, zone in (("a", "1"), ("b", "2"))]
+
+
+def shelf(*objects: Object) -> Cache[Any]:
+    """A watch cache with these objects."""
+    by_key = {(found.namespace, found.name): found for found in objects}
+
+    class Shelf:
+        def get(self, name: str, namespace: str = "") -> Object | None:
+            return by_key.get((namespace, name))
+
+    return cast(Cache[Any], Shelf())
+
+
+def claim(**spec: Any) -> PersistentVolumeClaim:
+    """The claim `data`."""
+    return convert(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace": "default"}, "spec": spec})
+
+
+VOLUME = convert(PersistentVolume, {"metadata": {"name": "disk"}, "spec": {"nodeAffinity": {"required": IN_ZONE_1}}})
+NFS = convert(PersistentVolume, {"metadata": {"name": "nfs"}, "spec": {}})
+CLASSES = [
+    convert(StorageClass, {"metadata": {"name": name}, "volumeBindingMode": mode})
+    for name, mode in (("later", "WaitForFirstConsumer"), ("now", "Immediate"))
+]
+
+
+def devices(allocation: Json | None) -> ResourceClaim:
+    """The device claim `gpu`."""
+    status = {"allocation": allocation} if allocation else {}
+    return convert(ResourceClaim, {"metadata": {"name": "gpu", "namespace": "default"}, "status": status})
+
+
+def user(**spec: Any) -> Pod:
+    """A pod with claims."""
+    body = make.pod("p").build()
+    body["spec"] |= spec
+    return convert(Pod, body)
+
+
+DISK = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+GPU = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "claims", "gpus", "nodes", "lacks"),
+    [
+        ({}, [], [], ["a", "b"], ""),
+        (DISK, [], [], [], "PersistentVolumeClaim data does not exist"),
+        (DISK, [claim(volumeName="disk")], [], ["a"], ""),
+        (DISK, [claim(volumeName="nfs")], [], ["a", "b"], ""),
+        (DISK, [claim(storageClassName="later")], [], ["a", "b"], ""),
+        (DISK, [claim(storageClassName="now")], [], [], "PersistentVolumeClaim data is not bound to a volume yet"),
+        (GPU, [], [], [], "ResourceClaim gpu does not exist"),
+        (GPU, [], [devices(None)], ["a", "b"], ""),
+        (GPU, [], [devices({"nodeSelector": IN_ZONE_1})], ["a"], ""),
+        ({**DISK, **GPU}, [claim(volumeName="disk")], [devices(None)], ["a"], ""),
+    ],
+)
+def test_a_pod_can_be_where_its_claims_can(
+    spec: Json, claims: list[Object], gpus: list[Object], nodes: list[str], lacks: str
+) -> None:
+    """Volumes and devices that are there bind a pod to their nodes; those that come later do not."""
+    storage = Storage(shelf(*claims), shelf(VOLUME, NFS), shelf(*CLASSES), shelf(*gpus))
+    found = storage.reach(user(**spec))
+    assert [node.name for node in NODES if found.allows(node)] == nodes
+    assert found.lacks == lacks
+
+
+def test_what_is_missing_is_told() -> None:
+    """The gang that waits says which claim it waits for."""
+    ground = Ground(lambda above: rooms(NODES, [], above), lambda _: Reach(lacks="ResourceClaim gpu does not exist"))
+    found = fit([user()], ground)
+    assert isinstance(found, Misfit)
+    assert found.lacks == "ResourceClaim gpu does not exist"

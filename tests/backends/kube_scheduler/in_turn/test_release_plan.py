@@ -1,0 +1,161 @@
+"""Gangs are let go in turn where half-placed ones would block each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from spinney.api.core import Node
+from spinney.api.meta import Json, convert
+from spinney.api.pod import Pod
+from spinney.api.podgang import PodGang
+from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import Crowd
+from spinney.backends.kube_scheduler.in_turn.placement import Ground, Places, rooms
+from spinney.backends.kube_scheduler.in_turn.release_plan import (
+    Candidate,
+    minimum,
+    overdue,
+    placed,
+    plan_release,
+    untouched,
+    whole,
+)
+from tests import make
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GATE = "scheduling.k8s.io/workload"
+
+
+def waiting(name: str, gpus: int, pods: int = 2, age: int = 0, priority: int = 0, attempts: int = 0) -> Candidate:
+    """A gang of gated pods with so many GPUs each."""
+    builder = make.gang(name).group("w", pods)
+    builder.object["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
+    if attempts:
+        builder.annotate("grove.io/release-attempts", " ".join(map(str, range(attempts))))
+        tell(builder, "False", "Recreated", NOW)
+    members = [member(f"{name}-w-{index}", f"{name}-w", gpus, index, priority=priority) for index in range(pods)]
+    return Candidate(convert(PodGang, builder.build()), tuple(members))
+
+
+def member(name: str, role: str, gpus: int, index: int = 0, on: str = "", priority: int = 0) -> Pod:
+    """A pod of a gang; gated unless it has a node."""
+    builder = (
+        make.pod(name).gpus(gpus).label("grove.io/podclique", role).label("grove.io/podclique-pod-index", str(index))
+    )
+    body = (builder.on(on) if on else builder.gate(GATE)).build()
+    body["spec"]["priority"] = priority
+    return convert(Pod, body)
+
+
+def tell(builder: make.GangBuilder, status: str, reason: str, since: datetime) -> None:
+    """Put a BackendReady condition on a gang."""
+    condition: Json = {
+        "type": "BackendReady",
+        "status": status,
+        "reason": reason,
+        "message": "",
+        "lastTransitionTime": since.isoformat(),
+    }
+    builder.object["status"] = {"phase": "Pending", "conditions": [condition]}
+
+
+def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> dict[str, str]:
+    """The reason that each gang is given, on one node of so many GPUs."""
+    nodes = [convert(Node, make.node("n", gpus).build())]
+
+    ground = Ground(lambda above: rooms(nodes, [], above))
+    verdicts = plan_release(candidates, ground, Crowd(ground, ()), now)
+    return {name: verdict.readiness.reason for (_, name), verdict in verdicts.items()}
+
+
+def test_the_oldest_that_fits_goes_and_the_others_wait() -> None:
+    """Together they would need more than there is."""
+    gangs = [waiting("young", 2), waiting("old", 2, age=60)]
+    assert decide(gangs, 6) == {"old": "Released", "young": "WaitsForOtherGang"}
+
+
+def test_a_gang_that_does_not_fit_blocks_nobody() -> None:
+    """The next one is tried."""
+    gangs = [waiting("huge", 8, age=60), waiting("small", 2)]
+    assert decide(gangs, 8) == {"huge": "DoesNotFitYet", "small": "Released"}
+
+
+def test_gangs_that_cannot_block_each_other_go_together() -> None:
+    """Wherever kube-scheduler puts the pods of one, those of the other find their places."""
+    gangs = [waiting("young", 2), waiting("old", 2, age=60)]
+    assert decide(gangs, 8) == {"old": "Released", "young": "Released"}
+
+
+def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
+    """Six GPUs hold pods of 3, 2 and 1, but not in every order and size."""
+    roles = [waiting("wide", 3, pods=1), waiting("small", 1, pods=3)]
+    assert decide(roles, 6) == {"small": "Released", "wide": "WaitsForOtherGang"}
+
+
+def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
+    """Were its small pods spread by chance, its large one would find no room; with room for all, nobody is told."""
+    nodes = [convert(Node, make.node(name, 2).build()) for name in "ab"]
+    gang = convert(PodGang, make.gang("g").group("small", 2).group("large", 1).build())
+    small = [member(f"g-small-{index}", "g-small", 1, index) for index in range(2)]
+    candidate = Candidate(gang, (*small, member("g-large-0", "g-large", 2)))
+
+    def places(nodes: list[Node]) -> Places:
+        ground = Ground(lambda above: rooms(nodes, [], above))
+        verdict = plan_release([candidate], ground, Crowd(ground, ()), NOW)[candidate.key]
+        assert verdict.readiness.reason == "Released"
+        return verdict.places
+
+    told = places(nodes)
+    assert told["g-small-0"] == told["g-small-1"] != told["g-large-0"]
+    assert places([*nodes, convert(Node, make.node("c", 2).build())]) == {}
+
+
+def test_priority_comes_before_age() -> None:
+    """The more important gang is tried first."""
+    gangs = [waiting("old", 2, age=60), waiting("vip", 2, priority=100)]
+    assert decide(gangs, 6) == {"vip": "Released", "old": "WaitsForOtherGang"}
+
+
+def test_a_gang_that_was_let_go_in_vain_rests_longer_each_time() -> None:
+    """One minute, then two; another gang goes meanwhile."""
+    gangs = [waiting("tired", 2, age=60, attempts=2), waiting("fresh", 2)]
+    assert decide(gangs, 8) == {"tired": "Recreated", "fresh": "Released"}
+    assert decide([gangs[0]], 8, NOW + timedelta(minutes=2)) == {"tired": "Released"}
+
+
+def test_after_three_attempts_it_waits_and_says_so() -> None:
+    """Something that the fit check does not see is in the way."""
+    assert decide([waiting("never", 2, attempts=3)], 8, NOW + timedelta(days=1)) == {"never": "NeverBound"}
+
+
+def mixed(*bound: int) -> Candidate:
+    """A gang of 4 pods with minimum 2; those of some indexes have a node."""
+    gang = convert(PodGang, make.gang("a-0").group("w", 2, pods=4).build())
+    pods = [member(f"a-0-w-{i}", "a-0-w", 1, i, on="n" if i in bound else "") for i in range(4)]
+    return Candidate(gang, tuple(pods))
+
+
+def test_only_the_minimum_counts() -> None:
+    """The first pods of a role, those with a node before the others."""
+    assert [pod.name for pod in minimum(mixed())] == ["a-0-w-0", "a-0-w-1"]
+    assert [pod.name for pod in minimum(mixed(3))] == ["a-0-w-3", "a-0-w-0"]
+    assert not placed(mixed(3))
+    assert placed(mixed(2, 3))
+    assert untouched(mixed())
+    assert not untouched(mixed(3))
+
+
+def test_a_gang_is_whole_when_all_it_refers_to_is_known() -> None:
+    """A pod cache may lag behind the gang's."""
+    complete = mixed()
+    assert whole(complete)
+    assert not whole(Candidate(complete.gang, complete.pods[:3]))
+
+
+def test_five_minutes_are_enough() -> None:
+    """A gang that was let go and is not bound after that is made anew."""
+    builder = make.gang("a-0").group("w", 1)
+    tell(builder, "True", "Released", NOW)
+    candidate = Candidate(convert(PodGang, builder.build()), ())
+    assert not overdue(candidate, NOW + timedelta(minutes=4))
+    assert overdue(candidate, NOW + timedelta(minutes=5))

@@ -1,0 +1,175 @@
+"""Whatever comes in, the server answers as Kubernetes would, and stays up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from spinney.kube.chance import Chance
+from tests import make
+from tests.embedded.conftest import APPLY, JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC, Asker
+
+BUDGET = 1500
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"", "unexpected end of JSON input (<empty>)"),
+        (b"{", "unexpected end of JSON input ({)"),
+        (b"{nope}", "invalid character 'n' looking for beginning of object key string ({nope})"),
+        (b'{"a":tru}', "invalid character '}' in literal true (expecting 'e') ({\"a\":tru})"),
+        (b'{"a":1,}', "invalid character '}' looking for beginning of object key string ({\"a\":1,})"),
+        (b'{"a" 1}', "invalid character '1' after object key ({\"a\" 1})"),
+        (b"[1 2]", "invalid character '2' after array element (5b3120325d)"),
+        (b'{"a":1} x', "invalid character 'x' after top-level value ({\"a\":1} x)"),
+    ],
+)
+async def test_what_is_no_json(ask: Asker, body: bytes, told: str) -> None:
+    """A body that does not parse is a bad request, in the words of Go's decoder."""
+    answer = await ask("POST", MAPS, body)
+    assert answer.status == 400
+    assert answer.message.endswith(told)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/yaml", MERGE, JSON_PATCH, STRATEGIC, APPLY])
+@pytest.mark.parametrize("shape", [b'{"a":' * 10_000 + b"1" + b"}" * 10_000, b"[" * 10_000 + b"]" * 10_000])
+async def test_deep_nesting(ask: Asker, kind: str, shape: bytes) -> None:
+    """Ten thousand levels are refused, in every language."""
+    await ask("POST", MAPS, {"metadata": {"name": "m"}})
+    method, path = ("POST", MAPS) if kind in ("application/json", "application/yaml") else ("PATCH", f"{MAPS}/m")
+    answer = await ask(method, f"{path}?fieldManager=x", shape, kind=kind)
+    assert 400 <= answer.status < 500
+    assert (await ask("GET", f"{MAPS}/m")).status == 200
+
+
+async def test_a_large_body(ask: Asker) -> None:
+    """More than three megabytes is too much."""
+    answer = await ask("POST", MAPS, b'{"metadata":{"name":"m"},"data":{"k":"' + b"x" * 50_000_000 + b'"}}')
+    assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")
+    assert answer.message == "Request entity too large: limit is 3145728"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda spec: spec.pop("group"),
+        lambda spec: spec.update(scope="Everywhere"),
+        lambda spec: spec.update(versions=[]),
+        lambda spec: spec["versions"][0].update(storage=False),
+        lambda spec: spec["versions"][0].pop("schema"),
+        lambda spec: spec["versions"][0]["schema"].update(openAPIV3Schema={"type": "string"}),
+        lambda spec: spec["versions"][0]["schema"]["openAPIV3Schema"].update(properties={"spec": {}}),
+        lambda spec: spec["names"].update(plural="Not A Name"),
+        lambda spec: spec["versions"][0]["schema"]["openAPIV3Schema"].update(
+            {"x-kubernetes-validations": [{"rule": "self.("}]}
+        ),
+    ],
+)
+async def test_bad_definitions(ask: Asker, change: Callable[[Any], None]) -> None:
+    """A definition that makes no sense is refused and serves nothing."""
+    definition = make.crd("x.io", "Thing", {"type": "object"})
+    change(definition["spec"])
+    answer = await ask("POST", CRDS, definition)
+    assert (answer.status, answer["reason"]) == (422, "Invalid")
+    assert (await ask("GET", "/apis/x.io/v1/things")).status == 404
+
+
+LEAVES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    2**63,
+    1.5,
+    "",
+    "x" * 300,
+    "\x00",
+    "ü/%$",
+    [],
+    {},
+    [{}],
+    {"": None},
+    {"a": {"b": []}},
+)
+
+
+def spoiled(document: Any, chance: Chance) -> Any:
+    """A copy of a document with one value, anywhere in it, replaced by something else."""
+    copy = msgspec.json.decode(msgspec.json.encode(document))
+    node, places = copy, 0
+    while isinstance(node, dict | list) and node and places < 8:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = keys[int(chance.random() * len(keys))]
+        below = node[key]
+        if not isinstance(below, dict | list) or not below or chance.random() < 0.3:
+            node[key] = LEAVES[int(chance.random() * len(LEAVES))]
+            return copy
+        node, places = below, places + 1
+    return LEAVES[int(chance.random() * len(LEAVES))]
+
+
+async def test_wrong_values_anywhere(ask: Asker) -> None:
+    """Values of wrong types, anywhere in an object or a patch, never break the server."""
+    chance = Chance(7)
+    pod = make.pod("p").request(cpu="1").label("a", "b").gate("x.io/g").build()
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]},
+        "spec": {
+            "replicas": 1,
+            "selector": {
+                "matchLabels": {"a": "b"},
+                "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+            },
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod["spec"]},
+        },
+    }
+    definition = make.crd("x.io", "Thing", {"type": "object", "properties": {"spec": {"type": "object"}}})
+    seeds = [
+        ("/api/v1/namespaces/default/pods", pod),
+        ("/apis/apps/v1/namespaces/default/deployments", deployment),
+        (CRDS, definition),
+        ("/api/v1/namespaces/default/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
+    ]
+    for number in range(BUDGET):
+        path, document = seeds[number % len(seeds)]
+        answer = await ask("POST", f"{path}?dryRun=All", spoiled(document, chance))
+        assert answer.status < 500 or "reason" not in answer.body, (answer.body, number)
+    await ask("POST", PODS, pod)
+    operations = [
+        {"op": "add", "path": "/metadata/labels/x", "value": "y"},
+        {"op": "remove", "path": "/spec/containers/0"},
+    ]
+    patches = {
+        MERGE: {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "main"}]}},
+        STRATEGIC: {"spec": {"containers": [{"name": "main", "image": "y"}]}, "metadata": {"finalizers": ["a.b/c"]}},
+        JSON_PATCH: operations,
+        APPLY: pod,
+    }
+    for number in range(BUDGET):
+        kind = list(patches)[number % len(patches)]
+        path = f"{PODS}/p?dryRun=All&fieldManager=m"
+        answer = await ask("PATCH", path, spoiled(patches[kind], chance), kind=kind)
+        assert answer.status < 500 or "reason" not in answer.body, (answer.body, number)
+    assert (await ask("GET", f"{PODS}/p")).status == 200
+
+
+async def test_random_bytes_and_selectors(ask: Asker) -> None:
+    """Random bodies and queries are answered, whatever is in them."""
+    chance = Chance(11)
+    letters = b'{}[]":,\\ntruefalse0123456789-+.eE \n\x00\xff'
+    for number in range(BUDGET):
+        body = bytes(letters[int(chance.random() * len(letters))] for _ in range(int(chance.random() * 40)))
+        kind = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")[number % 3]
+        assert (await ask("POST", MAPS, body, kind=kind)).status < 500
+    marks = "a=!,()<> in notin==.-/"
+    for _ in range(BUDGET):
+        text = "".join(marks[int(chance.random() * len(marks))] for _ in range(int(chance.random() * 12)))
+        for name in ("labelSelector", "fieldSelector", "continue", "limit", "resourceVersion", "resourceVersionMatch"):
+            answer = await ask("GET", f"{PODS}?{name}={text.replace('&', '')}")
+            assert answer.status < 500 or "reason" not in answer.body, (name, text, answer.body)

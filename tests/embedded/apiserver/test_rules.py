@@ -1,0 +1,272 @@
+"""The pure rules of built-in kinds, as tables: normal form, defaults, checks, cells, selectors, warnings, usage."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from spinney.embedded.apiserver.calls import flag, number
+from spinney.embedded.apiserver.errors import Refusal
+from spinney.embedded.apiserver.followers import quotas
+from spinney.embedded.apiserver.resources import cells, defaults, printers, selectable_fields, warnings
+from spinney.embedded.apiserver.resources.kinds import Kind, built_in
+from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
+from spinney.embedded.apiserver.resources.validation import (
+    containers,
+    metadata,
+    names,
+    pod_placement,
+    security_contexts,
+)
+from spinney.embedded.apiserver.resources.validation.pod_volumes import check_volumes
+from spinney.embedded.apiserver.schema.conform import conform
+from spinney.embedded.apiserver.write import patch_request
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KINDS: dict[str, Kind] = {kind.table: kind for kind in built_in()}
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    """A pod with one container."""
+    containers_ = [{"name": "main", "image": "busybox"}]
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "a"},
+        "spec": {"containers": containers_, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"hostNetwork": False}, {}),
+        ({"hostname": ""}, {}),
+        ({"priority": 0}, {"priority": 0}),
+        ({"automountServiceAccountToken": False}, {"automountServiceAccountToken": False}),
+        ({"nodeSelector": {}}, {}),
+        ({"nodeSelector": {"a": None}}, {"nodeSelector": {"a": ""}}),
+        ({"tolerations": []}, {}),
+        ({"overhead": {"cpu": "1000m"}}, {"overhead": {"cpu": "1"}}),
+        ({"unknown": 1}, {}),
+    ],
+)
+def test_normal_form(given: dict[str, Any], kept: dict[str, Any]) -> None:
+    """Members that say nothing are left out, unless a pointer makes nothing something."""
+    document, unknown = conform(pod(**given), "", "v1", "Pod")
+    assert {key: value for key, value in document["spec"].items() if key != "containers"} == kept
+    assert unknown == (["spec.unknown"] if "unknown" in given else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"containers": "x"}, "cannot unmarshal string into Go struct field PodSpec.spec.containers of type"),
+        ({"priority": "x"}, "cannot unmarshal string into Go struct field PodSpec.spec.priority of type int32"),
+        ({"nodeSelector": [1]}, "cannot unmarshal array into Go struct field PodSpec.spec.nodeSelector of type map"),
+        ({"overhead": {"cpu": "x"}}, "quantities must match the regular expression"),
+    ],
+)
+def test_wrong_types(given: dict[str, Any], wrong: str) -> None:
+    """A value of another type is refused in the words of Go's decoder."""
+    with pytest.raises(Refusal) as refusal:
+        conform(pod(**given), "", "v1", "Pod")
+    assert wrong in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("table", "document", "path", "value"),
+    [
+        ("/services", {"spec": {"ports": [{"port": 80}]}}, "spec.sessionAffinity", "None"),
+        ("/secrets", {"stringData": {"a": "b"}}, "data", {"a": "Yg=="}),
+        ("apps/deployments", {"spec": {}}, "spec.strategy.rollingUpdate.maxSurge", "25%"),
+        ("apps/statefulsets", {"spec": {}}, "spec.podManagementPolicy", "OrderedReady"),
+        ("batch/jobs", {"spec": {}}, "spec.completions", 1),
+        ("batch/cronjobs", {"spec": {}}, "spec.concurrencyPolicy", "Allow"),
+        (
+            "/replicationcontrollers",
+            {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}},
+            "spec.selector.a",
+            "b",
+        ),
+        ("storage.k8s.io/csidrivers", {}, "spec.fsGroupPolicy", "ReadWriteOnceWithFSType"),
+        ("storage.k8s.io/storageclasses", {}, "reclaimPolicy", "Delete"),
+        ("networking.k8s.io/networkpolicies", {"spec": {"egress": [{}]}}, "spec.policyTypes", ["Ingress", "Egress"]),
+    ],
+)
+def test_defaults(table: str, document: dict[str, Any], path: str, value: Any) -> None:
+    """A kind has the defaults that its version documents."""
+    document = {"metadata": {"name": "a"}, **document}
+    defaults.DEFAULTS[table](document)
+    node: Any = document
+    for part in path.split("."):
+        node = node[part]
+    assert node == value
+
+
+@pytest.mark.parametrize(
+    ("volume", "fields_"),
+    [
+        ({"name": "v", "emptyDir": {}}, []),
+        ({"name": "V", "emptyDir": {}}, ["volumes[0].name"]),
+        ({"name": "v", "configMap": {}}, ["volumes[0].configMap.name"]),
+        ({"name": "v", "hostPath": {"path": "/a/../b"}}, ["volumes[0].hostPath.path"]),
+        ({"name": "v", "emptyDir": {"sizeLimit": "-1"}}, ["volumes[0].emptyDir.sizeLimit"]),
+        ({"name": "v", "emptyDir": {}, "nfs": {}}, ["volumes[0].nfs"]),
+    ],
+)
+def test_volumes(volume: dict[str, Any], fields_: list[str]) -> None:
+    """A volume has one source, and what that needs."""
+    assert [error.field for error in check_volumes([volume], "volumes", {})] == fields_
+
+
+@pytest.mark.parametrize(
+    ("container", "fields_"),
+    [
+        ({}, []),
+        ({"image": ""}, ["c.image"]),
+        ({"ports": [{"containerPort": 0, "protocol": "TCP"}]}, ["c.ports[0].containerPort"]),
+        ({"env": [{"name": "a=b"}]}, ["c.env[0].name"]),
+        ({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}}, ["c.resources.requests"]),
+        ({"livenessProbe": {"tcpSocket": {"port": 0}}}, ["c.livenessProbe.tcpSocket.port"]),
+        ({"lifecycle": {"preStop": {}}}, ["c.lifecycle.preStop"]),
+        ({"volumeMounts": [{"name": "v", "mountPath": "/x"}]}, ["c.volumeMounts[0].name"]),
+    ],
+)
+def test_containers(container: dict[str, Any], fields_: list[str]) -> None:
+    """A container is checked member by member."""
+    found = containers.check_container({"name": "main", "image": "x", **container}, "c", {}, set())
+    assert [error.field for error in found] == fields_
+
+
+@pytest.mark.parametrize(
+    ("affinity", "count"),
+    [
+        ({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}, 1),
+        ({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101}]}}, 1),
+        ({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}}, 0),
+    ],
+)
+def test_affinity(affinity: dict[str, Any], count: int) -> None:
+    """Terms need what they select by, and preferences a weight of 1 to 100."""
+    assert len(pod_placement.check_affinity(affinity, "affinity")) == count
+
+
+def test_security() -> None:
+    """Users have numbers that are not below zero."""
+    found = security_contexts.check_pod({"securityContext": {"runAsUser": -1, "fsGroup": 5}}, "spec")
+    assert [error.field for error in found] == ["spec.securityContext.runAsUser"]
+
+
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        ("/configmaps", 4),
+        ("apps/deployments", 3),
+        ("policy/poddisruptionbudgets", 2),
+        ("coordination.k8s.io/leases", 3),
+    ],
+)
+def test_repeated_causes(table: str, count: int) -> None:
+    """A wrong label of an update is found as often as Kubernetes checks the labels of the kind."""
+    errors = names.check_labels({"a b": "c"}, "metadata.labels")
+    assert len(metadata.repeated(KINDS[table], errors)) == count
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "kept"),
+    [
+        ("/pods", "spec.nodeName", "spec.nodeName"),
+        ("/pods", "spec.nothing", ""),
+        ("apps/replicasets", "status.replicas", ""),
+        ("/configmaps", "metadata.name", "metadata.name"),
+    ],
+)
+def test_selectable_fields(kind: str, name: str, kept: str) -> None:
+    """A kind can be selected by the fields that Kubernetes indexes."""
+    assert selectable_fields.kept_name(KINDS[kind], name) == kept
+
+
+@pytest.mark.parametrize(
+    ("spec", "warned"),
+    [
+        ({}, 0),
+        ({"containers": [{"name": "m", "env": [{"name": "A"}, {"name": "A"}]}]}, 1),
+        ({"imagePullSecrets": [{}]}, 1),
+        ({"topologySpreadConstraints": [{"topologyKey": "z"}]}, 1),
+    ],
+)
+def test_warnings(spec: dict[str, Any], warned: int) -> None:
+    """What is strange in a pod, or in a template, is warned of."""
+    assert len(warnings.warnings_of("/pods", {"spec": spec})) == warned
+    assert len(warnings.warnings_of("apps/deployments", {"spec": {"template": {"spec": spec}}})) == warned
+
+
+def test_usage() -> None:
+    """A pod takes its place, and what its containers ask for; one that has ended counts only as an object."""
+    resources = {"requests": {"cpu": "500m", "nvidia.com/gpu": "1"}}
+    wanted = pod(containers=[{"name": "m", "resources": resources}])
+    found = quotas.usage(KINDS["/pods"], wanted)
+    assert (found["pods"], float(found["cpu"]), found["requests.nvidia.com/gpu"]) == (1, 0.5, 1)
+    assert quotas.usage(KINDS["/pods"], {**wanted, "status": {"phase": "Succeeded"}}) == {"count/pods": 1}
+
+
+@pytest.mark.parametrize("version", CONVERSIONS)
+def test_versions_there_and_back(version: str) -> None:
+    """What is shown at another version and kept again is what it was."""
+    target = {"type": "Utilization", "averageUtilization": 60}
+    kept: dict[str, dict[str, Any]] = {
+        "events.k8s.io/v1": {"involvedObject": {"name": "p"}, "message": "m", "count": 2, "reason": "R"},
+        "autoscaling/v1": {
+            "spec": {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]},
+            "status": {"currentReplicas": 1},
+        },
+    }
+    shown, back = CONVERSIONS[version]
+    assert back(shown(dict(kept[version]))) == kept[version]
+
+
+@pytest.mark.parametrize("table", printers.PRINTERS)
+def test_cells_fit_the_columns(table: str) -> None:
+    """Every printer has a cell for every column, even of an object that says nothing."""
+    columns, printer = printers.PRINTERS[table]
+    document = {"metadata": {"name": "a"}, "spec": {}, "status": {}}
+    # Kubernetes writes the age of an address, too, but has no column for it.
+    beyond = 1 if table == "networking.k8s.io/ipaddresses" else 0
+    assert len(printer(document, NOW)) == len(columns.split(",")) + beyond
+    assert cells.name(document) == "a"
+
+
+@pytest.mark.parametrize(("text", "yes"), [("true", True), ("1", True), ("x", True), ("false", False), ("0", False)])
+def test_flags(text: str, yes: bool) -> None:
+    """Whatever does not say no is a yes."""
+    assert flag({"watch": text}, "watch") is yes
+    assert not flag({}, "watch")
+
+
+def test_numbers() -> None:
+    """A number of a query is told apart from text."""
+    assert (number(""), number("5")) == (0, 5)
+    with pytest.raises(Refusal, match="invalid syntax"):
+        number("x")
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        ("json: cannot unmarshal string into Go struct field A.b of type []v1.C", "cannot restore slice from string"),
+        (
+            "json: cannot unmarshal array into Go struct field A.b of type map[string]string",
+            "cannot restore map from slice",
+        ),
+        ("json: cannot unmarshal number into Go struct field A.b of type string", "cannot convert int64 to string"),
+        ("json: cannot unmarshal string into Go struct field A.b of type v1.C", "cannot restore struct from: string"),
+        ("json: cannot unmarshal string into Go struct field A.b of type int32", "unrecognized type: int32"),
+        ("something else", "something else"),
+    ],
+)
+def test_misfits_of_strategic_patches(why: str, told: str) -> None:
+    """A strategic patch that does not fit is told so by the converter, not by the decoder."""
+    assert patch_request.misfit(why) == told

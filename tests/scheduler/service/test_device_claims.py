@@ -1,0 +1,98 @@
+"""Claims of pods through the service: devices that are shared, cut into parts, or of a class that is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from spinney.api.core import Pod
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Json
+from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from tests import make
+from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
+from tests.services.stage import Stage, stage, virtual
+
+DRIVER = "gpu.example.com"
+
+
+async def offer(world: Stage, node: str, *devices: Json, **spec: Any) -> None:
+    """A node whose driver offers devices."""
+    await world.node(node, gpus=0)
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    body = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": list(devices), **spec}
+    await world.client.create(ResourceSlice, {"metadata": {"name": node}, "spec": body})
+
+
+async def define(world: Stage, name: str = "gpu") -> None:
+    """A class of all devices of the driver."""
+    selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    await world.client.create(DeviceClass, {"metadata": {"name": name}, "spec": {"selectors": selectors}})
+
+
+async def claim(world: Stage, name: str, device_class: str = "gpu") -> None:
+    """A claim for one device; the queue label is what a claim that several pods share must have."""
+    wish = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": device_class}}]}}
+    body = {"metadata": {"name": name, "labels": {"kai.scheduler/queue": "q"}}, "spec": wish}
+    await world.client.create(ResourceClaim, body, "default")
+
+
+async def gang(world: Stage, name: str, *claims: str) -> None:
+    """A gang with one pod for each claim."""
+    group = {"metadata": {"name": name}, "spec": {"minMember": len(claims), "queue": "q"}}
+    await world.client.create(PodGroup, group, "default")
+    for number, wanted in enumerate(claims):
+        built = make.pod(f"{name}-{number}").scheduler("kai-scheduler").annotate("pod-group-name", name).build()
+        built["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": wanted}]
+        await world.client.create(Pod, built, "default")
+
+
+@virtual
+async def test_pods_that_share_a_claim_share_its_device_and_its_node() -> None:
+    """Three pods run on the one node that has a device, and hold it together; a claim of its own waits."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await define(world)
+        await offer(world, "n1", {"name": "g0"})
+        await world.node("n2", gpus=0)
+        await claim(world, "together")
+        await claim(world, "alone")
+        await gang(world, "a", "together", "together", "together")
+        await asyncio.sleep(10)
+        await gang(world, "b", "alone")
+        await asyncio.sleep(10)
+        assert await world.placed("") == {"a-0": "n1", "a-1": "n1", "a-2": "n1", "b-0": ""}
+        held = await world.client.get(ResourceClaim, "together", "default")
+        assert len(held.status.reserved_for) == 3
+
+
+@virtual
+async def test_a_device_that_is_cut_into_parts_serves_as_many_pods() -> None:
+    """Two halves of one device are had, a third pod waits for its counters."""
+
+    def half(name: str) -> Json:
+        return {"name": name, "consumesCounters": [{"counterSet": "g0", "counters": {"memory": {"value": "40Gi"}}}]}
+
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await define(world)
+        counters = [{"name": "g0", "counters": {"memory": {"value": "80Gi"}}}]
+        await offer(world, "n1", *(half(f"half-{number}") for number in range(3)), sharedCounters=counters)
+        for name in ("a", "b", "c"):
+            await claim(world, name)
+            await gang(world, name, name)
+            await asyncio.sleep(10)
+        assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "c-0": ""}
+
+
+@virtual
+async def test_a_pod_waits_for_the_class_of_its_claim_and_is_told_so() -> None:
+    """Its condition names the class; once that is there, the pod runs."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await offer(world, "n1", {"name": "g0"})
+        await claim(world, "c", "late")
+        await gang(world, "a", "c")
+        await asyncio.sleep(10)
+        pod = await world.client.get(Pod, "a-0", "default")
+        assert any('device class "late" not found' in found.message for found in pod.status.conditions)
+        await define(world, "late")
+        await asyncio.sleep(10)
+        assert await world.placed("a") == {"a-0": "n1"}

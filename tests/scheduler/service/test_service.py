@@ -1,0 +1,398 @@
+"""The scheduler at work: objects in, bound pods out, on the embedded API in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+
+import pytest
+
+from spinney.api.core import ConfigMap, Event, Pod
+from spinney.api.kai import BindRequest, PodGroup, Queue
+from spinney.api.meta import Json
+from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.schedulerfile import SchedulerFile
+from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
+from spinney.kube.client.transport import Request, Response
+from spinney.kube.controllers.leader import LEASE
+from spinney.scheduler.service.component import COMPONENT as SCHEDULER
+from spinney.services.binder.component import COMPONENT as BINDER
+from tests import make
+from tests.services.stage import Stage, broken, stage, virtual
+
+PARTS = ((SCHEDULER, SchedulerFile(stand_in=True)), (BINDER, None))
+KUBE_SCHEDULER_LEASE: Json = {
+    "metadata": {"name": "kube-scheduler"},
+    "spec": {
+        "holderIdentity": "kube-scheduler-1",
+        "leaseDurationSeconds": 3600,
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+    },
+}
+WITH_KUBE_SCHEDULER = [(LEASE, KUBE_SCHEDULER_LEASE, "kube-system")]
+
+
+@virtual
+async def test_a_gang_that_fits_is_bound_whole() -> None:
+    """Every pod of the gang gets a node, through a BindRequest that belongs to one decision."""
+    async with stage(*PARTS) as world:
+        client = world.client
+        await world.node("n1")
+        await world.gang("g", members=4, gpus=2)
+        await asyncio.sleep(10)
+        assert set((await world.placed("g")).values()) == {"n1"}
+        requests = (await client.list(BindRequest, "default")).items
+        assert {request.status.phase for request in requests} == {"Succeeded"}
+        assert len({request.metadata.annotations["spinney.dev/decision"] for request in requests}) == 1
+
+
+@pytest.mark.parametrize("written", [1, 3])
+@virtual
+async def test_a_decision_that_was_written_in_part_kept_its_pods_waiting(written: int) -> None:
+    """The scheduler ends while it writes a decision; the next one takes back what is there and decides anew."""
+    sent = 0
+
+    async def never_answer(request: Request) -> None:
+        nonlocal sent
+        if request.method == "POST" and request.path.endswith("/bindrequests"):
+            sent += 1
+            if sent > written:
+                await asyncio.Event().wait()
+
+    async def answer(request: Request) -> None: ...
+
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        world.transport.before = never_answer
+        await world.gang("g", members=4, gpus=2)
+        await asyncio.sleep(5)
+        await world.stop()
+        assert len((await world.client.list(BindRequest, "default")).items) == written
+        world.transport.before = answer
+        await world.start()
+        await asyncio.sleep(20)
+        assert set((await world.placed("g")).values()) == {"n1"}
+
+
+@virtual
+async def test_a_decision_goes_on_without_a_pod_that_went() -> None:
+    """A pod that is deleted before its gang was bound does not keep those waiting that are left."""
+    async with stage(*PARTS[:1]) as world:
+        await world.node("n1")
+        await world.gang("g", members=3, gpus=1, minimum=2)
+        await asyncio.sleep(3)
+        before = {request.uid for request in (await world.client.list(BindRequest, "default")).items}
+        await world.client.delete(Pod, "g-0", "default", grace_seconds=0)
+        await world.client.delete(BindRequest, "g-0", "default")
+        await asyncio.sleep(20)
+        after = (await world.client.list(BindRequest, "default")).items
+        assert {request.name for request in after} == {"g-1", "g-2"}
+        assert not before & {request.uid for request in after}
+
+
+@virtual
+async def test_a_gang_that_lacks_pods_is_said_to_be_not_ready() -> None:
+    """No autoscaler is called for it: an event on the group counts its pods, and none of them is Unschedulable."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await world.gang("g", members=1, gpus=1, minimum=3)
+        await asyncio.sleep(10)
+        events = (await world.client.list(Event, "default")).items
+        assert [(event.involved_object.kind, event.reason, event.message) for event in events] == [
+            ("PodGroup", "NotReady", "Job is not ready for scheduling. Waiting for 3 pods, currently 1 exist")
+        ]
+        assert (await world.client.get(Pod, "g-0", "default")).status.conditions == ()
+        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
+
+
+@virtual
+async def test_a_gang_that_lacks_one_gpu_is_not_bound_at_all() -> None:
+    """All or nothing; the group says why it waits, and starts when a node comes."""
+    async with stage(*PARTS) as world:
+        client = world.client
+        await world.node("n1", gpus=7)
+        await world.gang("g", members=4, gpus=2)
+        await asyncio.sleep(10)
+        assert set((await world.placed("g")).values()) == {""}
+        group = await client.get(PodGroup, "g", "default")
+        assert group.status.scheduling_conditions[0].type == "UnschedulableOnNodePool"
+        await world.node("n2", gpus=2)
+        await asyncio.sleep(10)
+        assert set((await world.placed("g")).values()) == {"n1", "n2"}
+        group = await client.get(PodGroup, "g", "default")
+        assert group.status.scheduling_conditions == ()
+
+
+@virtual
+async def test_nothing_is_written_at_rest() -> None:
+    """A gang that cannot run is told once, not every cycle (the stand-in, which renews a lease, is kept out)."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        client = world.client
+        await world.node("n1", gpus=1)
+        await world.gang("g", members=2, gpus=1)
+        await asyncio.sleep(30)
+        before = (await client.list(PodGroup)).resource_version
+        await asyncio.sleep(600)
+        assert (await client.list(PodGroup)).resource_version == before
+
+
+@virtual
+async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
+    """Within a queue the lower priority is evicted, and its place is taken."""
+    async with stage(*PARTS) as world:
+        client = world.client
+        for name, value in (("low", 10), ("high", 90)):
+            priority: Json = {"metadata": {"name": name}, "value": value}
+            await client.create(PriorityClass, priority)
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4)
+        await client.patch(PodGroup, "lesser", "default", {"spec": {"priorityClassName": "low"}})
+        await asyncio.sleep(5)
+        await client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4)
+        await client.patch(PodGroup, "urgent", "default", {"spec": {"priorityClassName": "high"}})
+        await asyncio.sleep(5)
+        lesser = [pod for pod in (await client.list(Pod, "default")).items if pod.name == "lesser-0"]
+        assert not lesser or lesser[0].metadata.deletion_timestamp is not None
+        if lesser:
+            await client.delete(Pod, "lesser-0", "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await world.placed("urgent") == {"urgent-0": "n1"}
+
+
+@virtual
+async def test_pods_of_kube_scheduler_are_served_where_none_runs() -> None:
+    """A plain pod is bound directly; a gang by Workload waits until all of it fits."""
+    async with stage(*PARTS) as world:
+        client = world.client
+        await world.node("n1", gpus=4)
+        await client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        spec = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}
+        await client.create(WorkloadV1alpha1, {"metadata": {"name": "w"}, "spec": spec}, "default")
+        for index in range(2):
+            pod = make.pod(f"w-{index}").gpus(2).build()
+            pod["spec"]["workloadRef"] = {"name": "w", "podGroup": "workers"}
+            await client.create(Pod, pod, "default")
+        await asyncio.sleep(10)
+        assert await world.placed("plain") == {"plain": "n1"}
+        assert await world.placed("w") == {"w-0": "", "w-1": ""}
+        waiting = await client.get(Pod, "w-0", "default")
+        assert [condition.reason for condition in waiting.status.conditions] == ["Unschedulable"]
+        await world.node("n2", gpus=2)
+        await asyncio.sleep(10)
+        assert set((await world.placed("w")).values()) == {"n1", "n2"}
+
+
+@virtual
+async def test_the_stand_in_leaves_pods_to_a_real_kube_scheduler() -> None:
+    """Whoever holds the lease serves these pods; the stand-in waits for it."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        client = world.client
+        await world.node("n1")
+        await client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        await asyncio.sleep(60)
+        assert await world.placed("plain") == {"plain": ""}
+
+
+@virtual
+async def test_a_pod_that_cannot_be_bound_rests_and_others_run() -> None:
+    """Its request is taken away, other nodes are tried, and each round waits longer than the one before."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await world.node("n1")
+        await world.node("n2")
+        tried: list[tuple[float, bytes]] = []
+
+        def fault(sent: Request) -> Response | None:
+            if "/pods/bad-0/binding" not in sent.path:
+                return None
+            tried.append((asyncio.get_running_loop().time(), sent.body))
+            return broken("Forbidden", 403)
+
+        world.transport.fault = fault
+        await world.gang("bad", members=1, gpus=2)
+        await world.gang("good", members=2, gpus=4)
+        await asyncio.sleep(1200)
+        assert "" not in (await world.placed("good")).values()
+        assert {b"n1" in body for _, body in tried} == {True, False}
+        rounds = [moment for number, (moment, _) in enumerate(tried) if number % 3 == 0]
+        pauses = [round(later - earlier) for earlier, later in pairwise(rounds)]
+        assert pauses == sorted(pauses)
+        assert 5 <= len(rounds) <= 12
+
+
+@virtual
+async def test_nobody_goes_for_a_pod_of_kube_scheduler() -> None:
+    """Without a priority of its own it waits for room, as it would there."""
+    async with stage(*PARTS) as world:
+        await world.node("n1", gpus=2)
+        for name in ("a", "b"):
+            await world.gang(name, members=1, gpus=1)
+        await asyncio.sleep(5)
+        for name in ("a-0", "b-0"):
+            await world.client.patch(Pod, name, "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.client.create(Pod, make.pod("plain").gpus(1).build(), "default")
+        await asyncio.sleep(60)
+        assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "plain": ""}
+        found = [await world.client.get(Pod, name, "default") for name in ("a-0", "b-0")]
+        assert [pod.metadata.deletion_timestamp for pod in found] == [None, None]
+        await world.client.delete(Pod, "a-0", "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await world.placed("") == {"b-0": "n1", "plain": "n1"}
+
+
+@virtual
+async def test_evictions_are_remembered() -> None:
+    """Who had to go, when, by which action and for whom: in a ConfigMap of the shard."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        await asyncio.sleep(5)
+        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
+        await asyncio.sleep(10)
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        found = json.loads(record.data["decisions"])
+        assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
+            ("preempt", "default/lesser", "default/urgent")
+        ]
+        (told,) = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert told.message == ("Pod lesser-0 was evicted by preempt for default/urgent, which has priority 90 over 10")
+        assert told.metadata.annotations == {
+            "num-evicted-pods": "1",
+            "evictor-action-type": "preempt",
+            "evictor-pod-group-name": "urgent",
+            "evictor-pod-group-namespace": "default",
+        }
+
+
+@virtual
+async def test_a_delay_ends_without_any_event() -> None:
+    """A gang that may not evict yet does so the moment its delay is over, though nothing happens then."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        await asyncio.sleep(5)
+        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4, priorityClassName="high", preemptionDelay="10m")
+        await asyncio.sleep(590)
+        lesser = await world.client.get(Pod, "lesser-0", "default")
+        assert lesser.metadata.deletion_timestamp is None
+        await asyncio.sleep(15)
+        remaining = [pod for pod in (await world.client.list(Pod, "default")).items if pod.name == "lesser-0"]
+        assert not remaining or remaining[0].metadata.deletion_timestamp is not None
+
+
+@virtual
+async def test_pods_get_the_devices_they_claim() -> None:
+    """Two devices on one node: two pods get one each, a third waits until one is free."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        client = world.client
+        for name in ("n1", "n2"):
+            await world.node(name, gpus=0)
+        expression = 'device.driver == "gpu.example.com"'
+        device_class = {"metadata": {"name": "gpu"}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+        await client.create(DeviceClass, device_class)
+        offered = {
+            "driver": "gpu.example.com",
+            "nodeName": "n2",
+            "pool": {"name": "n2", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "g0"}, {"name": "g1"}],
+        }
+        await client.create(ResourceSlice, {"metadata": {"name": "n2"}, "spec": offered})
+        wish = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+        for name in ("a", "b", "c"):
+            await client.create(ResourceClaim, {"metadata": {"name": name}, "spec": wish}, "default")
+            spec = {"minMember": 1, "queue": "q"}
+            await client.create(PodGroup, {"metadata": {"name": name}, "spec": spec}, "default")
+            built = make.pod(name).scheduler("kai-scheduler").annotate("pod-group-name", name).build()
+            built["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+            await client.create(Pod, built, "default")
+            await asyncio.sleep(1)
+        assert await world.placed("") == {"a": "n2", "b": "n2", "c": ""}
+        held = [(await client.get(ResourceClaim, name, "default")).status.allocation for name in ("a", "b")]
+        assert [found.devices.results[0].device for found in held if found is not None] == ["g0", "g1"]
+        await client.delete(Pod, "a", "default", grace_seconds=0)
+        await client.patch(
+            ResourceClaim, "a", "default", {"status": {"allocation": None, "reservedFor": None}}, subresource="status"
+        )
+        await asyncio.sleep(600)
+        assert (await world.placed("c")) == {"c": "n2"}
+
+
+@virtual
+async def test_extras_that_do_not_fit_say_so_themselves() -> None:
+    """The gang runs and its group is well; the pods beyond its minimum are Unschedulable, not gated for ever."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await world.node("n1", gpus=4)
+        await world.gang("g", members=3, gpus=2, minimum=2)
+        await asyncio.sleep(10)
+        pods = {pod.name: pod for pod in (await world.client.list(Pod, "default")).items}
+        waiting = [pod for pod in pods.values() if not pod.spec.node_name]
+        assert len(waiting) == 1
+        assert [(found.type, found.reason) for found in waiting[0].status.conditions] == [
+            ("PodScheduled", "Unschedulable")
+        ]
+        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
+
+
+async def _full(world: Stage) -> None:
+    """Two nodes full of pods that may not be evicted, and a gang that waits for one of them."""
+    await world.client.patch(Queue, "q", "", {"spec": {"resources": {"gpu": {"quota": 16}}}})
+    for name in ("n1", "n2"):
+        await world.node(name, gpus=2)
+    for number in range(4):
+        await world.gang(f"small{number}", members=1, gpus=1, preemptibility="non-preemptible")
+    await asyncio.sleep(5)
+    await world.gang("large", members=2, gpus=1)
+
+
+@virtual
+async def test_a_reservation_outlives_the_scheduler() -> None:
+    """A new scheduler goes on keeping the nodes: a pod that came later and may not be evicted does not get them."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await _full(world)
+        await asyncio.sleep(400)
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        (kept,) = json.loads(record.data["reservations"])["held"]
+        assert kept["job"] == "default/large"
+        group = await world.client.get(PodGroup, "large", "default")
+        assert "1 nodes are kept for this gang" in group.status.scheduling_conditions[0].message
+        await world.stop()
+        where = await world.placed("small")
+        (first, second) = [name for name, node in where.items() if node == kept["nodes"][0]]
+        await world.client.delete(Pod, first, "default", grace_seconds=0)
+        await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
+        await world.start()
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": ""}
+        await world.client.delete(Pod, second, "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert set((await world.placed("large")).values()) == set(kept["nodes"])
+
+
+@virtual
+async def test_a_deleted_gang_gives_its_nodes_free() -> None:
+    """Whoever was kept off them is placed at once, and the record forgets the gang."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await _full(world)
+        await asyncio.sleep(400)
+        await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        (kept,) = json.loads(record.data["reservations"])["held"]
+        where = await world.placed("small")
+        gone = next(name for name, node in where.items() if node == kept["nodes"][0])
+        await world.client.delete(Pod, gone, "default", grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": ""}
+        for number in range(2):
+            await world.client.delete(Pod, f"large-{number}", "default", grace_seconds=0)
+        await world.client.delete(PodGroup, "large", "default")
+        await asyncio.sleep(5)
+        assert await world.placed("later") == {"later-0": kept["nodes"][0]}
+        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        assert json.loads(record.data["reservations"])["held"] == []

@@ -1,0 +1,59 @@
+"""Extended resources that devices serve: the binder makes and allocates a claim for the pod, or leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.meta import Json
+from spinney.api.resource import ResourceClaim
+from spinney.kube.client.transport import Request, Response
+from spinney.services.binder.component import COMPONENT as BINDER
+from tests.services.binder.test_binder import outcome, pod, request
+from tests.services.stage import broken, stage, virtual
+
+DECIDED: Json = {
+    "allocation": {
+        "devices": {"results": [{"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0"}]}
+    },
+    "deviceRequests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}],
+    "containerMappings": [{"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "gpu"}],
+}
+
+
+@virtual
+async def test_the_claim_is_made_allocated_and_told() -> None:
+    """One claim of the pod's own, allocated, reserved, owned by the pod and named in its status."""
+    async with stage((BINDER, None)) as world:
+        await world.node("n1")
+        await request(world, await pod(world), extendedResourceClaimAllocation=DECIDED)
+        await asyncio.sleep(1)
+        assert (await outcome(world))[0] == "Succeeded"
+        bound = await world.client.get(Pod, "p", "default")
+        told = bound.status.extended_resource_claim_status
+        assert told is not None
+        assert [mapping.request_name for mapping in told.request_mappings] == ["gpu"]
+        claim = await world.client.get(ResourceClaim, told.resource_claim_name, "default")
+        assert claim.metadata.annotations[labels.EXTENDED_RESOURCE_CLAIM] == "true"
+        assert claim.metadata.owner_references[0].uid == bound.uid
+        assert [consumer.uid for consumer in claim.status.reserved_for] == [bound.uid]
+        assert claim.status.allocation is not None
+
+
+@virtual
+async def test_a_failed_bind_leaves_no_claim() -> None:
+    """Where the binding itself is refused, the claim goes and the pod forgets it."""
+
+    def no_bindings(request: Request) -> Response | None:
+        return broken() if request.path.endswith("/binding") else None
+
+    async with stage((BINDER, None)) as world:
+        world.transport.fault = no_bindings
+        await world.node("n1")
+        await request(world, await pod(world), extendedResourceClaimAllocation=DECIDED)
+        await asyncio.sleep(60)
+        assert (await outcome(world))[::2] == ("Failed", 3)
+        assert (await world.client.list(ResourceClaim, "default")).items == []
+        left = (await world.client.get(Pod, "p", "default")).status.extended_resource_claim_status
+        assert left is None
