@@ -34,7 +34,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # Each writes its numbers and a chart to benchmarks/out or prints them; `make bench BENCH=api` runs one of them.
-BENCH ?= api operator end_to_end scheduler backends kube
+BENCH ?= api podcliquesets end_to_end scheduler backends kube
 bench: setup
 	@for name in $(BENCH); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done
 

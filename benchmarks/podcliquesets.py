@@ -1,6 +1,6 @@
 """How fast the operator makes, releases and removes 1,000 pods in 500 gangs, and how many writes that takes.
 
-    python benchmarks/operator.py [--world embedded|real] [--replicas 500] [--out DIR]
+    python benchmarks/podcliquesets.py [--world embedded|real] [--replicas 500] [--out DIR]
 
 Measured from the set's creation until all pods exist, until no gate is left, until all are ready (embedded only: the
 real control plane has no nodes here), and from scaling to zero until no pod is left, and until nothing else is. Beside
@@ -345,5 +345,5 @@ if __name__ == "__main__":
     made = uvloop.run(main(options.world or ["embedded", "real"], options.replicas))
     print(json.dumps(made, indent=2))
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "operator.json").write_text(json.dumps(made, indent=2))
-    chart(made, options.out / "operator.png")
+    (options.out / "podcliquesets.json").write_text(json.dumps(made, indent=2))
+    chart(made, options.out / "podcliquesets.png")
