@@ -48,8 +48,8 @@ def test_the_capability_table_covers_every_version() -> None:
 
 
 def test_the_documentation_holds_the_table_as_it_is() -> None:
-    """`docs/backends.md` carries the output of `spinney backends --features -o markdown`."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "backends.md"
+    """`docs/users/schedulers/README.md` carries the output of `spinney backends --features -o markdown`."""
+    page = Path(__file__).resolve().parents[2] / "docs/users/schedulers/README.md"
     assert listed("--features", "-o", "markdown").stdout.strip() in page.read_text()
 
 

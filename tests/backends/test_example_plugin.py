@@ -1,4 +1,4 @@
-"""The example of `docs/backends.md`: a third party's backend, in a package of its own."""
+"""The example of `docs/contributors/backends.md`: a third party's backend, in a package of its own."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _BINDING = Resource(f"{_RBAC}/v1", "ClusterRoleBinding", "clusterrolebindings", 
 _LAST_WORDS = 60.0
 
 
-# What one object may cost from nothing to ready, as docs/operator.md promises.
+# What one object may cost from nothing to ready, as docs/contributors/operator.md promises.
 BUDGET = {
     "Pod": 2,
     "PodGang": 4,

@@ -13,7 +13,7 @@ from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from tests.worlds import Cluster
 
-PAGE = Path(__file__).parents[2] / "docs" / "controller-runtime.md"
+PAGE = Path(__file__).parents[2] / "docs/contributors/controller-runtime.md"
 
 
 async def test_the_controller_of_the_docs(cluster: Cluster) -> None:
