@@ -13,10 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from cel_expr_python import cel
 
-from spinney.api import formats, quantity
+from spinney.api import formats, naming, quantity
 from spinney.api.meta import Json
 from spinney.cel import authorizer
-from spinney.embedded.apiserver.resources.validation import names
 
 _T = cel.Type
 _LIST = _T.List(_T.DYN)
@@ -165,14 +164,14 @@ def _begun(problems: Callable[[str], Iterable[str]]) -> Callable[[str], list[str
 
 
 _FORMATS: dict[str, Callable[[str], list[str]]] = {
-    "dns1123Label": lambda text: list(names.label_problems(text)),
-    "dns1123Subdomain": lambda text: list(names.subdomain_problems(text)),
-    "dns1035Label": lambda text: list(names.dns_1035_problems(text)),
-    "qualifiedName": lambda text: list(names.qualified_problems(text)),
-    "dns1123LabelPrefix": _begun(names.label_problems),
-    "dns1123SubdomainPrefix": _begun(names.subdomain_problems),
-    "dns1035LabelPrefix": _begun(names.dns_1035_problems),
-    "labelValue": lambda text: list(names.value_problems(text)),
+    "dns1123Label": lambda text: list(naming.label_problems(text)),
+    "dns1123Subdomain": lambda text: list(naming.subdomain_problems(text)),
+    "dns1035Label": lambda text: list(naming.dns_1035_problems(text)),
+    "qualifiedName": lambda text: list(naming.qualified_problems(text)),
+    "dns1123LabelPrefix": _begun(naming.label_problems),
+    "dns1123SubdomainPrefix": _begun(naming.subdomain_problems),
+    "dns1035LabelPrefix": _begun(naming.dns_1035_problems),
+    "labelValue": lambda text: list(naming.value_problems(text)),
     **{form: _like(form) for form in ("uri", "uuid", "byte", "date", "datetime")},
 }
 _VALIDATED = re.compile(r"(\bformat\.\w+\(\))\.validate\(((?:[^()]|\([^()]*\))*)\)")

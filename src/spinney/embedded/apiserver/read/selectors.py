@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from spinney.api import naming
 from spinney.api.meta import Json, convert
 from spinney.api.selector import LabelSelector, Requirement, SelectorError, satisfies
 from spinney.embedded.apiserver.errors import bad_request
-from spinney.embedded.apiserver.resources.validation import names
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
 _VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
@@ -96,7 +96,7 @@ def _key(tokens: list[str], at: int, expected: str = "!, identifier, or 'end of 
     key = tokens[at] if at < len(tokens) else ""
     if not key or key in ("=", "==", "!=", ",", "(", ")", "<", ">", "!"):
         raise _unparsable(f"found '{key}', expected: {expected}")
-    problems = [f'<nil>: Invalid value: "{key}": {problem}' for problem in names.qualified_problems(key)]
+    problems = [f'<nil>: Invalid value: "{key}": {problem}' for problem in naming.qualified_problems(key)]
     if problems:
         raise _unparsable(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return key

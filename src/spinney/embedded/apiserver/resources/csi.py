@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 _GROUPS = ("File", "None", "ReadWriteOnceWithFSType")
@@ -57,7 +56,7 @@ def check_node(document: Json) -> list[FieldError]:
 def _name(name: str, path: str) -> list[FieldError]:
     if not name:
         return [required(path)]
-    return [invalid(path, name, problem) for problem in names.subdomain_problems(name)]
+    return [invalid(path, name, problem) for problem in naming.subdomain_problems(name)]
 
 
 def check_attachment(document: Json) -> list[FieldError]:
@@ -71,14 +70,14 @@ def check_attachment(document: Json) -> list[FieldError]:
     if bool(source.get("persistentVolumeName")) == bool(source.get("inlineVolumeSpec")):
         detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
         found.append(required("spec.source", detail))
-    return found + [invalid("spec.nodeName", node, problem) for problem in names.subdomain_problems(node)]
+    return found + [invalid("spec.nodeName", node, problem) for problem in naming.subdomain_problems(node)]
 
 
 def check_capacity(document: Json) -> list[FieldError]:
     """A CSIStorageCapacity."""
     name = document.get("storageClassName", "")
     found = check_selector(document.get("nodeTopology"), "nodeTopology")
-    found += [invalid("storageClassName", name, problem) for problem in names.subdomain_problems(name)]
+    found += [invalid("storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
     for key in ("capacity", "maximumVolumeSize"):
         if document.get(key) is not None and quantity.exact(document[key]) < 0:
             found.append(invalid(key, document[key], "must be greater than or equal to 0"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.schemas import check_root
 
 _APPROVAL = "api-approved.kubernetes.io"
@@ -39,7 +39,7 @@ def check(document: Json) -> list[FieldError]:
 def _group(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    problems = names.subdomain_problems(group)
+    problems = naming.subdomain_problems(group)
     if problems:
         return [invalid("spec.group", group, problem) for problem in problems]
     if "." not in group:
@@ -74,11 +74,11 @@ def _names(labels: Json) -> list[FieldError]:
             continue
         mixed = key in ("kind", "listKind")
         prefix = "may have mixed case, but should otherwise match: " if mixed else ""
-        problems = names.dns_1035_problems(value.lower() if mixed else value)
+        problems = naming.dns_1035_problems(value.lower() if mixed else value)
         found += [invalid(f"spec.names.{key}", value, prefix + problem) for problem in problems]
     for key in ("shortNames", "categories"):
         for at, value in enumerate(labels.get(key) or ()):
-            found += [invalid(f"spec.names.{key}[{at}]", value, why) for why in names.dns_1035_problems(value)]
+            found += [invalid(f"spec.names.{key}[{at}]", value, why) for why in naming.dns_1035_problems(value)]
     if labels.get("kind") and labels.get("kind") == labels.get("listKind"):
         found.append(invalid("spec.names.listKind", labels["listKind"], "kind and listKind may not be the same"))
     return found
@@ -95,7 +95,7 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
             found.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
     for at, version in enumerate(versions or ()):
         name = version.get("name", "")
-        problems = names.dns_1035_problems(name)
+        problems = naming.dns_1035_problems(name)
         bad += [(name, problem) for problem in problems]
         found += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
     given = [version.get("name") for version in versions or ()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many, unsupported
 from spinney.embedded.apiserver.resources.validation import names
@@ -38,9 +39,9 @@ def _address(address: Json, path: str) -> list[FieldError]:
         found.append(invalid(f"{path}.ip", text, "must be a valid IP address"))
     name, node = address.get("hostname"), address.get("nodeName")
     if name:
-        found += [invalid(f"{path}.hostname", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{path}.hostname", name, problem) for problem in naming.label_problems(name)]
     if node is not None:
-        found += [invalid(f"{path}.nodeName", node, problem) for problem in names.subdomain_problems(node)]
+        found += [invalid(f"{path}.nodeName", node, problem) for problem in naming.subdomain_problems(node)]
     return found
 
 
@@ -48,7 +49,7 @@ def _old_port(port: Json, path: str, *, named: bool) -> list[FieldError]:
     name = port.get("name", "")
     found = [required(f"{path}.name")] if named and not name else []
     if name:
-        found += [invalid(f"{path}.name", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
     found += names.check_port(port.get("port", 0), f"{path}.port")
     return found + _protocols(port, path)
 
@@ -59,7 +60,7 @@ def _protocols(port: Json, path: str) -> list[FieldError]:
     if protocol not in _PROTOCOLS:
         found.append(unsupported(f"{path}.protocol", protocol, _PROTOCOLS))
     if known is not None:
-        found += [invalid(f"{path}.appProtocol", known, problem) for problem in names.qualified_problems(known)]
+        found += [invalid(f"{path}.appProtocol", known, problem) for problem in naming.qualified_problems(known)]
     return found
 
 
@@ -83,7 +84,7 @@ def check_slice(document: Json) -> list[FieldError]:
     for at, port in enumerate(ports):
         name, where = port.get("name") or "", f"ports[{at}]"
         if name:
-            found += [invalid(f"{where}.name", name, problem) for problem in names.label_problems(name)]
+            found += [invalid(f"{where}.name", name, problem) for problem in naming.label_problems(name)]
         if name in seen:
             found.append(duplicate(f"{where}.name", name))
         seen.add(name)
@@ -102,10 +103,10 @@ def _endpoint(point: Json, kind: str, path: str) -> list[FieldError]:
         found += _slice_address(address, kind, where, f"{where}[{at}]")
     if point.get("nodeName") is not None:
         node = point["nodeName"]
-        found += [invalid(f"{path}.nodeName", node, problem) for problem in names.subdomain_problems(node)]
+        found += [invalid(f"{path}.nodeName", node, problem) for problem in naming.subdomain_problems(node)]
     if point.get("hostname") is not None:
         name = point["hostname"]
-        found += [invalid(f"{path}.hostname", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{path}.hostname", name, problem) for problem in naming.label_problems(name)]
     hints = point.get("hints") or {}
     for key in ("forZones", "forNodes"):
         found += _hints([hint.get("name", "") for hint in hints.get(key) or ()], f"{path}.hints.{key}")
@@ -119,13 +120,13 @@ def _hints(listed: list[str], path: str) -> list[FieldError]:
     for at, name in enumerate(listed):
         if name in listed[:at]:
             found.append(duplicate(f"{path}[{at}].name", name))
-        found += [invalid(f"{path}[{at}].name", name, problem) for problem in names.value_problems(name)]
+        found += [invalid(f"{path}[{at}].name", name, problem) for problem in naming.value_problems(name)]
     return found
 
 
 def _slice_address(address: str, kind: str, listed: str, path: str) -> list[FieldError]:
     if kind == "FQDN":
-        return [invalid(path, address, problem) for problem in names.subdomain_problems(address)]
+        return [invalid(path, address, problem) for problem in naming.subdomain_problems(address)]
     if names.check_address(address, path):
         return names.check_address(address, path)
     found: list[FieldError] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources.other_versions import event_kept
-from spinney.embedded.apiserver.resources.validation import names
 
 _LENGTHS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _NEWER = "events.k8s.io/v1"
@@ -49,7 +49,7 @@ def _common(event: Json, controller: str) -> list[FieldError]:
     reporter = event.get("reportingComponent", "")
     if not reporter:
         found.append(required(controller))
-    found += [invalid(controller, reporter, problem) for problem in names.qualified_problems(reporter)]
+    found += [invalid(controller, reporter, problem) for problem in naming.qualified_problems(reporter)]
     for key, limit in _LENGTHS.items():
         value = event.get(key, "")
         if not value and key != "message":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
-from spinney.embedded.apiserver.resources.validation import names
 
 _SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 # Members in the order in which they are looked at.
@@ -56,7 +55,7 @@ def _reference(target: Json, path: str, *, grouped: bool = True) -> list[FieldEr
         if not value:
             found.append(required(f"{path}.{key}"))
         else:
-            found += [invalid(f"{path}.{key}", value, why) for why in names.path_problems(value)]
+            found += [invalid(f"{path}.{key}", value, why) for why in naming.path_problems(value)]
     version = target.get("apiVersion") or ""
     if version.count("/") > 1:
         found.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
@@ -101,7 +100,7 @@ def _source(member: str, source: Json, path: str) -> list[FieldError]:
         if not container:
             found.append(required(f"{path}.container", "must specify a container"))
         else:
-            problems = names.label_problems(container)
+            problems = naming.label_problems(container)
             found += [invalid(f"{path}.container", container, problem) for problem in problems]
     found += _target(target, where)
     value, average, share = (target.get(key) for key in ("value", "averageValue", "averageUtilization"))
@@ -128,7 +127,7 @@ def _source(member: str, source: Json, path: str) -> list[FieldError]:
 
 def _identifier(metric: Json, path: str) -> list[FieldError]:
     name = metric.get("name", "")
-    found = [invalid(f"{path}.name", name, why) for why in names.path_problems(name)]
+    found = [invalid(f"{path}.name", name, why) for why in naming.path_problems(name)]
     if not name:
         found.append(required(f"{path}.name", "must specify a metric name"))
     return found

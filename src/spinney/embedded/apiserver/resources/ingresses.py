@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, too_long, unsupported
 from spinney.embedded.apiserver.resources.validation import names
@@ -36,11 +37,11 @@ def check_ingress(document: Json) -> list[FieldError]:
             found += _host(host, f"spec.tls[{at}].hosts[{number}]")
         secret = tls.get("secretName")
         if secret:
-            problems = names.subdomain_problems(secret)
+            problems = naming.subdomain_problems(secret)
             found += [invalid(f"spec.tls[{at}].secretName", secret, problem) for problem in problems]
     name = spec.get("ingressClassName")
     if name is not None:
-        found += [invalid("spec.ingressClassName", name, problem) for problem in names.subdomain_problems(name)]
+        found += [invalid("spec.ingressClassName", name, problem) for problem in naming.subdomain_problems(name)]
     return found
 
 
@@ -56,7 +57,7 @@ def check_new_ingress(document: Json) -> list[FieldError]:
 
 def _host(host: str, path: str) -> list[FieldError]:
     if "*" not in host:
-        return [invalid(path, host, problem) for problem in names.subdomain_problems(host)]
+        return [invalid(path, host, problem) for problem in naming.subdomain_problems(host)]
     return [] if _WILDCARD.match(host) else [invalid(path, host, _WILDCARD_RULE)]
 
 
@@ -109,7 +110,7 @@ def _backend(backend: Json, path: str) -> list[FieldError]:
     if not name:
         found.append(required(f"{path}.service.name"))
     else:
-        found += [invalid(f"{path}.service.name", name, problem) for problem in names.dns_1035_problems(name)]
+        found += [invalid(f"{path}.service.name", name, problem) for problem in naming.dns_1035_problems(name)]
     if port.get("name") and port.get("number"):
         found.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
@@ -125,13 +126,13 @@ def _reference(reference: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     group = reference.get("apiGroup")
     if group is not None:
-        found += [invalid(f"{path}.apiGroup", group, problem) for problem in names.subdomain_problems(group)]
+        found += [invalid(f"{path}.apiGroup", group, problem) for problem in naming.subdomain_problems(group)]
     for key in ("kind", "name"):
         value = reference.get(key, "")
         if not value:
             found.append(required(f"{path}.{key}"))
         else:
-            found += [invalid(f"{path}.{key}", value, problem) for problem in names.path_problems(value)]
+            found += [invalid(f"{path}.{key}", value, problem) for problem in naming.path_problems(value)]
     return found
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required
-from spinney.embedded.apiserver.resources.validation import containers, names
+from spinney.embedded.apiserver.resources.validation import containers
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _OTHERS = ("storage", "cpu", "memory", "ephemeral-storage", "pods", "persistentvolumeclaims")
@@ -34,7 +34,7 @@ def check_limit_range(document: Json) -> list[FieldError]:
     for at, limit in enumerate((document.get("spec") or {}).get("limits") or ()):
         where = f"spec.limits[{at}]"
         kind = limit.get("type", "")
-        problems = names.qualified_problems(kind)
+        problems = naming.qualified_problems(kind)
         found += [invalid(f"{where}.type", kind, problem) for problem in problems]
         if not problems and "/" not in kind and kind not in _TYPES:
             found.append(invalid(f"{where}.type", kind, "must be a standard limit type or fully qualified"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import names
@@ -33,8 +33,8 @@ def _taints(taints: list[Json] | tuple[()]) -> list[FieldError]:
     for at, taint in enumerate(taints):
         where, key = f"metadata.taints[{at}]", taint.get("key", "")
         effect, value = taint.get("effect", ""), taint.get("value", "")
-        found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
-        problems = names.value_problems(value)
+        found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
+        problems = naming.value_problems(value)
         if problems:
             found.append(invalid(f"{where}.value", value, ";".join(problems)))
         if not effect:

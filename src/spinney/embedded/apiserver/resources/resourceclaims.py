@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.cel import expressions
 from spinney.embedded.apiserver.errors import (
@@ -116,13 +117,13 @@ def check_reference(name: str, path: str, known: set[str]) -> list[FieldError]:
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, _UNKNOWN)]
-    found = [invalid(path, part, problem) for part in parts for problem in names.label_problems(part)]
+    found = [invalid(path, part, problem) for part in parts for problem in naming.label_problems(part)]
     return found if name in known else [*found, invalid(path, name, _UNKNOWN)]
 
 
 def _request(request: Json, path: str) -> list[FieldError]:
     name, exact, several = request.get("name", ""), request.get("exactly"), request.get("firstAvailable") or []
-    found = [invalid(f"{path}.name", name, problem) for problem in names.label_problems(name)]
+    found = [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
     if exact is None and not several:
         found.append(required(path, _ONE))
     elif exact is not None and several:
@@ -138,7 +139,7 @@ def _request(request: Json, path: str) -> list[FieldError]:
 
 def _alternative(wish: Json, path: str) -> list[FieldError]:
     name = wish.get("name", "")
-    return [invalid(f"{path}.name", name, problem) for problem in names.label_problems(name)] + _wish(wish, path)
+    return [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)] + _wish(wish, path)
 
 
 def _wish(wish: Json, path: str) -> list[FieldError]:
@@ -148,7 +149,7 @@ def _wish(wish: Json, path: str) -> list[FieldError]:
     if not name:
         found.append(required(where))
     else:
-        found += [invalid(where, name, problem) for problem in names.subdomain_problems(name)]
+        found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
     found += _selectors(wish.get("selectors") or (), f"{path}.selectors")
     mode, count = wish.get("allocationMode", "ExactCount"), wish.get("count", 0)
     if mode == "All" and count:
@@ -187,14 +188,14 @@ def check_driver(name: str, path: str) -> list[FieldError]:
     """The name of a driver."""
     if not name:
         return [required(path)]
-    return [invalid(path, name, problem) for problem in names.subdomain_problems(name)]
+    return [invalid(path, name, problem) for problem in naming.subdomain_problems(name)]
 
 
 def check_pool(name: str, path: str) -> list[FieldError]:
     """The name of a pool: parts between slashes."""
     if not name:
         return [required(path)]
-    return [invalid(path, part, problem) for part in name.split("/") for problem in names.subdomain_problems(part)]
+    return [invalid(path, part, problem) for part in name.split("/") for problem in naming.subdomain_problems(part)]
 
 
 def _full_name(name: str, path: str) -> list[FieldError]:
@@ -204,7 +205,7 @@ def _full_name(name: str, path: str) -> list[FieldError]:
     found = [] if domain else [required(path, "the domain must not be empty")]
     found += [] if rest else [required(path, "the name must not be empty")]
     if domain:
-        found += [invalid(path, domain, problem) for problem in names.subdomain_problems(domain)]
+        found += [invalid(path, domain, problem) for problem in naming.subdomain_problems(domain)]
     return found + (names.check_identifier(rest, path) if rest else [])
 
 
@@ -232,7 +233,7 @@ def check_claim_status(new: Json, old: Json) -> list[FieldError]:
         found += check_driver(result.get("driver", ""), f"{where}.driver")
         found += check_pool(result.get("pool", ""), f"{where}.pool")
         device = result.get("device", "")
-        found += [invalid(f"{where}.device", device, problem) for problem in names.label_problems(device)]
+        found += [invalid(f"{where}.device", device, problem) for problem in naming.label_problems(device)]
     for at, term in enumerate((allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()):
         found += pod_placement.check_node_term(term, f"status.allocation.nodeSelector.nodeSelectorTerms[{at}]")
     return found

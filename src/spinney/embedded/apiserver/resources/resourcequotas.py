@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
-from spinney.embedded.apiserver.resources.validation import names
 
 _COMPUTE = ("cpu", "memory")
 _COUNTED = frozenset(
@@ -108,7 +107,7 @@ def _amounts(amounts: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for name, text in amounts.items():
         where = f"{path}[{name}]"
-        problems = [*names.qualified_problems(name)]
+        problems = [*naming.qualified_problems(name)]
         if "/" not in name and name not in _STANDARD and not name.startswith(_HUGE):
             if not problems and name != "storage":
                 problems.append("must be a standard resource type or fully qualified")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many
 from spinney.embedded.apiserver.resources.resourceclaims import check_driver, check_pool
@@ -64,7 +65,7 @@ def _place(spec: Json) -> list[FieldError]:
     given = [key for key in _PLACES if spec.get(key)]
     if spec.get("nodeName"):
         name = spec["nodeName"]
-        found += [invalid("spec.nodeName", name, problem) for problem in names.subdomain_problems(name)]
+        found += [invalid("spec.nodeName", name, problem) for problem in naming.subdomain_problems(name)]
     elif spec.get("nodeName") == "":
         found.append(invalid("spec.nodeName", "", "must be either unset or set to a non-empty string"))
     for at, term in enumerate((spec.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()):
@@ -82,7 +83,7 @@ def _place(spec: Json) -> list[FieldError]:
 
 def _device(device: Json, path: str) -> list[FieldError]:
     name = device.get("name", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in names.label_problems(name)]
+    found = [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     if len(attributes) + len(capacity) > _MEMBERS:
         detail = f"the total number of attributes and capacities must not exceed {_MEMBERS}"
@@ -98,7 +99,7 @@ def _device(device: Json, path: str) -> list[FieldError]:
 def _member(name: str, path: str) -> list[FieldError]:
     """What an attribute or a capacity is called, perhaps after a domain."""
     domain, slash, rest = name.rpartition("/")
-    found = [invalid(path, domain, problem) for problem in names.subdomain_problems(domain)] if slash else []
+    found = [invalid(path, domain, problem) for problem in naming.subdomain_problems(domain)] if slash else []
     return found + names.check_identifier(rest, path)
 
 

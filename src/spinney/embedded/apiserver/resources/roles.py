@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 
@@ -64,7 +64,7 @@ def check_role_binding(document: Json) -> list[FieldError]:
         if subject.get("kind") == "ServiceAccount":
             name = subject.get("name", "")
             if name:
-                found += [invalid(f"{where}.name", name, problem) for problem in names.subdomain_problems(name)]
+                found += [invalid(f"{where}.name", name, problem) for problem in naming.subdomain_problems(name)]
             if subject.get("apiGroup"):
                 found.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], ("",)))
             if not subject.get("namespace") and document.get("kind") == "ClusterRoleBinding":

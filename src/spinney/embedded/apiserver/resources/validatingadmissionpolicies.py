@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.webhookconfigurations import check_conditions, check_expression, check_rule
 
@@ -107,7 +107,7 @@ def _undefined(text: str, known: list[str], where: str) -> list[FieldError]:
 def _annotation(annotation: Json, values: tuple[str, ...], policy: str, where: str) -> list[FieldError]:
     key, text = annotation.get("key", ""), annotation.get("valueExpression", "")
     full = f"{policy}/{key}" if policy else key
-    found = [invalid(f"{where}.key", full, problem) for problem in names.qualified_problems(full)]
+    found = [invalid(f"{where}.key", full, problem) for problem in naming.qualified_problems(full)]
     if not text.strip():
         return [*found, required(f"{where}.valueExpression", "valueExpression is not specified")]
     return found + check_expression(text, values, f"{where}.valueExpression", "STRING", "NULL")

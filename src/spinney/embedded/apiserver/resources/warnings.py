@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.tls_warnings import tls_warning
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.schemas import strange_formats
 
 _TEMPLATES = {
@@ -88,14 +87,14 @@ def _template(table: str, document: Json) -> list[str]:
 
 def host_name(name: str) -> Iterator[str]:
     """The warnings of what a pod is called."""
-    problems = names.label_problems(name)
+    problems = naming.label_problems(name)
     if problems:
         told = "this is used in the Pod's hostname, which can result in surprising behavior"
         yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
 
 
 def _pod_names(document: Json) -> Iterator[str]:
-    problems = names.label_problems(document["metadata"].get("name", ""))
+    problems = naming.label_problems(document["metadata"].get("name", ""))
     if problems:
         told = "this is used in Pod names and hostnames, which can result in surprising behavior"
         yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.cel import expressions
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -22,8 +22,8 @@ def check(document: Json) -> list[FieldError]:
     for at, hook in enumerate(document.get("webhooks") or ()):
         where = f"webhooks[{at}]"
         name = hook.get("name", "")
-        if names.subdomain_problems(name):
-            found += [invalid(f"{where}.name", name, problem) for problem in names.subdomain_problems(name)]
+        if naming.subdomain_problems(name):
+            found += [invalid(f"{where}.name", name, problem) for problem in naming.subdomain_problems(name)]
         elif name.count(".") < 2:
             detail = "should be a domain with at least three segments separated by dots"
             found.append(invalid(f"{where}.name", name, detail))
@@ -70,7 +70,7 @@ def check_rule(rule: Json, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     for at, name in enumerate(rule.get("resourceNames") or ()):
         where = f"{path}.resourceNames[{at}]"
-        found += [invalid(where, name, problem) for problem in names.path_problems(name)]
+        found += [invalid(where, name, problem) for problem in naming.path_problems(name)]
         if name in rule["resourceNames"][:at]:
             found.append(duplicate(where, name))
     for key, others in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
@@ -157,7 +157,7 @@ def check_conditions(conditions: Sequence[Json], values: tuple[str, ...], where:
         if not name:
             found.append(required(f"{field}.name"))
         else:
-            found += [invalid(f"{field}.name", name, problem) for problem in names.qualified_problems(name)]
+            found += [invalid(f"{field}.name", name, problem) for problem in naming.qualified_problems(name)]
         if name and name in seen:
             found.append(duplicate(f"{field}.name", name))
         seen.add(name)

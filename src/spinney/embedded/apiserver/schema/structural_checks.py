@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from spinney.api import formats
+from spinney.api import formats, naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -21,7 +21,6 @@ from spinney.embedded.apiserver.errors import (
     unsupported,
     wrong_type,
 )
-from spinney.embedded.apiserver.resources.validation import names
 
 
 class Checker:
@@ -168,7 +167,7 @@ class Checker:
         if kind is None:
             self.errors.append(required(f"{name}.kind"))
         else:
-            problems = names.dns_1035_problems(str(kind).lower())
+            problems = naming.dns_1035_problems(str(kind).lower())
             told = (f"may have mixed case, but should otherwise match: {problem}" for problem in problems)
             self.errors += [invalid(f"{name}.kind", kind, problem) for problem in told]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import environment, names, probes, security_contexts, volume_mounts
@@ -86,7 +86,7 @@ def _ports(ports: list[Json], path: str) -> list[FieldError]:
     for at, port in enumerate(ports):
         where, name = f"{path}[{at}]", port.get("name")
         if name:
-            problems = names.port_name_problems(name)
+            problems = naming.port_name_problems(name)
             found += [invalid(f"{where}.name", name, problem) for problem in problems]
             if not problems and name in seen:
                 found.append(duplicate(f"{where}.name", name))
@@ -172,7 +172,7 @@ def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
 
 def name_problems(name: str) -> tuple[str, ...]:
     """Why no container can have a resource of that name."""
-    problems = names.qualified_problems(name)
+    problems = naming.qualified_problems(name)
     if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
         if not problems and name not in _OTHERS:
             problems = ("must be a standard resource type or fully qualified",)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -172,7 +173,7 @@ def check_workload(document: Json) -> list[FieldError]:
     reference = spec.get("controllerRef")
     if reference is not None and reference.get("apiGroup"):
         group, where = reference["apiGroup"], "spec.controllerRef.apiGroup"
-        found += [invalid(where, group, problem) for problem in names.subdomain_problems(group)]
+        found += [invalid(where, group, problem) for problem in naming.subdomain_problems(group)]
     if reference is not None:
         found += [required(f"spec.controllerRef.{key}") for key in ("kind", "name") if not reference.get(key)]
     if not groups:
@@ -183,7 +184,7 @@ def check_workload(document: Json) -> list[FieldError]:
     for at, group in enumerate(groups):
         where = f"spec.podGroups[{at}]"
         name = group.get("name", "")
-        found += [invalid(f"{where}.name", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{where}.name", name, problem) for problem in naming.label_problems(name)]
         if name in seen:
             found.append(duplicate(f"{where}.name", name))
         seen.add(name)
@@ -243,7 +244,7 @@ def check_lease(document: Json) -> list[FieldError]:
 def check_runtime_class(document: Json) -> list[FieldError]:
     """A RuntimeClass."""
     handler, scheduling = document.get("handler", ""), document.get("scheduling") or {}
-    found = [invalid("handler", handler, problem) for problem in names.label_problems(handler)]
+    found = [invalid("handler", handler, problem) for problem in naming.label_problems(handler)]
     overhead = (document.get("overhead") or {}).get("podFixed")
     if overhead:
         found += containers.check_resources({"limits": overhead}, "overhead")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 
 _KNOWN = frozenset(
     (
@@ -45,7 +45,7 @@ def check_field(selector: Json, path: str, allowed: tuple[str, ...]) -> list[Fie
     if name not in ("metadata.annotations", "metadata.labels"):
         return [invalid(path, name, "does not support subscript")]
     key = subscripted[2].lower() if name == "metadata.annotations" else subscripted[2]
-    return [invalid(path, key, problem) for problem in names.qualified_problems(key)]
+    return [invalid(path, key, problem) for problem in naming.qualified_problems(key)]
 
 
 def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[FieldError]:

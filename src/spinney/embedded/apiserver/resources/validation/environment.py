@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources.validation import downward_api, names
@@ -48,7 +49,7 @@ def _source(variable: Json, path: str) -> list[FieldError]:
 
 def _key(reference: Json, path: str) -> list[FieldError]:
     name, key = reference.get("name", ""), reference.get("key", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in names.subdomain_problems(name)]
+    found = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
     if not key:
         return [*found, required(f"{path}.key")]
     return found + names.check_config_key(key, f"{path}.key")
@@ -67,7 +68,7 @@ def check_sources(sources: list[Json], path: str) -> list[FieldError]:
             if not name:
                 found.append(required(where))
             else:
-                found += [invalid(where, name, problem) for problem in names.subdomain_problems(name)]
+                found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
         if not given:
             found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:

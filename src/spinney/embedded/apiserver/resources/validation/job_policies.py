@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -14,7 +15,6 @@ from spinney.embedded.apiserver.errors import (
     too_many,
     unsupported,
 )
-from spinney.embedded.apiserver.resources.validation import names
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
@@ -53,7 +53,7 @@ def _failure_rule(spec: Json, rule: Json, path: str, known: set[str | None]) -> 
         found.append(too_many(f"{path}.onPodConditions", len(conditions), _RULES))
     for at, condition in enumerate(conditions):
         where, kind = f"{path}.onPodConditions[{at}]", condition.get("type", "")
-        found += [invalid(f"{where}.type", kind, problem) for problem in names.qualified_problems(kind)]
+        found += [invalid(f"{where}.type", kind, problem) for problem in naming.qualified_problems(kind)]
         found += _chosen(condition.get("status", ""), _STATUSES, f"{where}.status")
     if codes is not None and conditions:
         found.append(omitted(path, "specifying both OnExitCodes and OnPodConditions is not supported"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, too_long, unsupported
 from spinney.embedded.apiserver.read import selectors
@@ -34,7 +35,7 @@ def check(document: Json) -> list[FieldError]:
     found = _generated(document) + check_spec_and_selector(spec, "spec")
     completions = spec.get("completions") or 0
     host = f"{name}-{completions - 1}"
-    if spec.get("completionMode") == "Indexed" and completions > 0 and names.label_problems(host):
+    if spec.get("completionMode") == "Indexed" and completions > 0 and naming.label_problems(host):
         detail = f"will not able to create pod with invalid DNS label: {host}"
         found.append(invalid("metadata.name", name, detail))
     return found

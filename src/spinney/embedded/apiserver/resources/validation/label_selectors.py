@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required
 from spinney.embedded.apiserver.resources.validation import names
@@ -34,5 +35,5 @@ def check_expressions(selector: Json, path: str, comparing: tuple[str, ...] = ()
         else:
             found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
         key = term.get("key", "")
-        found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
+        found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
     return found

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import names
 
 _NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
-    "/services": names.dns_1035_problems,
-    "/namespaces": names.label_problems,
-    "/events": names.path_problems,
-    "apps/statefulsets": names.label_problems,
-    "policy/poddisruptionbudgets": names.path_problems,
-    "rbac.authorization.k8s.io/roles": names.path_problems,
-    "rbac.authorization.k8s.io/clusterroles": names.path_problems,
-    "rbac.authorization.k8s.io/rolebindings": names.path_problems,
-    "rbac.authorization.k8s.io/clusterrolebindings": names.path_problems,
+    "/services": naming.dns_1035_problems,
+    "/namespaces": naming.label_problems,
+    "/events": naming.path_problems,
+    "apps/statefulsets": naming.label_problems,
+    "policy/poddisruptionbudgets": naming.path_problems,
+    "rbac.authorization.k8s.io/roles": naming.path_problems,
+    "rbac.authorization.k8s.io/clusterroles": naming.path_problems,
+    "rbac.authorization.k8s.io/rolebindings": naming.path_problems,
+    "rbac.authorization.k8s.io/clusterrolebindings": naming.path_problems,
 }
 # Groups whose own server asks only that a finalizer looks like a name.
 _LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
@@ -80,7 +81,7 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
     elif name != known.get("name") or prefix != known.get("generateName", ""):
-        rule = _NAME_RULES.get(kind.table, names.subdomain_problems)
+        rule = _NAME_RULES.get(kind.table, naming.subdomain_problems)
         if prefix:
             # A name goes on where a prefix ends, so that may be a dash.
             begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
@@ -98,7 +99,7 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
 def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
     found: list[FieldError] = []
     for at, finalizer in enumerate(finalizers):
-        found += [invalid("metadata.finalizers", finalizer, why) for why in names.qualified_problems(finalizer)]
+        found += [invalid("metadata.finalizers", finalizer, why) for why in naming.qualified_problems(finalizer)]
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
             found.append(
                 invalid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, too_long
 from spinney.embedded.apiserver.resources.validation import names
@@ -53,7 +54,7 @@ def check_aliases(spec: Json, path: str) -> list[FieldError]:
         found += names.check_address(alias.get("ip", ""), f"{path}[{at}].ip")
         for number, name in enumerate(alias.get("hostnames") or ()):
             where = f"{path}[{at}].hostnames[{number}]"
-            found += [invalid(where, name, problem) for problem in names.subdomain_problems(name)]
+            found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
     return found
 
 
@@ -69,4 +70,4 @@ def check_override(spec: Json, path: str) -> list[FieldError]:
     ]
     if len(name) > 64:
         found.append(too_long(where, 64))
-    return found + [invalid(where, name, problem) for problem in names.subdomain_problems(name)]
+    return found + [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_expressions, check_selector
 
 
@@ -15,7 +15,7 @@ def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
         where = f"{path}[{at}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "Equal")
         if key:
-            found += [invalid(f"{where}.key", key, problem) for problem in names.qualified_problems(key)]
+            found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
         elif operator != "Exists":
             found.append(
                 invalid(
@@ -37,7 +37,7 @@ def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
 
 def _operator(operator: str, value: str, path: str) -> list[FieldError]:
     if operator == "Equal":
-        problems = names.value_problems(value)
+        problems = naming.value_problems(value)
         return [invalid(path, value, ";".join(problems))] if problems else []
     if operator == "Exists":
         return [invalid(path, value, "value must be empty when `operator` is 'Exists'")] if value else []
@@ -98,12 +98,12 @@ def _pod_term(term: Json, path: str) -> list[FieldError]:
     found = check_selector(term.get("labelSelector"), f"{path}.labelSelector")
     found += check_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        found += [invalid(f"{path}.namespace", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{path}.namespace", name, problem) for problem in naming.label_problems(name)]
     found += _label_keys(term, path)
     where, key = f"{path}.topologyKey", term.get("topologyKey", "")
     if not key:
         found.append(required(where, "can not be empty"))
-    return found + [invalid(where, key, problem) for problem in names.qualified_problems(key)]
+    return found + [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
 
 
 def _label_keys(term: Json, path: str) -> list[FieldError]:
@@ -114,7 +114,7 @@ def _label_keys(term: Json, path: str) -> list[FieldError]:
             where = f"{path}.{kind}[{at}]"
             if term.get("labelSelector") is None:
                 found.append(forbidden_field(where, "must not be specified when labelSelector is not set"))
-            found += [invalid(where, key, problem) for problem in names.qualified_problems(key)]
+            found += [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
     unlike = term.get("mismatchLabelKeys") or ()
     for at, key in enumerate(term.get("matchLabelKeys") or ()):
         if key in unlike:

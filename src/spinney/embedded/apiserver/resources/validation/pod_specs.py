@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -89,7 +90,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     for at, gate in enumerate(spec.get("readinessGates") or ()):
         name = gate.get("conditionType", "")
         where = f"{path}.readinessGates[{at}].conditionType"
-        found += [invalid(where, name, problem) for problem in names.qualified_problems(name)]
+        found += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
     if spec.get("schedulingGates"):
         found += _gates(spec, path)
     if spec.get("topologySpreadConstraints"):
@@ -137,19 +138,19 @@ def _rest(spec: Json, path: str) -> list[FieldError]:
     found += pod_hostnames.check_override(spec, path)
     for key in ("serviceAccountName", "nodeName"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.subdomain_problems(spec[key])]
+            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         found.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
     for key in ("hostname", "subdomain"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.label_problems(spec[key])]
+            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.label_problems(spec[key])]
     if spec.get("tolerations"):
         found += pod_placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
     found += pod_hostnames.check_aliases(spec, f"{path}.hostAliases")
     for key in ("priorityClassName", "runtimeClassName"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in names.subdomain_problems(spec[key])]
+            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
     preemption = spec.get("preemptionPolicy", "Never")
     if preemption not in ("PreemptLowerPriority", "Never"):
         found.append(unsupported(f"{path}.preemptionPolicy", preemption, ("PreemptLowerPriority", "Never")))
@@ -180,7 +181,7 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
             found.append(invalid(where, shown, f"at most one of {which.format(' or')} may be specified"))
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(key) is not None:
-                problems = names.subdomain_problems(claim[key])
+                problems = naming.subdomain_problems(claim[key])
                 found += [invalid(f"{where}.{key}", claim[key], problem) for problem in problems]
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
@@ -214,11 +215,11 @@ def _host_ports(spec: Json, path: str) -> list[FieldError]:
 
 def _workload(reference: Json, path: str) -> list[FieldError]:
     name, group = reference.get("name", ""), reference.get("podGroup", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in names.subdomain_problems(name)]
-    found += [invalid(f"{path}.podGroup", group, problem) for problem in names.label_problems(group)]
+    found = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
+    found += [invalid(f"{path}.podGroup", group, problem) for problem in naming.label_problems(group)]
     replica = reference.get("podGroupReplicaKey")
     if replica:
-        found += [invalid(f"{path}.podGroupReplicaKey", replica, problem) for problem in names.label_problems(replica)]
+        found += [invalid(f"{path}.podGroupReplicaKey", replica, problem) for problem in naming.label_problems(replica)]
     return found
 
 
@@ -228,7 +229,7 @@ def _gates(spec: Json, path: str) -> list[FieldError]:
     for at, gate in enumerate(spec["schedulingGates"]):
         name = gate.get("name", "")
         where = f"{path}.schedulingGates[{at}]"
-        found += [invalid(where, name, problem) for problem in names.qualified_problems(name)]
+        found += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
         if name in seen:
             found.append(duplicate(where, name))
         seen.add(name)

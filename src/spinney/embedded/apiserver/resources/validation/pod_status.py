@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
 from spinney.embedded.apiserver.resources.validation import names
@@ -18,12 +19,12 @@ def check(new: Json, old: Json) -> list[FieldError]:
     found: list[FieldError] = []
     for at, condition in enumerate(status.get("conditions") or ()):
         kind = condition.get("type", "")
-        problems = names.qualified_problems(kind)
+        problems = naming.qualified_problems(kind)
         found += [invalid(f"status.conditions[{at}].Type", kind, problem) for problem in problems]
     node = status.get("nominatedNodeName")
     if node and node != was.get("nominatedNodeName"):
         where = "status.nominatedNodeName"
-        found += [invalid(where, node, problem) for problem in names.subdomain_problems(node)]
+        found += [invalid(where, node, problem) for problem in naming.subdomain_problems(node)]
         if old["spec"].get("nodeName"):
             found.append(forbidden_field(where, "may not be set on pods that are already bound to a node"))
     if status.get("qosClass") != was.get("qosClass"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import names
@@ -71,7 +72,7 @@ def _kind(spec: Json) -> list[FieldError]:
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
         return [*found, required("spec.externalName")]
-    return found + [invalid("spec.externalName", name, problem) for problem in names.subdomain_problems(name)]
+    return found + [invalid("spec.externalName", name, problem) for problem in naming.subdomain_problems(name)]
 
 
 def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldError]:
@@ -80,7 +81,7 @@ def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldEr
     if named and not name:
         found.append(required(f"{path}.name"))
     elif name:
-        found += [invalid(f"{path}.name", name, problem) for problem in names.label_problems(name)]
+        found += [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
         if name in seen:
             found.append(duplicate(f"{path}.name", name))
         seen.add(name)
@@ -92,7 +93,7 @@ def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldEr
     found += names.check_port(port.get("targetPort", 0), f"{path}.targetPort")
     if port.get("appProtocol") is not None:
         told = port["appProtocol"]
-        found += [invalid(f"{path}.appProtocol", told, problem) for problem in names.qualified_problems(told)]
+        found += [invalid(f"{path}.appProtocol", told, problem) for problem in naming.qualified_problems(told)]
     return found
 
 
@@ -214,7 +215,7 @@ def check_class(spec: Json) -> list[FieldError]:
         return []
     if spec.get("type") != "LoadBalancer":
         return [forbidden_field("spec.loadBalancerClass", _BALANCED)]
-    return [invalid("spec.loadBalancerClass", name, problem) for problem in names.qualified_problems(name)]
+    return [invalid("spec.loadBalancerClass", name, problem) for problem in naming.qualified_problems(name)]
 
 
 def _traffic(spec: Json) -> list[FieldError]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from spinney.api import quantity
+from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import names, pod_placement, volume_sources
+from spinney.embedded.apiserver.resources.validation import pod_placement, volume_sources
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.schema import internal
 
@@ -92,7 +92,7 @@ def _volume_class(spec: Json) -> list[FieldError]:
     found: list[FieldError] = []
     name, mode = spec.get("storageClassName"), spec.get("volumeMode", "Filesystem")
     if name:
-        found += [invalid("spec.storageClassName", name, problem) for problem in names.subdomain_problems(name)]
+        found += [invalid("spec.storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
     if mode not in ("Block", "Filesystem"):
         found.append(unsupported("spec.volumeMode", mode, ("Block", "Filesystem")))
     return found
@@ -134,7 +134,7 @@ def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
         found.append(invalid(f"{path}.resources[storage]", storage, "must be greater than zero"))
     name = spec.get("storageClassName")
     if name:
-        found += [invalid(f"{path}.storageClassName", name, problem) for problem in names.subdomain_problems(name)]
+        found += [invalid(f"{path}.storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
     mode = spec.get("volumeMode", "Filesystem")
     if mode not in ("Block", "Filesystem"):
         found.append(unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
@@ -193,7 +193,7 @@ def check_storage_class(document: Json) -> list[FieldError]:
     if not name:
         found.append(required("provisioner"))
     else:
-        found += [invalid("provisioner", name, problem) for problem in names.qualified_problems(name.lower())]
+        found += [invalid("provisioner", name, problem) for problem in naming.qualified_problems(name.lower())]
     if "" in (document.get("parameters") or {}):
         found.append(invalid("parameters", "", "field can not be empty."))
     policy = document.get("reclaimPolicy", "Delete")
@@ -212,7 +212,7 @@ def _topology(rule: Json, path: str) -> list[FieldError]:
     values, key = rule.get("values") or [], rule.get("key", "")
     found = [] if values else [required(f"{path}.values")]
     found += [duplicate(f"{path}.values[{at}]", value) for at, value in enumerate(values) if value in values[:at]]
-    return found + [invalid(f"{path}.key", key, problem) for problem in names.qualified_problems(key)]
+    return found + [invalid(f"{path}.key", key, problem) for problem in naming.qualified_problems(key)]
 
 
 def check_storage_class_update(new: Json, old: Json) -> list[FieldError]:

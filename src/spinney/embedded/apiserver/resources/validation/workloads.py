@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources.validation import names, pod_specs, rollouts, storage
+from spinney.embedded.apiserver.resources.validation import pod_specs, rollouts, storage
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
 
@@ -139,7 +140,7 @@ def check_stateful_set(document: Json) -> list[FieldError]:
     found += _count(spec.get("ordinals") or {}, "start", "spec.ordinals")
     name = spec.get("serviceName", "")
     if name:
-        found += [invalid("spec.serviceName", name, problem) for problem in names.label_problems(name)]
+        found += [invalid("spec.serviceName", name, problem) for problem in naming.label_problems(name)]
     return found + _selector_and_template({**spec, "template": _own_pod(spec)}, "statefulset", "StatefulSet")
 
 
