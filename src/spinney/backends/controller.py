@@ -17,6 +17,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
+from spinney.api.volumes import Storage
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
 from spinney.backends.deleted_gangs import Departed
@@ -24,7 +25,7 @@ from spinney.backends.gang_conditions import plan_status, turned
 from spinney.backends.gang_pods import BY_GANG, all_pods_of, gang_names, pods_of, sign
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Storage
+from spinney.backends.kube_scheduler.in_turn.reachable_nodes import CachedClaims
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, given_up
 from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper, loose
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
@@ -120,7 +121,9 @@ class BackendController:
         watched: list[Cache[Any]] = [*claimed, *([devices] if devices else [])]
         for cache in (nodes, *watched):
             await cache.synced()
-        keeper = Gatekeeper(self._gangs, self._pods, nodes, Storage(*claimed, devices), self.controller.enqueue)
+        keeper = Gatekeeper(
+            self._gangs, self._pods, nodes, CachedClaims(Storage(*claimed, nodes), devices), self.controller.enqueue
+        )
         for cache in watched:
             cache.on_change(lambda _: keeper.stir())
         return keeper

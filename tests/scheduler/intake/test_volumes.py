@@ -11,8 +11,8 @@ import pytest
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Json, convert
 from spinney.api.storage import CsiNode, StorageClass, VolumeAttachment
+from spinney.api.volumes import Reach, Storage, attached_by, attached_to, reach_of
 from spinney.scheduler.intake.cluster_objects import node_spec
-from spinney.scheduler.intake.volumes import Reach, Storage, attached_by, attached_to, reach_of
 from spinney.scheduler.state.problems import NoRoom
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses

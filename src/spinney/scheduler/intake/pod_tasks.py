@@ -13,8 +13,8 @@ from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.requests import pod_requests
 from spinney.api.selector import LabelSelector, Requirement
+from spinney.api.volumes import Reach
 from spinney.scheduler.intake.cluster_objects import amounts, job_key, timestamp
-from spinney.scheduler.intake.volumes import Reach
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import (
     DEFAULT_GROUP,

@@ -11,6 +11,7 @@ from spinney.api.affinity import selects_node
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
 from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.volumes import Reach
 from spinney.kube.caches.cache import Cache, Caches, Change, Key
 from spinney.scheduler.intake.devices import (
     DeviceId,
@@ -23,7 +24,6 @@ from spinney.scheduler.intake.devices import (
     requested_classes,
 )
 from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
-from spinney.scheduler.intake.volumes import Reach
 from spinney.scheduler.state.specs import DeviceRequest
 
 

@@ -17,13 +17,13 @@ from spinney.api.meta import Object
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import LabelSelector, matches
+from spinney.api.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
 from spinney.kube.caches.cache import Cache, Change, Key
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.intake import cluster_objects, pod_tasks
 from spinney.scheduler.intake.disruption_budgets import allowed_by, budget_key, budgets_over
 from spinney.scheduler.intake.numa_zones import containers_of, given_to, numa_of
-from spinney.scheduler.intake.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
 from spinney.scheduler.service.bind_backoff import Failures
 from spinney.scheduler.service.default_scheduler import StandIn
 from spinney.scheduler.service.device_claims import DeviceClaims

@@ -10,8 +10,8 @@ from spinney.api.meta import Object, Resource
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiNode, StorageClass, VolumeAttachment
+from spinney.api.volumes import Storage
 from spinney.kube.caches.cache import Cache, Caches
-from spinney.scheduler.intake.volumes import Storage
 
 
 class ConfigMapName(Object, frozen=True):

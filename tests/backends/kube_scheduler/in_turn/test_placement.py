@@ -9,8 +9,8 @@ import pytest
 from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
+from spinney.api.volumes import Reach
 from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, fit, rooms
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Reach
 from tests import make
 
 

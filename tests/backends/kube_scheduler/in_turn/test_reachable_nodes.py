@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -11,8 +12,9 @@ from spinney.api.meta import Json, Object, convert
 from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
+from spinney.api.volumes import Reach, Storage
 from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, fit, rooms
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Reach, Storage
+from spinney.backends.kube_scheduler.in_turn.reachable_nodes import CachedClaims
 from spinney.kube.caches.cache import Cache
 from tests import make
 
@@ -27,6 +29,9 @@ def shelf(*objects: Object) -> Cache[Any]:
     class Shelf:
         def get(self, name: str, namespace: str = "") -> Object | None:
             return by_key.get((namespace, name))
+
+        def __iter__(self) -> Iterator[Object]:
+            return iter(by_key.values())
 
     return cast(Cache[Any], Shelf())
 
@@ -62,33 +67,33 @@ GPU = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}
 
 
 @pytest.mark.parametrize(
-    ("spec", "claims", "gpus", "nodes", "lacks"),
+    ("spec", "claims", "gpus", "nodes", "impossible"),
     [
         ({}, [], [], ["a", "b"], ""),
-        (DISK, [], [], [], "PersistentVolumeClaim data does not exist"),
+        (DISK, [], [], [], 'persistentvolumeclaim "data" not found'),
         (DISK, [claim(volumeName="disk")], [], ["a"], ""),
         (DISK, [claim(volumeName="nfs")], [], ["a", "b"], ""),
         (DISK, [claim(storageClassName="later")], [], ["a", "b"], ""),
-        (DISK, [claim(storageClassName="now")], [], [], "PersistentVolumeClaim data is not bound to a volume yet"),
-        (GPU, [], [], [], "ResourceClaim gpu does not exist"),
+        (DISK, [claim(storageClassName="now")], [], [], "pod has unbound immediate PersistentVolumeClaims"),
+        (GPU, [], [], [], 'resourceclaim "gpu" not found'),
         (GPU, [], [devices(None)], ["a", "b"], ""),
         (GPU, [], [devices({"nodeSelector": IN_ZONE_1})], ["a"], ""),
         ({**DISK, **GPU}, [claim(volumeName="disk")], [devices(None)], ["a"], ""),
     ],
 )
 def test_a_pod_can_be_where_its_claims_can(
-    spec: Json, claims: list[Object], gpus: list[Object], nodes: list[str], lacks: str
+    spec: Json, claims: list[Object], gpus: list[Object], nodes: list[str], impossible: str
 ) -> None:
     """Volumes and devices that are there bind a pod to their nodes; those that come later do not."""
-    storage = Storage(shelf(*claims), shelf(VOLUME, NFS), shelf(*CLASSES), shelf(*gpus))
-    found = storage.reach(user(**spec))
-    assert [node.name for node in NODES if found.allows(node)] == nodes
-    assert found.lacks == lacks
+    storage = Storage(shelf(*claims), shelf(VOLUME, NFS), shelf(*CLASSES), shelf(*NODES))
+    reach = CachedClaims(storage, shelf(*gpus)).reach(user(**spec))
+    assert [node.name for node in NODES if reach.allows(node)] == nodes
+    assert reach.impossible == impossible
 
 
 def test_what_is_missing_is_told() -> None:
     """The gang that waits says which claim it waits for."""
-    ground = Ground(lambda above: rooms(NODES, [], above), lambda _: Reach(lacks="ResourceClaim gpu does not exist"))
+    ground = Ground(lambda above: rooms(NODES, [], above), lambda _: Reach(impossible='resourceclaim "gpu" not found'))
     found = fit([user()], ground)
     assert isinstance(found, Misfit)
-    assert found.lacks == "ResourceClaim gpu does not exist"
+    assert found.lacks == 'resourceclaim "gpu" not found'

@@ -12,9 +12,9 @@ from spinney.api.core import Node
 from spinney.api.meta import Object, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.volumes import Reach
 from spinney.backends.gang_pods import gang_names
 from spinney.backends.interface import Readiness
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Reach
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict
 from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper
 from spinney.kube.caches.cache import Cache, Change

@@ -1,9 +1,9 @@
-"""Whether a gang would fit on the room that is free now: it says yes only with a placement in hand.
+"""Find a node for every pod of a gang on the resources that are free now.
 
-A "no" may be wrong, since placements are not searched exhaustively; a gang that is told no is only asked again later.
-A "yes" looks at requests, places for pods, taints, node selectors and affinity, host ports, rules between pods
-(`neighbours`) and what claims say (`reach`). It does not see what a scheduler settles only as it places a pod: devices
-and volumes that are not allocated yet, limits of volumes per node.
+The search is not exhaustive, so "no" may be wrong: the gang is tried again later. "Yes" always comes with a placement.
+It looks at requests, the number of pods per node, taints, node selectors and affinity, host ports, rules between pods
+(`inter_pod_rules`) and claims (`reachable_nodes`). It does not see devices that are not allocated yet, nor how many
+volumes a node can attach.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from spinney.api.pod import Pod
 from spinney.api.quantity import milli
 from spinney.api.reasons import NODE_READY
 from spinney.api.requests import pod_requests
+from spinney.api.volumes import Reach
 from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import Neighbours, away_terms
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Reach
 from spinney.kube.conditions import find
 
 Amounts = Mapping[str, int]
@@ -105,7 +105,7 @@ def fit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Places
             default=None,
         )
         if chosen is None:
-            return Misfit(pod, reach.lacks)
+            return Misfit(pod, reach.impossible)
         chosen.take(pod, request)
         places[pod.name] = chosen.node.name
         if away_terms(pod):
