@@ -20,7 +20,7 @@ from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.state.topology_domains import Domains
-from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Moves
+from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Transaction
 from spinney.scheduler.victims import scenarios, search
 from spinney.scheduler.victims.filters import freed_gpus
 from spinney.scheduler.victims.freed_gpus import Batch, Leaving
@@ -66,7 +66,7 @@ def gpus_by_chance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job with victims of a smaller trial is evicted again with those of this one, and charged for both."""
-    jobs_on, evict, simulate = Accumulator.jobs_on, Moves.evict, search.Solver._simulate
+    jobs_on, evict, simulate = Accumulator.jobs_on, Transaction.evict, search.Solver._simulate
 
     def all_tasks(self: Trial) -> list[Task]:
         return [task for batch in (*self.recorded, *self.potential) for task in batch]
@@ -75,7 +75,7 @@ def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         settled = [task for batch in self.search.recorded for task in batch]
         return [[*(task for task in settled if task.job is batch[0].job), *batch] for batch in jobs_on(self, row)]
 
-    def again(self: Moves, task: Task) -> None:
+    def again(self: Transaction, task: Task) -> None:
         if task.status == st.RELEASING and task.key in self.evicted:
             self._charge(task, task.node, -1)
         else:
@@ -87,8 +87,8 @@ def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Trial, "tasks", all_tasks)
     monkeypatch.setattr(Accumulator, "jobs_on", with_settled)
-    monkeypatch.setattr(Moves, "evict", again)
-    monkeypatch.setattr(Moves, "evict_all", lambda self, tasks: [self.evict(task) for task in tasks])
+    monkeypatch.setattr(Transaction, "evict", again)
+    monkeypatch.setattr(Transaction, "evict_all", lambda self, tasks: [self.evict(task) for task in tasks])
     monkeypatch.setattr(search.Solver, "_simulate", remembered)
 
 
@@ -115,7 +115,7 @@ def careless_books(monkeypatch: pytest.MonkeyPatch) -> None:
             one.room[task.node] += freed_gpus(one.cycle, task)
         return prefixes(one, victims, leaving)
 
-    monkeypatch.setattr(cycle, "Moves", Books)
+    monkeypatch.setattr(cycle, "Transaction", Books)
     monkeypatch.setattr(search.Solver, "_solve_with", _always_again)
     # Proofs from sums do not hold where the sums are wrong.
     monkeypatch.setattr(scenarios, "_prefixes", measured_now)
@@ -130,18 +130,18 @@ def _always_again(self: search.Solver, generator: Callable[..., Any], tasks: lis
 
     def probe(count: int) -> bool:
         nonlocal recorded
-        point = self.cycle.moves.checkpoint()
+        point = self.cycle.transaction.checkpoint()
         found = self._probe(generator, tasks[:count], recorded, feasible)
         if found is not None:
             recorded = found[0]
-            self.cycle.moves.rollback(point)
+            self.cycle.transaction.rollback(point)
         return found is not None
 
     return bool(search._largest(len(tasks), probe)) and self._probe(generator, tasks, recorded, feasible) is not None
 
 
-class Books(Moves):
-    """Moves whose nodes remember who is on them, and undo step by step what they remember."""
+class Books(Transaction):
+    """Transaction whose nodes remember who is on them, and undo step by step what they remember."""
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
@@ -171,7 +171,7 @@ class Books(Moves):
         if status == st.RELEASING:
             super().evict(task)
             return
-        self.log.append((self._forget, task, self.evicted.get(task.key), None))
+        self._log.record((self._forget, task, self.evicted.get(task.key), None))
         self.evicted[task.key] = Before(status, row, groups, task.zones)
         self._update(task, row, st.RELEASING, groups)
         self._set_status(task, st.RELEASING, True)
@@ -191,7 +191,7 @@ class Books(Moves):
             self._put("wait", task, row, groups, st.PIPELINED)
             return
         status, home, before, _ = self.evicted[task.key]
-        self.log.append((setattr, task, "groups", task.groups))
+        self._log.record((setattr, task, "groups", task.groups))
         task.groups = before
         self._return(task, home, status, before)
         self._set_status(task, status, False)
@@ -222,7 +222,7 @@ class Books(Moves):
                 self.done[number] = Move("wait", move.task, move.node, move.groups)
 
     def _put(self, kind: str, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
-        self.log.append((_restore_place, task, task.node, task.groups))
+        self._log.record((_restore_place, task, task.node, task.groups))
         task.node, task.groups = row, groups or task.groups
         self._set_status(task, status, True)
         self._add(task, row, status, task.groups)
@@ -255,7 +255,7 @@ class Books(Moves):
 
     def _account(self, task: Task, row: int, status: int, groups: tuple[str, ...], sign: int) -> None:
         held, task.groups = task.groups, groups
-        self.books.track(task, row, status, sign)
+        self.accounting.track(task, row, status, sign)
         task.groups = held
         self.state.nodes.touched.append(row)
         self.version += 1

@@ -38,10 +38,10 @@ def _cycle() -> Cycle:
 def _move(cycle: Cycle, kind: str, number: int) -> None:
     task = list(cycle.state.tasks.values())[number]
     if kind == "evict" and task.status == st.RUNNING:
-        cycle.moves.evict(task)
+        cycle.transaction.evict(task)
     elif kind == "wait" and task.status == st.PENDING:
         groups = (f"{task.key}-new",) if task.cls.shared else ()
-        cycle.moves.wait(task, number % 3, groups)
+        cycle.transaction.wait(task, number % 3, groups)
 
 
 def _taken(cycle: Cycle, steps: list[tuple[str, int]]) -> Iterator[None]:
@@ -49,9 +49,9 @@ def _taken(cycle: Cycle, steps: list[tuple[str, int]]) -> Iterator[None]:
     points: list[tuple[int, int]] = []
     for kind, number in steps:
         if kind == "undo":
-            cycle.moves.rollback(points.pop() if points else (0, 0))
+            cycle.transaction.rollback(points.pop() if points else (0, 0))
         else:
-            points.append(cycle.moves.checkpoint())
+            points.append(cycle.transaction.checkpoint())
             _move(cycle, kind, number)
         yield
 
@@ -117,8 +117,8 @@ def test_many_evictions_are_the_same_as_one_after_the_other(keys: tuple[str, ...
         return [cycle.state.tasks[key] for key in keys]
 
     for task in victims(apart):
-        apart.moves.evict(task)
-    together.moves.evict_all(victims(together))
+        apart.transaction.evict(task)
+    together.transaction.evict_all(victims(together))
     assert _books(together) == _books(apart)
-    together.moves.rollback((0, 0))
+    together.transaction.rollback((0, 0))
     assert _books(together) == before

@@ -20,7 +20,7 @@ from spinney.scheduler.state.problems import OverLimit, OverQuota, Problem
 from spinney.scheduler.state.specs import Constraint, SpreadTerm
 from spinney.scheduler.state.tasks import NOTHING, Task, TaskClass, Triple
 from spinney.scheduler.state.topology_domains import Domains
-from spinney.scheduler.state.transaction import Checkpoint, Move, Moves
+from spinney.scheduler.state.transaction import Checkpoint, Move, Transaction
 from spinney.scheduler.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Cycle:
         self.considering: Job | None = None
         self.nodes = state.nodes
         self.queues = state.queues
-        self.moves = Moves(state)
+        self.transaction = Transaction(state)
         # Rows that an earlier cycle changed and changed back are nobody's concern.
         self.nodes.touched.clear()
         self.hooks = Hooks()
@@ -294,13 +294,12 @@ class Cycle:
 
     def commit(self, action: str, since: Checkpoint, beneficiary: Job | None = None) -> None:
         """Take the moves since a point as decided."""
-        for move in self.moves.settle(since):
+        for move in self.transaction.settle(since):
             self.decided.append((action, move, beneficiary))
             if move.kind == "evict" and move.task.job is not None:
                 job = move.task.job
                 self.evicting = True
-                self.moves.log.append((setattr, job, "last_eviction", job.last_eviction))
-                job.last_eviction = self.now
+                self.transaction.set(job, "last_eviction", self.now)
 
     def pending_jobs(self) -> list[Job]:
         """Jobs with pending tasks, in a queue that can hold jobs."""

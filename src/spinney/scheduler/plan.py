@@ -107,7 +107,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Plan:
-    start = cycle.moves.checkpoint()
+    start = cycle.transaction.checkpoint()
     try:
         registry.install(cycle, config)
         reuse.install(cycle)
@@ -124,7 +124,7 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         add_blockers(cycle)
         return _result(cycle, kept)
     finally:
-        cycle.moves.rollback(start)
+        cycle.transaction.rollback(start)
 
 
 def _act(cycle: Cycle, action: Callable[[Cycle], None]) -> None:

@@ -42,19 +42,18 @@ def not_ready(job: Job) -> NotReady:
 
 def place_next(cycle: Cycle, job: Job) -> bool:
     """Place a gang's next tasks for good, all of them or none."""
-    point = cycle.moves.checkpoint()
+    point = cycle.transaction.checkpoint()
     started = any(task.status & st.CHARGED for task in job.all_tasks())
     if not place_gang(cycle, job, cycle.all_rows, trial=False):
-        cycle.moves.rollback(point)
+        cycle.transaction.rollback(point)
         return False
     waits = must_wait(job)
     if waits:
-        cycle.moves.delay(job, point)
+        cycle.transaction.delay(job, point)
     cycle.commit(NAME, point)
     cycle.pools = None
     if not waits and not started:
-        cycle.moves.log.append((setattr, job, "last_start", job.last_start))
-        job.last_start = cycle.now
+        cycle.transaction.set(job, "last_start", cycle.now)
     return True
 
 

@@ -52,8 +52,8 @@ def consolidation(cycle: Cycle) -> None:
 
     def may(job: Job) -> bool:
         nonlocal spare
-        if spare[0] != cycle.moves.version:
-            spare = (cycle.moves.version, float(np.maximum(cycle.spare.gpus()[ready], 0.0).sum()))
+        if spare[0] != cycle.transaction.version:
+            spare = (cycle.transaction.version, float(np.maximum(cycle.spare.gpus()[ready], 0.0).sum()))
         wanted = sum(task.cls.quota for task in cycle.chunk(job))
         return spare[1] >= wanted and _memory_left(cycle, job, ready)
 
@@ -157,7 +157,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         enough = _room_was_left(cycle, job, tasks)
         point = solver.solve()
         if point is not None and enough and _somebody_is_lost(cycle, point):
-            cycle.moves.rollback(point)
+            cycle.transaction.rollback(point)
             place_gang(cycle, job, cycle.all_rows, trial=True)
         result = SOLVED if point is not None else solver.failure()
         cycle.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
@@ -167,7 +167,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
                 problem = NotFound(rules.action, solver.steps)
                 cycle.problems.setdefault(job.key, []).append(problem)
             continue
-        touched = {move.task.job for move in cycle.moves.done[point[1] :] if move.task.job is not None}
+        touched = {move.task.job for move in cycle.transaction.done[point[1] :] if move.task.job is not None}
         before = len(cycle.decided)
         cycle.commit(rules.action, point, job)
         let_stay(cycle, before)
@@ -186,14 +186,14 @@ def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
     size = sizes.pop() if len(sizes) == 1 else 0.0
     if not cycle.evicting or (size and cycle.spare.count(size) < len(tasks)):
         return False
-    point = cycle.moves.checkpoint()
+    point = cycle.transaction.checkpoint()
     found = place_gang(cycle, job, cycle.all_rows, trial=True)
-    cycle.moves.rollback(point)
+    cycle.transaction.rollback(point)
     return found
 
 
 def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:
-    return any(move.kind == "evict" and move.task.status == st.RELEASING for move in cycle.moves.done[point[1] :])
+    return any(move.kind == "evict" and move.task.status == st.RELEASING for move in cycle.transaction.done[point[1] :])
 
 
 def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:

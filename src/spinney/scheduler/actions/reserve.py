@@ -63,11 +63,11 @@ def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
     victims = _leaving(book.guests_of(kept))
     if not victims:
         return
-    moves, known = cycle.moves, list(cycle.problems.get(kept.job.key, ()))
-    point = moves.checkpoint()
+    transaction, known = cycle.transaction, list(cycle.problems.get(kept.job.key, ()))
+    point = transaction.checkpoint()
     for tasks in victims.values():
         for task in tasks:
-            moves.evict(task)
+            transaction.evict(task)
     trial = Trial(kept.job, cycle.chunk(kept.job), [], list(victims.values()))
     if place_gang(cycle, kept.job, cycle.all_rows, trial=True):
         for job in sorted(victims, key=lambda one: job_key(cycle, one)):
@@ -76,7 +76,7 @@ def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
             cycle.commit(NAME, point, kept.job)
             cycle.pools = None
             return
-    moves.rollback(point)
+    transaction.rollback(point)
     cycle.problems[kept.job.key] = known
 
 
@@ -95,12 +95,12 @@ def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
 
 def _stay(cycle: Cycle, job: Job, tasks: list[Task]) -> None:
     """Let a guest keep its place where that is not needed after all; a gang only if its minimum does."""
-    point = cycle.moves.checkpoint()
+    point = cycle.transaction.checkpoint()
     for task in tasks:
         if all(check(job, [task]) is None for check in cycle.hooks.over_capacity) and _fits_again(cycle, task):
-            cycle.moves.wait(task, task.node, task.groups)
+            cycle.transaction.wait(task, task.node, task.groups)
     if any(active < minimum for active, minimum in zip(job.active, job.minimums, strict=True)):
-        cycle.moves.rollback(point)
+        cycle.transaction.rollback(point)
 
 
 def _fits_again(cycle: Cycle, task: Task) -> bool:

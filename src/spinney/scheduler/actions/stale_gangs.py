@@ -26,9 +26,9 @@ def run(cycle: Cycle) -> None:
         tasks = [task for task in job.all_tasks() if task.status & st.ACTIVE]
         if not affordable(tasks):
             continue
-        point = cycle.moves.checkpoint()
+        point = cycle.transaction.checkpoint()
         for task in tasks:
-            cycle.moves.evict(task)
+            cycle.transaction.evict(task)
         cycle.commit(NAME, point)
 
 
@@ -38,6 +38,5 @@ def is_stale(job: Job) -> bool:
 
 
 def _since(cycle: Cycle, job: Job, moment: float | None) -> None:
-    cycle.moves.log.append((setattr, job, "stale_since", job.stale_since))
-    job.stale_since = moment
+    cycle.transaction.set(job, "stale_since", moment)
     cycle.staleness[job.key] = moment

@@ -84,7 +84,7 @@ def _fill_trial(cycle: Cycle, tasks: list[Task], rows: Rows, order: Rows, total:
     number = 0
     for place in order:
         some = tasks[number : number + int(total[place])]
-        cycle.moves.wait_all(some, int(rows[place]))
+        cycle.transaction.wait_all(some, int(rows[place]))
         number += len(some)
         if number == len(tasks):
             break
@@ -103,7 +103,7 @@ def _fill_now(cycle: Cycle, tasks: list[Task], rows: Rows, columns: tuple[Scores
             count = min(int(now[place]), len(tasks) - number)
             if not count:
                 break
-            cycle.moves.bind_all(tasks[number : number + count], int(rows[place]))
+            cycle.transaction.bind_all(tasks[number : number + count], int(rows[place]))
             number += count
             left[place] -= count * size
             rest[place] -= count
@@ -112,7 +112,7 @@ def _fill_now(cycle: Cycle, tasks: list[Task], rows: Rows, columns: tuple[Scores
         for place in group[np.argsort(left[group], kind="stable")]:
             count = min(int(rest[place]), len(tasks) - number)
             if count:
-                cycle.moves.wait_all(tasks[number : number + count], int(rows[place]))
+                cycle.transaction.wait_all(tasks[number : number + count], int(rows[place]))
                 number += count
         if number == len(tasks):
             break

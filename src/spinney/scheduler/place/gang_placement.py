@@ -40,10 +40,10 @@ def place_chunk(cycle: Cycle, gang: Gang, tasks: list[Task], rows: Rows, trial: 
     if len(tasks) == 1:
         # What nearly every job is: nothing to undo where its one task finds no place.
         return _place_tasks(cycle, gang, tasks, rows, trial)
-    point = cycle.moves.checkpoint()
+    point = cycle.transaction.checkpoint()
     if _place_tasks(cycle, gang, tasks, rows, trial):
         return True
-    cycle.moves.rollback(point)
+    cycle.transaction.rollback(point)
     return False
 
 
@@ -61,10 +61,10 @@ class _Placing:
         node = self.gang.tree.sets[index]
         leaves = sorted({task.podset for task in tasks})
         for subset in self._subsets(Group(self.gang, node.name, node.constraint, leaves, tasks), rows):
-            point = self.cycle.moves.checkpoint()
+            point = self.cycle.transaction.checkpoint()
             if self._place_members(index, tasks, subset):
                 return True
-            self.cycle.moves.rollback(point)
+            self.cycle.transaction.rollback(point)
         return False
 
     def _place_members(self, index: int, tasks: list[Task], rows: Rows) -> bool:
@@ -82,10 +82,10 @@ class _Placing:
     def _place_podset(self, leaf: int, tasks: list[Task], rows: Rows) -> bool:
         podset = self.gang.tree.podsets[leaf]
         for subset in self._subsets(Group(self.gang, podset.name, podset.constraint, [leaf], tasks), rows):
-            point = self.cycle.moves.checkpoint()
+            point = self.cycle.transaction.checkpoint()
             if _place_tasks(self.cycle, self.gang, tasks, subset, self.trial):
                 return True
-            self.cycle.moves.rollback(point)
+            self.cycle.transaction.rollback(point)
         return False
 
     def _subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
@@ -132,11 +132,11 @@ def _try_one(cycle: Cycle, task: Task, rows: Rows) -> bool:
     known = cycle.refused
     key = (task.cls.id, cycle.apart(task))
     version, where = known.get(key, (-1, None))
-    if version == cycle.moves.version and where is rows and not cycle.state.social:
+    if version == cycle.transaction.version and where is rows and not cycle.state.social:
         return False
     if place(cycle, task, rows, trial=True):
         return True
-    known[key] = (cycle.moves.version, rows)
+    known[key] = (cycle.transaction.version, rows)
     return False
 
 

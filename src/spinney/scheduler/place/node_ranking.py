@@ -103,5 +103,5 @@ def place_best(cycle: Cycle, task: Task, trial: bool) -> bool:
     if found is None:
         return False
     row, now = found
-    (cycle.moves.bind if now and not trial else cycle.moves.wait)(task, row)
+    (cycle.transaction.bind if now and not trial else cycle.transaction.wait)(task, row)
     return True

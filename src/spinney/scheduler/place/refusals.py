@@ -42,10 +42,10 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ..
         return tuple(sorted(count(cycle, task, rows).items()))
     key = (task.cls.id, cycle.apart(task))
     version, where, known = cycle.refusals.get(key, (-1, rows, ()))
-    if version == cycle.moves.version and where is rows:
+    if version == cycle.transaction.version and where is rows:
         return known
     known = tuple(sorted(count(cycle, task, rows).items()))
-    cycle.refusals[key] = (cycle.moves.version, rows, known)
+    cycle.refusals[key] = (cycle.transaction.version, rows, known)
     return known
 
 

@@ -93,11 +93,8 @@ class _Vacated:
     def _placed(self, rows: Rows) -> dict[int, Vector] | None:
         cycle, nodes = self.cycle, self.cycle.nodes
         known = list(cycle.problems.get(self.job.key, ()))
-        point = cycle.moves.checkpoint()
-        cycle.moves.log.append((_restore, nodes, "releasing", nodes.releasing))
-        # A new version: what was worked out for this set of nodes before does not hold.
-        cycle.moves.version += 1
-        nodes.releasing = self.empty - nodes.idle
+        point = cycle.transaction.checkpoint()
+        cycle.transaction.set(nodes, "releasing", self.empty - nodes.idle)
         cycle.staying = lambda task: task.job is None or task.job is self.job
         try:
             if not place_chunk(cycle, self.job, self.tasks, rows, trial=True):
@@ -108,12 +105,8 @@ class _Vacated:
             return taken
         finally:
             cycle.staying = None
-            cycle.moves.rollback(point)
+            cycle.transaction.rollback(point)
             cycle.problems[self.job.key] = known
-
-
-def _restore(nodes: Nodes, name: str, value: Vector) -> None:
-    setattr(nodes, name, value)
 
 
 def _least(works: Callable[[int], bool], most: int) -> int:

@@ -109,13 +109,13 @@ def put(cycle: Cycle, task: Task, row: int, trial: bool) -> bool:
     if cycle.assign is not None:
         cycle.assign(task, row)
     if not task.cls.shared:
-        (cycle.moves.bind if now else cycle.moves.wait)(task, row)
+        (cycle.transaction.bind if now else cycle.transaction.wait)(task, row)
         return True
     chosen = choose_gpus(cycle, task, row, now)
     if chosen is None:
         return False
     groups, now = chosen
-    (cycle.moves.bind if now else cycle.moves.wait)(task, row, groups)
+    (cycle.transaction.bind if now else cycle.transaction.wait)(task, row, groups)
     return True
 
 

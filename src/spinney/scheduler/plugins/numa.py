@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import combinations
-from operator import setitem
 
 import numpy as np
 
@@ -31,7 +30,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     cycle.hooks.scores.append(Score(ledger.score))
     cycle.assign = ledger.assign
     cycle.zone_names = {row: [zone.id for zone in numa.zones] for row, numa in ledger.numa.items()}
-    cycle.moves.observers.append(ledger.moved)
+    cycle.transaction.observers.append(ledger.moved)
 
 
 class Ledger:
@@ -93,9 +92,7 @@ class Ledger:
 
     def assign(self, task: Task, row: int) -> None:
         """Choose a task's zones before it is moved to a node."""
-        log = self.cycle.moves.log
-        log.append((setattr, task, "zones", task.zones))
-        task.zones = self._solve(task, row) or {}
+        self.cycle.transaction.set(task, "zones", self._solve(task, row) or {})
 
     def moved(self, task: Task, row: int, sign: int) -> None:
         """Keep the books when a task takes its place or leaves it."""
@@ -108,8 +105,8 @@ class Ledger:
             cell = self.left.get((row, zone))
             if cell is None:
                 continue
-            self.cycle.moves.log.append((setitem, self.left, (row, zone), cell))
-            self.left[row, zone] = {name: amount + sign * amounts.get(name, 0.0) for name, amount in cell.items()}
+            left = {name: amount + sign * amounts.get(name, 0.0) for name, amount in cell.items()}
+            self.cycle.transaction.put(self.left, (row, zone), left)
 
     def _aware(self, task: Task, numa: Numa) -> list[str]:
         """Resources of a node that are aligned for a task: cpu and memory only for guaranteed pods."""

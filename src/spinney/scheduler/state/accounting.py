@@ -5,12 +5,13 @@ from __future__ import annotations
 from operator import setitem
 
 from spinney.scheduler.state import status as st
-from spinney.scheduler.state.gpus import Log, SharedGpus
+from spinney.scheduler.state.gpus import SharedGpus
 from spinney.scheduler.state.nodes import Nodes
 from spinney.scheduler.state.tasks import GPU, Task, Vector
+from spinney.scheduler.state.undo_log import UndoLog
 
 
-class Books:
+class Accounting:
     """Writes tasks into the tables of nodes and of shared GPUs; with a log, so that it can be taken back."""
 
     def __init__(self, nodes: Nodes, gpus: SharedGpus) -> None:
@@ -19,7 +20,7 @@ class Books:
         # How many of the tasks that share a claim are counted on a node row.
         self._claim_counts: dict[tuple[int, str], int] = {}
 
-    def track(self, task: Task, row: int, status: int, sign: int, log: Log | None = None) -> None:
+    def track(self, task: Task, row: int, status: int, sign: int, log: UndoLog | None = None) -> None:
         """Add a task to a node's books (sign 1) or take it out (-1)."""
         nodes, cls = self.nodes, task.cls
         if log is not None:
@@ -39,7 +40,7 @@ class Books:
             for group in task.groups:
                 change(row, group, cls, status, log)
 
-    def track_many(self, task: Task, row: int, status: int, count: int, log: Log) -> None:
+    def track_many(self, task: Task, row: int, status: int, count: int, log: UndoLog) -> None:
         """Add so many tasks like this one to a node's books; for tasks that share no GPU and no claim."""
         nodes = self.nodes
         nodes.save(row, log)
@@ -47,7 +48,7 @@ class Books:
         nodes.used_gpus[row] += amounts[GPU]
         (nodes.releasing if status == st.PIPELINED else nodes.idle)[row] -= amounts
 
-    def shift(self, task: Task, before: int, after: int, log: Log, count: int = 1) -> None:
+    def shift(self, task: Task, before: int, after: int, log: UndoLog, count: int = 1) -> None:
         """Change a task's status in its node's books; or that of so many like it, if they share no GPU and no claim."""
         nodes, cls, row = self.nodes, task.cls, task.node
         if row < 0:
@@ -63,7 +64,7 @@ class Books:
         _add_times(nodes.idle[row], amounts, count * (new_idle - idle))
         _add_times(nodes.releasing[row], amounts, count * (new_releasing - releasing))
 
-    def _amounts(self, task: Task, row: int, sign: int, log: Log | None) -> Vector:
+    def _amounts(self, task: Task, row: int, sign: int, log: UndoLog | None) -> Vector:
         """What a task takes of a node, but for shared GPUs and for what the node does not have."""
         cls = task.cls
         amounts = cls.request if self.nodes.complete[row] else cls.request * self.nodes.has[row]
@@ -75,7 +76,7 @@ class Books:
             amounts[GPU] -= self._claimed_already(task, row, sign, log)
         return amounts
 
-    def _claimed_already(self, task: Task, row: int, sign: int, log: Log | None) -> float:
+    def _claimed_already(self, task: Task, row: int, sign: int, log: UndoLog | None) -> float:
         """Devices of a task's shared claims that others on the node account for."""
         counted = 0.0
         for claim in task.cls.claims:
@@ -84,7 +85,7 @@ class Books:
             key = (row, claim.claim)
             holders = self._claim_counts.get(key, 0)
             if log is not None:
-                log.append((setitem, self._claim_counts, key, holders))
+                log.record((setitem, self._claim_counts, key, holders))
             self._claim_counts[key] = holders + sign
             if holders > (0 if sign > 0 else 1):
                 counted += claim.count

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler.state import status as st
-from spinney.scheduler.state.accounting import Books
+from spinney.scheduler.state.accounting import Accounting
 from spinney.scheduler.state.departures import Freed
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.gpus import SharedGpus
@@ -45,7 +45,7 @@ class State:
         self.classes = Classes(self.columns)
         self.nodes = Nodes(self.columns)
         self.gpus = SharedGpus(self.nodes)
-        self.books = Books(self.nodes, self.gpus)
+        self.accounting = Accounting(self.nodes, self.gpus)
         self.jobs: dict[str, Job] = {}
         self.tasks: dict[str, Task] = {}
         self.topologies: dict[str, TopologySpec] = {}
@@ -295,13 +295,13 @@ class State:
 
     def _put(self, task: Task, row: int) -> None:
         task.node = row
-        self.books.track(task, row, task.status, 1)
+        self.accounting.track(task, row, task.status, 1)
         if not task.spec.job and not task.spec.reservation:
             self.foreign.setdefault(row, {})[task.key] = task.cls.triple
             self.nodes.foreign[row] += task.cls.request
 
     def _take(self, task: Task) -> None:
-        self.books.track(task, task.node, task.status, -1)
+        self.accounting.track(task, task.node, task.status, -1)
         if self.foreign.get(task.node, {}).pop(task.key, None) is not None:
             self.nodes.foreign[task.node] -= task.cls.request
         task.node = -1

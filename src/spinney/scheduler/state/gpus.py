@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Nodes
 from spinney.scheduler.state.tasks import GPU, TaskClass
-
-Log = list[tuple[Any, Any, Any, Any]]
+from spinney.scheduler.state.undo_log import UndoLog
 
 
 class SharedGpus:
@@ -32,7 +30,7 @@ class SharedGpus:
     def __len__(self) -> int:
         return len(self.names)
 
-    def row(self, node: int, group: str, log: Log | None) -> int:
+    def row(self, node: int, group: str, log: UndoLog | None) -> int:
         """The row of a group on a node, made on first use."""
         found = self.index.get((node, group))
         if found is not None:
@@ -50,7 +48,7 @@ class SharedGpus:
         self.cells[found] = 0
         self.on.setdefault(node, []).append(found)
         if log is not None:
-            log.append((self._forget, node, group, found))
+            log.record((self._forget, node, group, found))
         return found
 
     def _restore(self, row: int, cell: NDArray[np.int64], _: None) -> None:
@@ -75,13 +73,13 @@ class SharedGpus:
         shared = sum(bool(self.cells[row, 0] > 0) for row in self.on.get(node, ()))
         return int(self.nodes.used_gpus[node]) + shared
 
-    def add(self, node: int, group: str, cls: TaskClass, status: int, log: Log | None) -> None:
+    def add(self, node: int, group: str, cls: TaskClass, status: int, log: UndoLog | None) -> None:
         """Account for a task that takes its part of a group."""
         row = self.row(node, group, log)
         cell = self.cells[row]
         self.changes += 1
         if log is not None:
-            log.append((self._restore, row, cell.copy(), None))
+            log.record((self._restore, row, cell.copy(), None))
         idle, releasing = self.nodes.idle[node], self.nodes.releasing[node]
         memory = cls.memory_on(int(self.nodes.gpu_memory[node]))
         count = int(self.nodes.gpu_count[node])
@@ -109,13 +107,13 @@ class SharedGpus:
                 releasing[GPU] -= 1
                 cell[3] = 0
 
-    def remove(self, node: int, group: str, cls: TaskClass, status: int, log: Log | None) -> None:
+    def remove(self, node: int, group: str, cls: TaskClass, status: int, log: UndoLog | None) -> None:
         """Take a task's part of a group back."""
         row = self.row(node, group, log)
         cell = self.cells[row]
         self.changes += 1
         if log is not None:
-            log.append((self._restore, row, cell.copy(), None))
+            log.record((self._restore, row, cell.copy(), None))
         idle, releasing = self.nodes.idle[node], self.nodes.releasing[node]
         memory = cls.memory_on(int(self.nodes.gpu_memory[node]))
         count = int(self.nodes.gpu_count[node])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler.state.specs import NodeSpec
 from spinney.scheduler.state.tasks import GPU, Columns
+from spinney.scheduler.state.undo_log import UndoLog
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -111,10 +110,10 @@ class Nodes:
                 setattr(self, name, new)
         return row
 
-    def save(self, row: int, log: list[Any]) -> None:
+    def save(self, row: int, log: UndoLog) -> None:
         """Note what a row holds before it changes."""
         self.touched.append(row)
-        log.append((_restore, self, row, (self.idle[row].copy(), self.releasing[row].copy(), self.used_gpus[row])))
+        log.record((_restore, self, row, (self.idle[row].copy(), self.releasing[row].copy(), self.used_gpus[row])))
 
     @property
     def rank(self) -> NDArray[np.int64]:

@@ -1,18 +1,18 @@
-"""Trying things out: every move of a task is logged, so that a trial is undone exactly, in time linear in its moves."""
+"""Transaction of tasks in the state, each of them recorded: a trial is undone exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import setitem
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
-from spinney.scheduler.state.gpus import Log
 from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
 from spinney.scheduler.state.tasks import Task, TaskClass, Triple
+from spinney.scheduler.state.undo_log import UndoLog
 
 Checkpoint = tuple[int, int]
 
@@ -36,13 +36,13 @@ class Before(NamedTuple):
     zones: dict[int, dict[str, float]]
 
 
-class Moves:
-    """Moves tasks in the state and remembers how to take that back."""
+class Transaction:
+    """Transaction tasks in the state and remembers how to take that back."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.books = state.books
-        self.log: Log = []
+        self.accounting = state.accounting
+        self._log = UndoLog()
         self.done: list[Move] = []
         # Where tasks were before the trial evicted them: status, node and GPU groups.
         self.evicted: dict[str, Before] = {}
@@ -55,18 +55,25 @@ class Moves:
 
     def checkpoint(self) -> Checkpoint:
         """A point to come back to."""
-        return len(self.log), len(self.done)
+        return len(self._log), len(self.done)
 
     def rollback(self, point: Checkpoint) -> None:
         """Undo everything after a point."""
         entries, moves = point
-        if len(self.log) > entries:
-            changes = self.log[entries:]
+        if len(self._log) > entries:
             self.version += 1
-            del self.log[entries:]
-            for undo, target, key, value in reversed(changes):
-                undo(target, key, value)
+            self._log.undo(entries)
         del self.done[moves:]
+
+    def set(self, target: object, attribute: str, value: object) -> None:
+        """Change an attribute of a task, a job or a table."""
+        self.version += 1
+        self._log.set(target, attribute, value)
+
+    def put(self, table: Any, key: Any, value: Any) -> None:
+        """Replace an item of a list or a dictionary."""
+        self.version += 1
+        self._log.put(table, key, value)
 
     def bind(self, task: Task, row: int, groups: tuple[str, ...] = ()) -> None:
         """Place a pending task on room that is free now."""
@@ -101,11 +108,11 @@ class Moves:
         """Mark a task as leaving; its room counts as releasing."""
         if task.status == st.RELEASING:
             return
-        self.log.append((self._forget, task, self.evicted.get(task.key), None))
+        self._log.record((self._forget, task, self.evicted.get(task.key), None))
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         self._spend(task, 1)
         row = task.node
-        self.books.shift(task, task.status, st.RELEASING, self.log)
+        self.accounting.shift(task, task.status, st.RELEASING, self._log)
         self._set_status(task, st.RELEASING, True)
         self._charge(task, row, -1)
         self.done.append(Move("evict", task, row, task.groups))
@@ -122,15 +129,15 @@ class Moves:
             if task.status == st.RELEASING:
                 continue
             together.setdefault((task.node, task.cls, task.status), []).append(task)
-            self.log.append((self._forget, task, self.evicted.get(task.key), None))
+            self._log.record((self._forget, task, self.evicted.get(task.key), None))
             self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
             self._spend(task, 1)
             self._set_status(task, st.RELEASING, True)
             held.give_back(task)
             self.done.append(Move("evict", task, task.node, task.groups))
         for (_, _, status), some in together.items():
-            self.books.shift(some[0], status, st.RELEASING, self.log, len(some))
-        held.write(self.log)
+            self.accounting.shift(some[0], status, st.RELEASING, self._log, len(some))
+        held.write(self._log)
 
     def stay(self, task: Task) -> None:
         """Take an eviction that was decided back: the task keeps its place."""
@@ -143,7 +150,7 @@ class Moves:
             if move.kind != "bind" or move.task.job is not job:
                 continue
             task = move.task
-            self.books.shift(task, st.ALLOCATED, st.PIPELINED, self.log)
+            self.accounting.shift(task, st.ALLOCATED, st.PIPELINED, self._log)
             self._set_status(task, st.PIPELINED, True)
             self.done[number] = Move("wait", task, move.node, move.groups)
 
@@ -159,13 +166,12 @@ class Moves:
             if move.kind == "bind":
                 self._set_status(task, st.BINDING, task.virtual)
             elif move.kind == "evict":
-                self.log.append((setattr, task, "virtual", task.virtual))
-                task.virtual = False
+                self._log.set(task, "virtual", False)
             held.append(move)
         for key in [move.task.key for move in moves]:
             if key in self.evicted:
                 before = self._leaving[key] = self.evicted.pop(key)
-                self.log.append((setitem, self.evicted, key, before))
+                self._log.record((setitem, self.evicted, key, before))
         return held
 
     def _unmoved(self, task: Task, before: Before, groups: tuple[str, ...]) -> bool:
@@ -175,47 +181,44 @@ class Moves:
     def _keep(self, task: Task, before: Before) -> None:
         status, row, groups = before.status, before.node, before.groups
         self._spend(task, -1)
-        self.log.append((setattr, task, "zones", task.zones))
-        task.zones = before.zones
-        self.log.append((setattr, task, "groups", task.groups))
-        task.groups = groups
-        self.books.shift(task, st.RELEASING, status, self.log)
+        self._log.set(task, "zones", before.zones)
+        self._log.set(task, "groups", groups)
+        self.accounting.shift(task, st.RELEASING, status, self._log)
         self._set_status(task, status, False)
         self._charge(task, row, 1)
         self.done.append(Move("keep", task, row, groups))
 
     def _spend(self, task: Task, count: int) -> None:
         if task.budget is not None:
-            self.log.append((setattr, task.budget, "spent", task.budget.spent))
-            task.budget.spent += count
+            self._log.set(task.budget, "spent", task.budget.spent + count)
 
     def _place(self, task: Task, row: int, groups: tuple[str, ...], status: int) -> None:
-        self.log.append((_restore_place, task, task.node, task.groups))
+        self._log.record((_restore_place, task, task.node, task.groups))
         task.node = row
         if groups:
             task.groups = groups
         self._set_status(task, status, True)
-        self.books.track(task, row, status, 1, self.log)
+        self.accounting.track(task, row, status, 1, self._log)
         self._charge(task, row, 1)
 
     def _place_all(self, tasks: list[Task], row: int, status: int) -> None:
         """Place many at once: their node and their queue change only once."""
-        first, log = tasks[0], self.log
+        first, log = tasks[0], self._log
         if len({(task.podset, task.job, task.status) for task in tasks}) > 1 or self.observers:
             for task in tasks:
                 self._place(task, row, (), status)
             return
         self.version += 1
-        log.append((_restore_all, tasks, first.status, [(task.node, task.groups, task.virtual) for task in tasks]))
+        log.record((_restore_all, tasks, first.status, [(task.node, task.groups, task.virtual) for task in tasks]))
         _count_all(tasks, first.status, status)
         for task in tasks:
             task.node, task.status, task.virtual = row, status, True
-        self.books.track_many(first, row, status, len(tasks), log)
+        self.accounting.track_many(first, row, status, len(tasks), log)
         self._charge(first, row, len(tasks))
 
     def _set_status(self, task: Task, status: int, virtual: bool) -> None:
         self.version += 1
-        self.log.append((_restore_status, task, task.status, task.virtual))
+        self._log.record((_restore_status, task, task.status, task.virtual))
         _restore_status(task, status, virtual)
 
     def _charge(self, task: Task, row: int, sign: int) -> None:
@@ -234,7 +237,7 @@ class Moves:
     def _charge_table(self, table: list[list[float]], queue: int, charge: Triple, sign: int) -> None:
         for number in self.state.queues.path[queue]:
             old = table[number]
-            self.log.append((setitem, table, number, old))
+            self._log.record((setitem, table, number, old))
             table[number] = [old[0] + sign * charge[0], old[1] + sign * charge[1], old[2] + sign * charge[2]]
 
     def _forget(self, task: Task, before: Before | None, _: None) -> None:
@@ -268,11 +271,10 @@ class _Held:
             held[1] -= memory
             held[2] -= gpus
 
-    def write(self, log: Log) -> None:
+    def write(self, log: UndoLog) -> None:
         table = self.state.charged
         for number, held in self.charged.items():
-            log.append((setitem, table, number, table[number]))
-            table[number] = held
+            log.put(table, number, held)
 
 
 def _count_all(tasks: list[Task], before: int, after: int) -> None:

@@ -40,14 +40,14 @@ def _may_stay(cycle: Cycle, task: Task) -> bool:
 
 def _staying(cycle: Cycle, job: Job, tasks: list[Task]) -> list[str]:
     """Let as many tasks of a gang stay as can, in the order given; never a part of its core, or of a subgroup."""
-    moves = cycle.moves
-    point, sure = moves.checkpoint(), 0
+    transaction = cycle.transaction
+    point, sure = transaction.checkpoint(), 0
     for count, task in enumerate(tasks, start=1):
         if not _stays(cycle, job, task):
             break
         if job.in_one_piece():
-            point, sure = moves.checkpoint(), count
-    moves.rollback(point)
+            point, sure = transaction.checkpoint(), count
+    transaction.rollback(point)
     return [task.key for task in tasks[:sure]]
 
 
@@ -61,7 +61,7 @@ def _stays(cycle: Cycle, job: Job, task: Task) -> bool:
     answers = [mask(task, row) for mask in cycle.hooks.task_masks]
     if not all(answer[0][0] for answer in answers if answer is not None):
         return False
-    cycle.moves.stay(task)
+    cycle.transaction.stay(task)
     return bool((free(cycle, row) >= 0).all()) and not cycle.state.gpus.overcommitted(task.node, task.groups)
 
 

@@ -57,7 +57,7 @@ class Solver:
         """Make room for the job's next tasks; the point before the moves, or None."""
         tasks = self.cycle.chunk(self.job)
         before = sum(self.job.used)
-        point = self.cycle.moves.checkpoint()
+        point = self.cycle.transaction.checkpoint()
         if not tasks:
             return None
         feasible = feasible_rows(self.cycle, self.job)
@@ -70,7 +70,7 @@ class Solver:
                 continue
             if self.job.gang_satisfied() and sum(self.job.used) > before:
                 return point
-            self.cycle.moves.rollback(point)
+            self.cycle.transaction.rollback(point)
             return None
         return point if self._solve_exactly(tasks, feasible) else None
 
@@ -92,23 +92,23 @@ class Solver:
 
     def _solve_with(self, generator: Callable[[Search], Any], tasks: list[Task], feasible: Rows) -> bool:
         recorded: list[Batch] = []
-        moves = self.cycle.moves
+        transaction = self.cycle.transaction
 
         def probe(count: int) -> bool:
             nonlocal recorded
-            point = moves.checkpoint()
+            point = transaction.checkpoint()
             found = self._probe(generator, tasks[:count], recorded, feasible)
             if found is None:
                 return False
             recorded, exact = found
             if count < len(tasks) or not exact:
-                moves.rollback(point)
+                transaction.rollback(point)
             return True
 
-        point = moves.checkpoint()
+        point = transaction.checkpoint()
         if not _largest(len(tasks), probe):
             return False
-        if moves.checkpoint() != point:
+        if transaction.checkpoint() != point:
             # The probe of all tasks evicted nobody in vain: it is the solution.
             return True
         return self._probe(generator, tasks, recorded, feasible) is not None
@@ -150,11 +150,11 @@ class Solver:
         if not victims:
             return None
         cycle = self.cycle
-        point = cycle.moves.checkpoint()
+        point = cycle.transaction.checkpoint()
         rows = cycle.open_rows = with_rows(cycle, feasible, victims)
-        cycle.moves.evict_all(victims)
+        cycle.transaction.evict_all(victims)
         if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
-            cycle.moves.rollback(point)
+            cycle.transaction.rollback(point)
             return None
         moved = [batch for batch in (*trial.recorded, *trial.potential) if _moved(batch)]
         return moved, all(task.status in GONE for task in victims)
@@ -184,11 +184,11 @@ class Solver:
 
     def some_moved_before(self, trial: Trial, rows: Rows) -> bool:
         """Place in order, but after victims that find a place beside the preemptor: these are moved, not taken."""
-        point = self.cycle.moves.checkpoint()
+        point = self.cycle.transaction.checkpoint()
         if not self.gang_first(trial, rows):
             return False
         places = [(task, task.node) for task in trial.tasks() if task.status != st.RELEASING]
-        self.cycle.moves.rollback(point)
+        self.cycle.transaction.rollback(point)
         moved = {task.job for task, _ in places}
         if not all(place(self.cycle, task, np.array([row]), trial=True) for task, row in places):
             return False
