@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from spinney.api.meta import Condition, Json
+from spinney.api.times import rfc3339
 
 TRUE = "True"
 FALSE = "False"
@@ -59,7 +60,7 @@ def _wire(condition: Condition) -> Json:
         "message": condition.message,
     }
     if condition.last_transition_time:
-        written["lastTransitionTime"] = condition.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        written["lastTransitionTime"] = rfc3339(condition.last_transition_time)
     if condition.observed_generation:
         written["observedGeneration"] = condition.observed_generation
     return written

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from spinney.api.meta import Json, encode
+from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.access import rbac, reviews
 from spinney.embedded.apiserver.access.authentication import identify, user_of_token
 from spinney.embedded.apiserver.access.credentials import Tokens
@@ -44,7 +45,6 @@ from spinney.embedded.apiserver.store.conversion import load
 from spinney.embedded.apiserver.store.store import Event, Item, Store
 from spinney.embedded.apiserver.write import deletion, handlers
 from spinney.embedded.apiserver.write.creation import create_from
-from spinney.embedded.apiserver.write.deletion import FORMAT
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response, User
 from spinney.kube.clock import Clock, seconds
@@ -258,7 +258,7 @@ class ApiServer:
         if not self._second <= now < self._next_second:
             self._second = seconds(now)
             self._next_second = self._second + timedelta(seconds=1)
-            self._second_text = self._second.strftime(FORMAT)
+            self._second_text = rfc3339(self._second)
         return self._second_text
 
     def check_namespace(self, call: Call, name: str) -> None:

@@ -10,6 +10,7 @@ from spinney.api.meta import Json, encode
 from spinney.api.pod import Container
 from spinney.api.quantity import QuantityError, exact
 from spinney.api.selector import LabelSelector, matches, parse
+from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Cache
 from spinney.kube.client.transport import Response
 from spinney.kube.clock import Clock
@@ -94,7 +95,7 @@ class Metrics:
 
     def read(self, plural: str, namespace: str, name: str, labels: str) -> Response:
         """A list, or one object where a name is given."""
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = rfc3339(self._clock.now())
         selector = parse(labels)
         found = (
             self._of_pods(namespace, name, selector, now) if plural == "pods" else self._of_nodes(name, selector, now)

@@ -12,6 +12,7 @@ from spinney.api.coordination import Lease
 from spinney.api.core import Node
 from spinney.api.labels import NODE_STATE
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339, rfc3339_micro
 from spinney.embedded.nodes.profile import Profile, is_simulated
 from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
@@ -124,7 +125,7 @@ class Nodes:
         return (*unknown, _SILENT), 0.0
 
     async def _renew(self, node: Node, now: datetime) -> None:
-        spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": _micro(now)}
+        spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": rfc3339_micro(now)}
         try:
             await self._client.patch(Lease, node.name, _LEASE_NAMESPACE, {"spec": spec})
         except NotFound:
@@ -152,7 +153,7 @@ def plan_status(node: Node, wanted: Iterable[tuple[str, str, str, str]], now: da
 
 
 def _conditions(now: datetime, wanted: Iterable[tuple[str, str, str, str]], *, turned: bool = True) -> list[Json]:
-    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = rfc3339(now)
     times = {"lastHeartbeatTime": moment} | ({"lastTransitionTime": moment} if turned else {})
     return [
         {"type": type_, "status": status, "reason": reason, "message": message, **times}
@@ -176,7 +177,3 @@ def _description(name: str) -> Json:
             "systemUUID": "",
         },
     }
-
-
-def _micro(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

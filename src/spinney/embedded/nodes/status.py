@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Container, ContainerStatus, Pod
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.embedded.nodes.pod_run import SUCCEEDED, TERMINAL, PodRun
 from spinney.embedded.nodes.stages import ContainerRun, Ended
 
@@ -176,4 +177,4 @@ def _ready(pod: Pod, run: PodRun, message: str) -> tuple[str, str, str, str]:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(int(seconds), UTC).isoformat().removesuffix("+00:00") + "Z"
+    return rfc3339(datetime.fromtimestamp(int(seconds), UTC))

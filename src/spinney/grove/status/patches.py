@@ -48,8 +48,3 @@ def turned(
             since = (known.last_transition_time or moment) if known.status == want.status else moment
         result[want.type] = msgspec.structs.replace(want, last_transition_time=since)
     return as_json(result.values())
-
-
-def stamp(moment: datetime) -> str:
-    """A time as the wire has it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,11 +9,11 @@ from spinney.api import duration, labels, reasons
 from spinney.api.conditions import find
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, RollingUpdate
 from spinney.api.meta import Condition, Json
+from spinney.api.times import rfc3339
 from spinney.grove.model import updates
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
 from spinney.grove.status.groups import GroupCounts
-from spinney.grove.status.patches import stamp
 
 _REPLACING = "ReplacingOutdated"
 _UP_TO_DATE = "UpToDate"
@@ -124,4 +124,4 @@ def conditions(existing: Sequence[Condition], updating: bool, stuck_since: datet
 
 
 def _stamp(moment: datetime | None) -> str | None:
-    return stamp(moment) if moment is not None else None
+    return rfc3339(moment) if moment is not None else None

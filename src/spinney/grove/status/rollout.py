@@ -7,9 +7,9 @@ from datetime import datetime
 
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.grove.model import revisions
 from spinney.grove.model.view import ON_DELETE
-from spinney.grove.status.patches import stamp
 from spinney.grove.status.summary import Summary
 
 
@@ -27,8 +27,8 @@ def new_revision(pcs: PodCliqueSet, cliques: Iterable[PodClique], now: datetime)
     if not revisions.is_ours(stored) and _all_current(pcs, cliques):
         return {}
     progress: Json = {
-        "updateStartedAt": stamp(now),
-        "updateEndedAt": stamp(now) if _on_delete(pcs) else None,
+        "updateStartedAt": rfc3339(now),
+        "updateEndedAt": rfc3339(now) if _on_delete(pcs) else None,
         "currentlyUpdating": None,
     }
     return {"currentGenerationHash": wanted, "updatedReplicas": 0, "updateProgress": progress}
@@ -42,8 +42,8 @@ def progress(pcs: PodCliqueSet, summaries: Sequence[Summary], now: datetime) -> 
     turn = None if _on_delete(pcs) or known.update_ended_at is not None else _whose_turn(pcs, summaries)
     ended = known.update_ended_at or (now if turn is None else None)
     return {
-        "updateStartedAt": stamp(known.update_started_at) if known.update_started_at else None,
-        "updateEndedAt": stamp(ended) if ended else None,
+        "updateStartedAt": rfc3339(known.update_started_at) if known.update_started_at else None,
+        "updateEndedAt": rfc3339(ended) if ended else None,
         "updatedPodCliquesCount": sum(summary.cliques_updated for summary in summaries),
         "totalPodCliquesCount": sum(summary.cliques for summary in summaries),
         "updatedPodCliqueScalingGroupsCount": sum(summary.groups_updated for summary in summaries),
@@ -71,7 +71,7 @@ def _turn(pcs: PodCliqueSet, index: int, now: datetime) -> Json:
     known = pcs.status.update_progress
     replicas = known.currently_updating if known is not None else ()
     since = next((replica.update_started_at for replica in replicas if replica.replica_index == index), None)
-    return {"replicaIndex": index, "updateStartedAt": stamp(since or now)}
+    return {"replicaIndex": index, "updateStartedAt": rfc3339(since or now)}
 
 
 def _all_current(pcs: PodCliqueSet, cliques: Iterable[PodClique]) -> bool:

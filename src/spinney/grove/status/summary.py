@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from spinney.api.meta import Json
-from spinney.grove.status.patches import stamp
+from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Key
 
 # A status is read by people: the first few say enough.
@@ -59,7 +59,7 @@ class Summaries:
         if index in known and known[index]["description"] == str(error):
             return False
         code = f"ERR_{type(error).__name__.upper()}"
-        known[index] = {"code": code, "description": str(error), "observedAt": stamp(now)}
+        known[index] = {"code": code, "description": str(error), "observedAt": rfc3339(now)}
         return True
 
     def errors_of(self, pcs: Key, replicas: int) -> list[Json]:

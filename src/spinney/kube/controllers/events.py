@@ -11,6 +11,7 @@ from typing import Literal
 import structlog
 
 from spinney.api.meta import Json, Object, Resource
+from spinney.api.times import rfc3339
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import ApiError, ConnectionLost
@@ -132,8 +133,8 @@ class Recorder:
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._component,
-            "firstTimestamp": _stamp(series.first),
-            "lastTimestamp": _stamp(series.last),
+            "firstTimestamp": rfc3339(series.first),
+            "lastTimestamp": rfc3339(series.last),
             "count": series.count,
         }
 
@@ -153,13 +154,9 @@ class Recorder:
         while 0 < series.written < series.count:
             await asyncio.sleep(_GATHER_SECONDS)
             count = series.count
-            patch = {"count": count, "lastTimestamp": _stamp(series.last)}
+            patch = {"count": count, "lastTimestamp": rfc3339(series.last)}
             try:
                 await self._client.patch(EVENT, series.name, series.namespace, patch)
             except (ApiError, ConnectionLost) as error:
                 _log.info("event.lost", name=series.name, error=str(error))
             series.written = count
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 import structlog
 
 from spinney.api.meta import Json, Resource
+from spinney.api.times import rfc3339_micro
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, NotLeader
@@ -134,7 +134,7 @@ class Election:
         return True
 
     async def _create(self, started: float) -> bool:
-        now = _stamp(self._clock.now())
+        now = rfc3339_micro(self._clock.now())
         body = {
             "metadata": {"name": self._name},
             "spec": {**self._ours(now), "acquireTime": now, "leaseTransitions": 0},
@@ -164,7 +164,7 @@ class Election:
         return self._observed is not None and self._observed.record[0] not in ("", self.identity)
 
     def _claim(self, found: Json, spec: Json) -> Json:
-        now = _stamp(self._clock.now())
+        now = rfc3339_micro(self._clock.now())
         claim: Json = self._ours(now)
         if spec.get("holderIdentity") != self.identity:
             claim |= {"acquireTime": now, "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
@@ -193,7 +193,7 @@ class Election:
         if found["spec"].get("holderIdentity") != self.identity:
             return
         version = found["metadata"]["resourceVersion"]
-        spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": _stamp(self._clock.now())}
+        spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": rfc3339_micro(self._clock.now())}
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
         await self._client.patch(LEASE, self._name, self._namespace, patch)
 
@@ -203,7 +203,3 @@ async def _end(task: asyncio.Future[None]) -> None:
         return
     task.cancel()
     await asyncio.wait({task})
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -17,6 +17,7 @@ import structlog
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.place.reservations import RECORD_KEY, Reservations
@@ -88,7 +89,7 @@ class Memory:
             if decision.kind == "evict":
                 key = (decision.action, decision.job, decision.beneficiary)
                 evicted[key] = evicted.get(key, 0) + 1
-        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(datetime.fromtimestamp(now, UTC))
         for (action, job, beneficiary), pods in evicted.items():
             self.decisions.append(Remembered(moment, action, job, pods, beneficiary))
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS

@@ -11,9 +11,9 @@ from spinney.api import reasons
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
-from spinney.kube.clock import seconds
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.errors import NotFound as NotFoundError
@@ -126,7 +126,7 @@ class Reports:
             "message": text,
             "reasons": [{"reason": texts.reason(problem), "message": texts.message(problem)} for problem in blockers],
             "transitionID": str(max((int(found.transition_id or 0) for found in known), default=0) + 1),
-            "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
+            "lastTransitionTime": rfc3339(self._clock.now()),
         }
         self._marked[f"{group.namespace}/{group.name}"] = None
         # The newest condition stands last; there is one per node pool.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from spinney.api import reasons
+from spinney.api.times import rfc3339
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
@@ -132,7 +133,7 @@ def _queue_kept(problem: QueueKept) -> str:
 
 
 def moment(when: float) -> str:
-    return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(datetime.fromtimestamp(when, UTC))
 
 
 def _no_domain(problem: NoDomain) -> str:

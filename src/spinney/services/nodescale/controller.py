@@ -14,9 +14,9 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json, Struct
 from spinney.api.quantity import QuantityError, exact, from_milli
 from spinney.api.requests import pod_requests
+from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.client.client import Patch
-from spinney.kube.clock import seconds
 from spinney.kube.controllers.controller import After, Controller, run_controllers
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
@@ -188,7 +188,7 @@ class NodeScaleAdjuster:
             "status": "False",
             "reason": reasons.UNSCHEDULABLE,
             "message": f"stands for pod {pod.namespace}/{pod.name}, which shares a GPU",
-            "lastTransitionTime": seconds(self._clock.now()).isoformat().replace("+00:00", "Z"),
+            "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"status": {"conditions": [condition]}}
         await self._client.patch(Pod, made.name, made.namespace, patch, subresource="status", kind=Patch.STRATEGIC)

@@ -12,9 +12,10 @@ from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, Struct
 from spinney.api.resource import ResourceClaim
 from spinney.api.scheduling import PriorityClass
+from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Cache, Change, Key
 from spinney.kube.client.discovery import Discovery
-from spinney.kube.clock import Clock, seconds
+from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import Controller, run_controllers
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound
@@ -108,7 +109,7 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
             "reason": reason,
             "message": message,
             "transitionID": str(int(old.transition_id or 0) + 1 if old else 1),
-            "lastTransitionTime": seconds(clock.now()).isoformat().replace("+00:00", "Z"),
+            "lastTransitionTime": rfc3339(clock.now()),
         }
     others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != reasons.SCHEDULED]
     return [*others, entry]

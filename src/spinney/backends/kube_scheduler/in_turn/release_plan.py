@@ -18,6 +18,7 @@ from spinney.api import reasons
 from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.times import rfc3339
 from spinney.backends.gang_pods import bound, gated
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import Crowd
@@ -105,7 +106,7 @@ def released_since(gang: PodGang) -> datetime | None:
 def given_up(gang: PodGang) -> str:
     """The times a gang was let go in vain as its annotation lists them, with the one that is over now."""
     known, since = _in_vain(gang), released_since(gang)
-    over = f"{since:%Y-%m-%dT%H:%M:%SZ}" if since else ""
+    over = rfc3339(since) if since else ""
     return " ".join(known if not over or over in known else (*known, over))
 
 

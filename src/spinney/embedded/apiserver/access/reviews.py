@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json, encode
+from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.access.authentication import user_of_token
 from spinney.embedded.apiserver.access.credentials import ISSUER
 from spinney.embedded.apiserver.access.rbac import Attributes
@@ -259,7 +260,7 @@ async def request_token(server: ApiServer, call: Call) -> Response:
     bound = spec.get("boundObjectRef")
     if bound:
         claims["kubernetes.io"][bound["kind"].lower()] = _bound(server, call, bound)
-    expires = (now + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    expires = rfc3339(now + timedelta(seconds=seconds))
     filled = {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}
     metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": server.timestamp()}
     named = {"metadata": metadata, "spec": filled, "asked": {**spec, "expirationSeconds": seconds}}

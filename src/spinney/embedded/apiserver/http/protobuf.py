@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339, rfc3339_micro
 from spinney.embedded.apiserver.errors import bad_request, unsupported_media_type
 from spinney.embedded.apiserver.schema.shapes import definitions
 
@@ -144,14 +145,14 @@ def _value(raw: Any, of: str) -> Any:
 def _time(parts: dict[int, Any]) -> str | None:
     if not parts.get(1):
         return None
-    return datetime.fromtimestamp(parts[1], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(datetime.fromtimestamp(parts[1], UTC))
 
 
 def _micro_time(parts: dict[int, Any]) -> str | None:
     if not parts.get(1):
         return None
     moment = datetime.fromtimestamp(parts[1], UTC).replace(microsecond=parts.get(2, 0) // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return rfc3339_micro(moment)
 
 
 def _int_or_string(parts: dict[int, Any]) -> int | str:

@@ -17,6 +17,7 @@ import jsonschema_rs
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339, rfc3339_micro
 from spinney.embedded.apiserver.errors import bad_request
 from spinney.embedded.apiserver.schema.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape, zeros
 
@@ -170,9 +171,9 @@ class _Walker:
         if shape.name == _QUANTITY:
             return self._quantity(value)
         if shape.name == _TIME:
-            return self._time(value)
+            return rfc3339(self._time(value))
         if shape.name == _MICRO_TIME:
-            return self._time(value, "2006-01-02T15:04:05.000000Z07:00", "%Y-%m-%dT%H:%M:%S.%fZ")
+            return rfc3339_micro(self._time(value, "2006-01-02T15:04:05.000000Z07:00"))
         if shape.name in _ANYTHING:
             return value
         if shape.name == _INT_OR_STRING:
@@ -260,7 +261,7 @@ class _Walker:
         except ValueError:
             raise bad_request(f"{self._refusal}: {_QUANTITY_RULE}") from None
 
-    def _time(self, value: Any, form: str = "2006-01-02T15:04:05Z07:00", written: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
+    def _time(self, value: Any, form: str = "2006-01-02T15:04:05Z07:00") -> datetime:
         try:
             moment = datetime.fromisoformat(value)
         except (ValueError, TypeError):
@@ -269,10 +270,7 @@ class _Walker:
         if form.endswith(".000000Z07:00") and not _MICROSECONDS.match(value[19:]):
             wrong = f'parsing time "{value}" as "{form}": cannot parse "{value[19:]}" as ".000000"'
             raise bad_request(f"{self._refusal}: {wrong}")
-        offset = moment.utcoffset()
-        if offset:
-            moment = moment.replace(tzinfo=None) - offset
-        return moment.strftime(written)
+        return moment
 
     def _mismatch(self, value: Any, path: str, owner: str, go_type: str, what: str = "") -> Exception:
         field_path = re.sub(r"\[\d+\]", "", path).lstrip(".")

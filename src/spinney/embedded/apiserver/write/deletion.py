@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
+from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
 from spinney.embedded.apiserver.errors import (
@@ -43,7 +44,6 @@ _JOB_WARNING = (
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
-FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def options_of(call: Call) -> Json:
@@ -272,19 +272,19 @@ def _grace(document: Json, options: Json) -> int | None:
 
 
 def _mark(server: ApiServer, metadata: Json, grace: int) -> None:
-    metadata["deletionTimestamp"] = (server.clock.now() + timedelta(seconds=grace)).strftime(FORMAT)
+    metadata["deletionTimestamp"] = rfc3339(server.clock.now() + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
 def _shorten(server: ApiServer, metadata: Json, pending: int, grace: int) -> None:
-    due = datetime.strptime(metadata["deletionTimestamp"], FORMAT) + timedelta(seconds=grace - pending)
-    now = server.clock.now().replace(tzinfo=None)
+    due = datetime.fromisoformat(metadata["deletionTimestamp"]) + timedelta(seconds=grace - pending)
+    now = server.clock.now()
     if due < now:
         due = now
         grace = 1 if grace else 0
-    metadata["deletionTimestamp"] = due.strftime(FORMAT)
+    metadata["deletionTimestamp"] = rfc3339(due)
     metadata["deletionGracePeriodSeconds"] = grace
 
 

@@ -13,6 +13,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json, Object, Resource, Struct
 from spinney.api.quantity import ResourceList, exact
 from spinney.api.selector import matches, parse
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, NoMetric, Proposal, limited, propose, stabilized
 from spinney.embedded.controllers.pods.state import is_active
 from spinney.kube.caches.cache import Key
@@ -168,7 +169,7 @@ class Autoscalers:
         metrics: list[Json],
         conditions: list[tuple[str, str, str, str]],
     ) -> None:
-        moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(self._clock.now())
         status: Json = {}
         wanted = {
             "observedGeneration": (found.status.observed_generation, found.metadata.generation),
@@ -205,7 +206,7 @@ class Autoscalers:
         old = find(found.status.conditions, type_)
         if old is None or old.status != status or old.last_transition_time is None:
             return moment
-        return old.last_transition_time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(old.last_transition_time)
 
 
 _ABLE = ("AbleToScale", "True", "ReadyForNewScale", "recommended size matches current size")

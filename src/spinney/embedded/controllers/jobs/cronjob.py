@@ -10,6 +10,7 @@ from spinney.api import cron
 from spinney.api.conditions import is_true
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.views import CronJob, Job
 from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
@@ -82,12 +83,12 @@ def _start(cronjob: CronJob, active: list[Job], due: datetime, plan: CronPlan) -
         "metadata": {
             "name": f"{cronjob.name}-{int(due.timestamp()) // 60}",
             "labels": metadata.get("labels") or {},
-            "annotations": {**(metadata.get("annotations") or {}), SCHEDULED_AT: _time(due)},
+            "annotations": {**(metadata.get("annotations") or {}), SCHEDULED_AT: rfc3339(due)},
             "ownerReferences": [controller_reference(cronjob)],
         },
         "spec": template.get("spec") or {},
     }
-    plan.status["lastScheduleTime"] = _time(due)
+    plan.status["lastScheduleTime"] = rfc3339(due)
 
 
 def _prune(cronjob: CronJob, jobs: list[Job], plan: CronPlan) -> None:
@@ -103,7 +104,7 @@ def _prune(cronjob: CronJob, jobs: list[Job], plan: CronPlan) -> None:
     newest = max(done, default=None)
     last = cronjob.status.last_successful_time
     if newest is not None and (last is None or newest > last):
-        plan.status["lastSuccessfulTime"] = _time(newest)
+        plan.status["lastSuccessfulTime"] = rfc3339(newest)
 
 
 def _write_active(cronjob: CronJob, active: list[Job], plan: CronPlan) -> None:
@@ -122,10 +123,6 @@ def _ended(job: Job) -> bool:
 
 def _zone(name: str) -> tzinfo:
     return ZoneInfo(name) if name else UTC
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class CronJobs:

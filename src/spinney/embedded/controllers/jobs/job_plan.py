@@ -8,6 +8,7 @@ from datetime import datetime
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs import failure_policy, index_policy, indexes
 from spinney.embedded.controllers.jobs.index_policy import FAILURES, INDEX, index_of
 from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready, is_terminal, least_wanted_first
@@ -269,7 +270,7 @@ def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, pla
     if index_policy.per_index(job) and failed != job.status.failed_indexes:
         status["failedIndexes"] = failed
     if job.status.start_time is None and not job.spec.suspend:
-        status["startTime"] = _time(now)
+        status["startTime"] = rfc3339(now)
     settled = not terminating and not noted_won and not noted_lost and not active
     conditions = _conditions(job, outcome, settled, now, plan)
     if conditions is not None:
@@ -279,7 +280,7 @@ def _write_status(job: Job, tally: _Tally, outcome: _Outcome, now: datetime, pla
         order += [each["type"] for each in conditions if each["type"] not in order]
         status["$setElementOrder/conditions"] = [{"type": type_} for type_ in order]
     if outcome.success and settled:
-        status["completionTime"] = _time(now)
+        status["completionTime"] = rfc3339(now)
 
 
 def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan: JobPlan) -> list[Json] | None:
@@ -301,7 +302,7 @@ def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan:
         plan.events.append(("Normal", "Suspended", "Job suspended"))
     elif not job.spec.suspend and suspended and suspended.status == "True":
         wanted.append(("Suspended", "False", "JobResumed", "Job resumed"))
-        plan.status["startTime"] = _time(now)
+        plan.status["startTime"] = rfc3339(now)
         plan.events.append(("Normal", "Resumed", "Job resumed"))
     changed = [
         {
@@ -309,8 +310,8 @@ def _conditions(job: Job, outcome: _Outcome, settled: bool, now: datetime, plan:
             "status": status,
             "reason": reason,
             "message": message,
-            "lastProbeTime": _time(now),
-            "lastTransitionTime": _time(now),
+            "lastProbeTime": rfc3339(now),
+            "lastTransitionTime": rfc3339(now),
         }
         for type_, status, reason, message in wanted
         if not ((old := find(job.status.conditions, type_)) and old.status == status)
@@ -335,7 +336,3 @@ def _fails_job(job: Job, pod: Pod) -> str:
 
 def _indexed(job: Job) -> bool:
     return job.spec.completion_mode == "Indexed"
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,6 +8,7 @@ from datetime import datetime
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.network.service_views import Service, ServicePort
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 from spinney.kube.caches.cache import Change, Key
@@ -149,7 +150,7 @@ def _readied(pod: Pod) -> datetime | None:
 
 
 def _text(moment: datetime | None) -> str | None:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else None
+    return rfc3339(moment) if moment is not None else None
 
 
 def differing(wanted: dict[str, str], found: dict[str, str]) -> Json:

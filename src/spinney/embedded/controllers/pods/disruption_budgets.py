@@ -11,6 +11,7 @@ from spinney.api.meta import Json, OwnerReference, Resource
 from spinney.api.owners import controller_of
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import matches
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.client.client import Client, Patch
@@ -86,7 +87,7 @@ def _condition(budget: PodDisruptionBudget, status: str, reason: str, now: datet
         "observedGeneration": generation,
     }
     if not old or old.status != status:
-        condition["lastTransitionTime"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition["lastTransitionTime"] = rfc3339(now)
     return condition
 
 

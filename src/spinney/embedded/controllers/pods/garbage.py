@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.core import Node, Pod
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_terminal
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.client.client import Patch
@@ -74,7 +75,7 @@ class PodGC:
     async def _fail(self, pod: Pod, reason: str, message: str) -> None:
         conditions = []
         if reason:
-            moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            moment = rfc3339(self._clock.now())
             target = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
             conditions = [{**target, "lastTransitionTime": moment}]
         patch = {"metadata": {"uid": pod.uid}, "status": {"phase": "Failed", "conditions": conditions}}

@@ -8,6 +8,7 @@ from datetime import datetime
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
@@ -60,7 +61,7 @@ def _wanted(node: Node) -> set[tuple[str, str]]:
 
 
 def _added(moment: datetime | None) -> Json:
-    return {"timeAdded": moment.strftime("%Y-%m-%dT%H:%M:%SZ")} if moment else {}
+    return {"timeAdded": rfc3339(moment)} if moment else {}
 
 
 class NodeTaints:
@@ -92,7 +93,7 @@ class NodeTaints:
     async def _mark_unready(self, pod: Pod) -> None:
         if not is_ready(pod) or is_terminal(pod):
             return
-        moment = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(self._clock.now())
         condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_active
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.client.client import Patch
@@ -75,7 +76,7 @@ class TaintEviction:
             "status": "True",
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")

@@ -9,6 +9,7 @@ from spinney.api.conditions import find
 from spinney.api.intstr import at_least, at_most
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.sets.replicaset import FAILURE
 from spinney.embedded.controllers.sets.revisions import template_hash
 from spinney.embedded.controllers.sets.set_plan import told_anew
@@ -275,10 +276,10 @@ def _conditions(
             "status": status,
             "reason": reason,
             "message": message,
-            "lastUpdateTime": _time(now),
+            "lastUpdateTime": rfc3339(now),
         }
         if not old or old.status != status:
-            condition["lastTransitionTime"] = _time(now)
+            condition["lastTransitionTime"] = rfc3339(now)
         changed.append(condition)
     if refused is None and find(deployment.status.conditions, FAILURE) is not None:
         changed.append({"type": FAILURE, "$patch": "delete"})
@@ -310,7 +311,3 @@ def _progress(
         return [("Progressing", "False", "ProgressDeadlineExceeded", message)]
     plan.wake = max(left, 1.0)
     return [("Progressing", "True", "ReplicaSetUpdated", f'ReplicaSet "{new.name}" is progressing.')]
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,6 +12,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.selector import matches
+from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import (
     available_in,
     from_template,
@@ -98,7 +99,7 @@ def _failure(owner: ReplicaSet, failed: ApiError | None, plan: ReplicaSetPlan, n
     condition = {
         "type": FAILURE,
         "status": "True",
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": rfc3339(now),
         "reason": "FailedCreate",
         "message": str(failed),
     }
