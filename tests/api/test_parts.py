@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -10,6 +10,7 @@ from spinney.api import conditions, intstr, owners
 from spinney.api.affinity import Taint, Toleration
 from spinney.api.core import Pod
 from spinney.api.meta import Condition, ObjectMeta, convert
+from spinney.api.times import rfc3339, rfc3339_micro
 from tests import make
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -102,3 +103,10 @@ def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
     """An empty operator means Equal, an empty effect every effect, an empty key with Exists every taint."""
     taint = Taint(key="gpu", value="yes", effect="NoSchedule")
     assert convert(Toleration, toleration).tolerates(taint) is expected
+
+
+def test_times_are_in_utc() -> None:
+    """A time of another zone is converted; fractions of a second stay in a MicroTime only."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone(timedelta(hours=2)))
+    assert rfc3339(moment) == "2026-01-02T01:04:05Z"
+    assert rfc3339_micro(moment) == "2026-01-02T01:04:05.000678Z"

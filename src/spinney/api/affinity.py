@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar
 
@@ -111,6 +111,11 @@ class Toleration(Struct, frozen=True):
         except ValueError:
             return False
         return found < wanted if self.operator == "Lt" else found > wanted
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Whether any of the tolerations covers a taint."""
+    return any(toleration.tolerates(taint) for toleration in tolerations)
 
 
 class TopologySpreadConstraint(Struct, frozen=True):

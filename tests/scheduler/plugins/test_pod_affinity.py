@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from spinney.api.affinity import Taint
 from spinney.api.core import Namespace, Pod
 from spinney.api.meta import Json, convert
 from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.intake.pod_tasks import task_spec
-from spinney.scheduler.state.specs import Constraints, Match, PodTerm, SpreadTerm, Taint
+from spinney.scheduler.state.specs import Constraints, Match, PodTerm, SpreadTerm
 from tests import make
 from tests.scheduler.clusters import Cluster
 from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
@@ -122,7 +123,7 @@ def test_tainted_nodes_are_left_out_of_an_even_spread_on_request() -> None:
     for policy, placed in ((True, 2), (False, 1)):
         cluster = three_nodes().job("j", "q", ["", ""], minimum=1)
         spec = cluster.state.nodes.spec(cluster.state.nodes.rows["n0"])
-        cluster.state.set_node(replace(spec, taints=(Taint("kept"),)))
+        cluster.state.set_node(replace(spec, taints=(Taint(key="kept", effect="NoSchedule"),)))
         term = SpreadTerm("zone", matches=(Match("app", "In", ("web",)),), tolerated_only=policy)
         for key in ("j-0", "j-1"):
             change(cluster, key, constraints=Constraints(spread=(term,)), labels={"app": "web"})
@@ -150,7 +151,7 @@ def test_pods_and_nodes_have_wishes() -> None:
     change(cluster, "j-0", constraints=Constraints())
     for name in ("n0", "n1"):
         spec = cluster.state.nodes.spec(cluster.state.nodes.rows[name])
-        cluster.state.set_node(replace(spec, taints=(Taint("busy", effect="PreferNoSchedule"),)))
+        cluster.state.set_node(replace(spec, taints=(Taint(key="busy", effect="PreferNoSchedule"),)))
     assert where(cluster) == {"j-0": "n2"}
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from spinney.api.affinity import Taint
 from spinney.scheduler.config import Config
 from spinney.scheduler.state.problems import NoDomain, NoQueue, NoRoom, OverLimit, OverQuota, Problem, UnknownTopology
-from spinney.scheduler.state.specs import Constraint, Constraints, NodeSpec, Taint, TopologySpec
+from spinney.scheduler.state.specs import Constraint, Constraints, NodeSpec, TopologySpec
 from spinney.scheduler.why.advice import advice
 from spinney.scheduler.why.explanation import explain_job
 from tests.scheduler.clusters import Cluster
@@ -116,7 +117,7 @@ def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, told:
     """More room is no use to a pod that waits for something else; what is missing altogether hides everything."""
     cluster = Cluster(0).queue("q", 100).job("j", "q", [""])
     amounts = {"cpu": 64_000.0, "memory": 1e12, "gpu": 4.0, "pods": 110.0}
-    taints = (Taint("kept"),) if rules == Constraints() else ()
+    taints = (Taint(key="kept", effect="NoSchedule"),) if rules == Constraints() else ()
     cluster.state.set_node(NodeSpec("n1", amounts, taints=taints))
     cluster.state.set_task(replace(cluster.state.tasks["j-0"].spec, constraints=rules))
     (problem,) = cluster.plan(config=ALLOCATE).problems["j"]

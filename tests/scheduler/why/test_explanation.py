@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from spinney.api.affinity import Taint
 from spinney.scheduler.state.specs import (
     Constraint,
     Constraints,
@@ -14,7 +15,6 @@ from spinney.scheduler.state.specs import (
     Match,
     PodTerm,
     Share,
-    Taint,
     TopologySpec,
 )
 from spinney.scheduler.why.explanation import explain_job
@@ -135,7 +135,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
         [rack("a")],
     ),
     "taint": (
-        [gang(), node(taints=(Taint("kept"),))],
+        [gang(), node(taints=(Taint(key="kept", effect="NoSchedule"),))],
         ["tolerate the taint kept, or take it off the node that has room"],
         [node(taints=())],
     ),

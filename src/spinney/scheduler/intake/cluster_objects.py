@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from spinney.api import duration, labels
+from spinney.api.affinity import Taint
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
@@ -21,7 +22,6 @@ from spinney.scheduler.state.specs import (
     NodeSpec,
     QueueSpec,
     Share,
-    Taint,
     TopologySpec,
 )
 
@@ -41,7 +41,7 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
         name=node.name,
         allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
         labels=found,
-        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints),
+        taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.spec.taints),
         blocked=_blocked(node),
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,

@@ -8,7 +8,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from spinney.api import labels
-from spinney.api.affinity import Affinity, NodeSelectorTerm, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from spinney.api.affinity import (
+    Affinity,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    Toleration,
+    TopologySpreadConstraint,
+)
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.requests import pod_requests
@@ -25,7 +32,6 @@ from spinney.scheduler.state.specs import (
     PodTerm,
     SpreadTerm,
     TaskSpec,
-    Toleration,
 )
 
 # MiB of a device: whoever asks for more gets none, and must not overflow the books of a node it was put on.
@@ -164,7 +170,8 @@ def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_affinity=tuple(_node_term(term) for term in selector.node_selector_terms) if selector else None,
         tolerations=tuple(
-            Toleration(found.key, found.operator or "Equal", found.value, found.effect) for found in spec.tolerations
+            Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
+            for each in spec.tolerations
         ),
         host_ports=tuple(
             (port.host_ip or EVERY_ADDRESS, port.protocol or "TCP", port.host_port)

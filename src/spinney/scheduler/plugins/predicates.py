@@ -6,11 +6,12 @@ from collections import Counter
 
 import numpy as np
 
+from spinney.api.affinity import tolerates
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.task_placement import choose_gpus, fits_now
 from spinney.scheduler.plugins import pod_affinity
-from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.specs import Constraints, NodeSpec

@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
+from spinney.api.affinity import tolerates
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.plugins.pod_affinity import liking
-from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.plugins.topology_spread import evenness
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.specs import NodeSpec

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.api.affinity import tolerates
 from spinney.scheduler.cycle import Cycle, Scores
 from spinney.scheduler.plugins.present_tasks import selected
-from spinney.scheduler.plugins.selectors import matches_all, tolerates
+from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.specs import Constraints, NodeSpec, PodTerm, SpreadTerm
 from spinney.scheduler.state.tasks import Task

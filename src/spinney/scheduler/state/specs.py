@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spinney.api.affinity import Taint, Toleration
+
 Labels = Mapping[str, str]
 # What a task has of which NUMA zone.
 ZoneShares = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
@@ -18,25 +20,6 @@ NODE_NAME = "metadata.name"
 EVERY_ADDRESS = "0.0.0.0"
 # The GPU model assumed where a node does not say how much memory its GPUs have.
 DEFAULT_GPU_MEMORY = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint of a node, without time."""
-
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """A pod's toleration; an empty key with `Exists` tolerates everything."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True)

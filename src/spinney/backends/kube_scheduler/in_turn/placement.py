@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spinney.api.affinity import selects_node
+from spinney.api.affinity import selects_node, tolerates
 from spinney.api.core import Node
 from spinney.api.labels import GPU_RESOURCE
 from spinney.api.pod import Pod
@@ -138,4 +138,4 @@ def _open(pod: Pod, node: Node) -> bool:
     if node.spec.unschedulable or (ready is not None and ready.status != "True"):
         return False
     hard = [taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    return all(any(toleration.tolerates(taint) for toleration in pod.spec.tolerations) for taint in hard)
+    return all(tolerates(pod.spec.tolerations, taint) for taint in hard)

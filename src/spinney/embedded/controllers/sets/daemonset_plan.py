@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from spinney.api.affinity import NodeSelector, NodeSelectorTerm, Taint, Toleration
+from spinney.api.affinity import NodeSelector, NodeSelectorTerm, Toleration, tolerates
 from spinney.api.core import Node, Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json, convert
@@ -159,11 +159,7 @@ def _term_holds(term: NodeSelectorTerm, node: Node) -> bool:
 def _tolerates(owner: DaemonSet, node: Node, effects: tuple[str, ...]) -> bool:
     given = (owner.spec.template.get("spec") or {}).get("tolerations") or ()
     tolerations = [convert(Toleration, each) for each in (*given, *_TOLERATIONS)]
-
-    def covered(taint: Taint) -> bool:
-        return any(toleration.tolerates(taint) for toleration in tolerations)
-
-    return all(taint.effect not in effects or covered(taint) for taint in node.spec.taints)
+    return all(taint.effect not in effects or tolerates(tolerations, taint) for taint in node.spec.taints)
 
 
 def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
