@@ -1,7 +1,8 @@
 """Requests that Kubernetes refuses, as data: `refusals/*.yaml` holds each with the answer of the real server.
 
 An entry says what it is `about`, the `request` (method and path, `{ns}` for the test's namespace), its `body`,
-the `crd` it needs (a name in schemas.yaml), what was done `before` it, and the `answer`: code, reason, message.
+the `crd` it needs (a name in schemas.yaml), what was done `before` it, and the `answer`: code, reason, message. An
+answer without a message is one whose words are our own.
 `python -m tests.api_behaviour.refusals` asks the real server for the answers that are missing, so that a new entry
 needs none.
 """

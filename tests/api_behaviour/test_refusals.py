@@ -12,6 +12,6 @@ ENTRIES = refusals.load()
 
 @pytest.mark.parametrize("name", ENTRIES)
 async def test_refusal(api: Api, namespace: str, name: str) -> None:
-    """A request that is not acceptable gets the code, reason and message of Kubernetes."""
-    entry = ENTRIES[name]
-    assert refusals.told(await refusals.ask(api, namespace, entry), namespace) == entry["answer"]
+    """A refused request gets the code and reason of Kubernetes, and its message where one is recorded."""
+    wanted = ENTRIES[name]["answer"]
+    assert refusals.told(await refusals.ask(api, namespace, ENTRIES[name]), namespace)[: len(wanted)] == wanted

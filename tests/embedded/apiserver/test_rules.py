@@ -10,9 +10,9 @@ import pytest
 from spinney.embedded.apiserver.calls import flag, number
 from spinney.embedded.apiserver.errors import Refusal
 from spinney.embedded.apiserver.followers import quotas
-from spinney.embedded.apiserver.resources import cells, defaults, printers, selectable_fields, warnings
-from spinney.embedded.apiserver.resources.kinds import Kind, built_in
-from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.registry import built_in
 from spinney.embedded.apiserver.resources.validation import (
     containers,
     metadata,
@@ -99,7 +99,7 @@ def test_wrong_types(given: dict[str, Any], wrong: str) -> None:
 def test_defaults(table: str, document: dict[str, Any], path: str, value: Any) -> None:
     """A kind has the defaults that its version documents."""
     document = {"metadata": {"name": "a"}, **document}
-    defaults.DEFAULTS[table](document)
+    KINDS[table].resource.default(document)
     node: Any = document
     for part in path.split("."):
         node = node[part]
@@ -186,7 +186,7 @@ def test_repeated_causes(table: str, count: int) -> None:
 )
 def test_selectable_fields(kind: str, name: str, kept: str) -> None:
     """A kind can be selected by the fields that Kubernetes indexes."""
-    assert selectable_fields.kept_name(KINDS[kind], name) == kept
+    assert selectable_fields.stored_name(KINDS[kind], name) == kept
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,10 @@ def test_selectable_fields(kind: str, name: str, kept: str) -> None:
 )
 def test_warnings(spec: dict[str, Any], warned: int) -> None:
     """What is strange in a pod, or in a template, is warned of."""
-    assert len(warnings.warnings_of("/pods", {"spec": spec})) == warned
-    assert len(warnings.warnings_of("apps/deployments", {"spec": {"template": {"spec": spec}}})) == warned
+    assert len(list(KINDS["/pods"].resource.warnings.create({"spec": spec}))) == warned
+    assert (
+        len(list(KINDS["apps/deployments"].resource.warnings.create({"spec": {"template": {"spec": spec}}}))) == warned
+    )
 
 
 def test_usage() -> None:
@@ -213,7 +215,7 @@ def test_usage() -> None:
     assert quotas.usage(KINDS["/pods"], {**wanted, "status": {"phase": "Succeeded"}}) == {"count/pods": 1}
 
 
-@pytest.mark.parametrize("version", CONVERSIONS)
+@pytest.mark.parametrize("version", ["events.k8s.io/v1", "autoscaling/v1"])
 def test_versions_there_and_back(version: str) -> None:
     """What is shown at another version and kept again is what it was."""
     target = {"type": "Utilization", "averageUtilization": 60}
@@ -224,19 +226,18 @@ def test_versions_there_and_back(version: str) -> None:
             "status": {"currentReplicas": 1},
         },
     }
-    shown, back = CONVERSIONS[version]
-    assert back(shown(dict(kept[version]))) == kept[version]
+    other = next(kind.other for kind in built_in() if kind.other and kind.api_version == version)
+    assert other.to_stored(other.from_stored(dict(kept[version]))) == kept[version]
 
 
-@pytest.mark.parametrize("table", printers.PRINTERS)
+@pytest.mark.parametrize("table", KINDS)
 def test_cells_fit_the_columns(table: str) -> None:
     """Every printer has a cell for every column, even of an object that says nothing."""
-    columns, printer = printers.PRINTERS[table]
+    shown = KINDS[table].resource.table
     document = {"metadata": {"name": "a"}, "spec": {}, "status": {}}
     # Kubernetes writes the age of an address, too, but has no column for it.
     beyond = 1 if table == "networking.k8s.io/ipaddresses" else 0
-    assert len(printer(document, NOW)) == len(columns.split(",")) + beyond
-    assert cells.name(document) == "a"
+    assert len(shown.cells(document, NOW)) == len(shown.columns.split(",")) + beyond
 
 
 @pytest.mark.parametrize(("text", "yes"), [("true", True), ("1", True), ("x", True), ("false", False), ("0", False)])

@@ -37,8 +37,9 @@ from spinney.embedded.apiserver.http.openapi import OpenApi
 from spinney.embedded.apiserver.read import get_list
 from spinney.embedded.apiserver.read.watch import Watch, watch
 from spinney.embedded.apiserver.resources import bootstrap, pod_spec_cache, pod_subresources, scale
-from spinney.embedded.apiserver.resources.kinds import Kind, Kinds
+from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.pod_spec_cache import PODS, PodSpecs
+from spinney.embedded.apiserver.resources.registry import Kinds
 from spinney.embedded.apiserver.resources.service_allocator import Allocation
 from spinney.embedded.apiserver.schema import custom_resources
 from spinney.embedded.apiserver.store.conversion import load
@@ -52,10 +53,6 @@ from spinney.kube.clock import Clock, seconds
 _log = structlog.get_logger("spinney.embedded")
 MAX_BODY = 3 * 1024 * 1024
 SYSTEM = User("system:apiserver", ("system:masters",))
-_DEPRECATED = {
-    "/endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    "/componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
-}
 NOT_FOUND = Response(404, b"404 page not found\n", {**JSON, "content-type": "text/plain; charset=utf-8"})
 
 
@@ -183,8 +180,8 @@ class ApiServer:
             raise too_large(MAX_BODY)
         if kind.custom is not None and kind.custom.versions[version].warning and request.method == "GET":
             warnings.append(kind.custom.versions[version].warning)
-        elif kind.table in _DEPRECATED:
-            warnings.append(_DEPRECATED[kind.table])
+        elif kind.resource.warnings.deprecation:
+            warnings.append(kind.resource.warnings.deprecation)
         return await self._dispatch(Call(verb, kind, namespace, name, sub, request, query, user, warnings))
 
     def _authorize(self, user: User, verb: str, parts: tuple[str, ...], query: dict[str, str]) -> None:

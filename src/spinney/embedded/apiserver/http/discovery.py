@@ -11,7 +11,8 @@ from spinney.embedded.apiserver.errors import method_not_allowed, not_served
 from spinney.embedded.apiserver.http import content_types as forms
 from spinney.embedded.apiserver.http import health
 from spinney.embedded.apiserver.http.content_types import JSON
-from spinney.embedded.apiserver.resources.kinds import Kind, Kinds
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.registry import Kinds
 from spinney.kube.client.transport import Request, Response
 
 VERSION: Json = {

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.resources import cells, printers
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.ages import age
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.record import Table
 from spinney.embedded.apiserver.schema.json_path import find
 from spinney.embedded.apiserver.schema.shapes import meta_shape
 
@@ -46,34 +47,21 @@ def header(name: str, kind: str = "string", priority: int = 0, form: str = "", d
     return {"name": name, "type": kind, "format": form, "description": description, "priority": priority}
 
 
-def _plain(document: Json, now: datetime) -> list[Any]:
-    metadata = document["metadata"]
-    return [metadata["name"], age(metadata.get("creationTimestamp"), now)]
-
-
 def for_kind(kind: Kind) -> Columns:
     """The columns of a kind."""
     if kind.custom is not None:
         return _custom(kind.custom.versions[kind.version].columns)
-    return _built_in(kind.table)
+    return _built_in(kind.table, kind.resource.table)
 
 
 @lru_cache(maxsize=256)
-def _built_in(table: str) -> Columns:
-    found = printers.PRINTERS.get(table)
-    if found is None:
-        return Columns((header("Name", form="name"), header("Created At", "date")), _created)
-    names, printer = found
-    return Columns(tuple(_parse(name, _descriptions().get(table, {})) for name in names.split(",")), printer)
-
-
-def _created(document: Json, now: datetime) -> list[Any]:
-    metadata = document["metadata"]
-    return [metadata["name"], metadata.get("creationTimestamp")]
+def _built_in(name: str, table: Table) -> Columns:
+    descriptions = _descriptions().get(name, {})
+    return Columns(tuple(_parse(column, descriptions) for column in table.columns.split(",")), table.cells)
 
 
 def _parse(text: str, descriptions: dict[str, str]) -> Json:
-    """`Name`, `+Node` for wide output only, `#Count` for a number, `?Flag` for a boolean, `@When` for a date."""
+    """A column from its name and its mark (see `Table`)."""
     priority = 1 if text.startswith("+") else 0
     text = text.removeprefix("+")
     kind = _MARKS.get(text[0], "string")
@@ -83,7 +71,7 @@ def _parse(text: str, descriptions: dict[str, str]) -> Json:
 
 def _custom(columns: tuple[Json, ...]) -> Columns:
     if not columns:
-        return Columns((header("Name", form="name"), header("Age", "date")), _plain)
+        return Columns((header("Name", form="name"), header("Age", "date")), cells.plain)
     headers = [header("Name", form="name")]
     for column in columns:
         headers.append(

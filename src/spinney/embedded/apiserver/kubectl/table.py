@@ -12,8 +12,6 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import bad_request
 from spinney.embedded.apiserver.kubectl import columns
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.pod_cells import row_conditions
-from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
 from spinney.embedded.apiserver.store.conversion import load, shown
 from spinney.embedded.apiserver.store.store import Item
 
@@ -37,7 +35,7 @@ def partial(item: Item) -> bytes:
 def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
     """A Table with one row per object."""
     kind = call.kind
-    definition = columns.for_kind(kind)
+    definition, row_conditions = columns.for_kind(kind), kind.resource.table.row_conditions
     include = call.query.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
@@ -47,7 +45,7 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     for item in items:
         document = load(item)
         row: Json = {"cells": definition.cells(document, now), "object": None}
-        if kind.table == PODS and (conditions := row_conditions(document)):
+        if row_conditions is not None and (conditions := row_conditions(document)):
             row["conditions"] = conditions
         document = shown(kind, document)
         if include == "Object":

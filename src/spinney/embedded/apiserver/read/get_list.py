@@ -107,7 +107,7 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
     """The conditions of a field selector, on fields that the kind can be selected by."""
     tests = []
     for name, equal, value in selectors.parse_fields(text):
-        known = selectable_fields.kept_name(kind, name)
+        known = selectable_fields.stored_name(kind, name)
         if not known:
             raise bad_request(selectable_fields.not_selectable(kind, name))
         tests.append((known, equal, value))

@@ -23,6 +23,16 @@ def age(document: Json, now: datetime) -> str:
     return ages.age(document["metadata"].get("creationTimestamp"), now)
 
 
+def plain(document: Json, now: datetime) -> list[Any]:
+    """Name and age."""
+    return [name(document), age(document, now)]
+
+
+def created(document: Json, now: datetime) -> list[Any]:
+    """Name and time of creation."""
+    return [name(document), document["metadata"].get("creationTimestamp")]
+
+
 def spec(document: Json) -> Json:
     """The spec, empty where there is none."""
     return document.get("spec") or {}

@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
 
 _NODE_INFO = (
     "machineID",
@@ -76,7 +75,7 @@ _TABLES = frozenset({*_STATUS, *_OBJECT, *_SPEC, *_TIMES})
 
 def complete(table: str, document: Json) -> Json:
     """The object with these members; what is nested is shared with the one given and never changed."""
-    if table not in _TABLES or document.get("apiVersion") in CONVERSIONS:
+    if table not in _TABLES:
         return document
     if table == "/pods":
         return _pod(document)

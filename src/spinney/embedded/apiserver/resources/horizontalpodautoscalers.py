@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
+from spinney.embedded.apiserver.resources.other_versions import autoscaler_kept
 
 _SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 # Members in the order in which they are looked at.
@@ -22,8 +22,8 @@ _LONGEST_WINDOW, _LONGEST_PERIOD = 3600, 1800
 
 def check(document: Json) -> list[FieldError]:
     """An autoscaler."""
-    if document.get("apiVersion") in CONVERSIONS:
-        document = CONVERSIONS[document["apiVersion"]][1](document)
+    if document.get("apiVersion") == "autoscaling/v1":
+        document = autoscaler_kept(document)
     spec = document.get("spec") or {}
     found: list[FieldError] = []
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)

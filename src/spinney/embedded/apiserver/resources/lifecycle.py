@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
@@ -18,85 +18,60 @@ if TYPE_CHECKING:
 # Built-in kinds with a status subresource whose status may be given at creation.
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 # What a write to the status of a built-in kind leaves alone in its metadata; None for all of it.
-_KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
+KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
     "/pods": ("ownerReferences",),
     "apps/deployments": ("labels",),
     "apiextensions.k8s.io/customresourcedefinitions": None,
 }
-_STATUS_AT_CREATION = frozenset(("/nodes",))
+STATUS_AT_CREATION = frozenset(("/nodes",))
 
 
-def prepare_create(server: ApiServer, call: Call, document: Json) -> None:
-    """Set what only the server sets in a new object."""
-    kind = call.kind
-    if kind.custom is not None:
-        if kind.custom.has_status(kind.version):
-            document.pop("status", None)
-        return
-    if "status" in kind.subresources and kind.table not in _STATUS_AT_CREATION:
-        document["status"] = {}
-    special = _CREATED.get(kind.table)
-    if special is not None:
-        special(server, call, document)
-
-
-def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
-    """Put back what the endpoint may not change."""
-    kind, sub = call.kind, call.subresource
-    if sub == "status":
-        return _status_update(server, call, new, old)
-    if sub == "finalize":
-        return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
-    if sub in ("ephemeralcontainers", "resize"):
-        spec = pod_admission.with_part(sub, new.get("spec") or {}, old["spec"])
-        return {**old, "spec": spec, "metadata": {**old["metadata"], **_version(new)}}
-    if sub == "approval":
-        return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
-    has_status = kind.custom.has_status(kind.version) if kind.custom is not None else "status" in kind.subresources
-    if has_status:
-        if "status" in old:
-            new["status"] = old["status"]
-        else:
-            new.pop("status", None)
-    if kind.table == "/services" and new.get("spec") is not old.get("spec"):
+def _update_service(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") is not old.get("spec"):
         services.update(server, call, new, old)
-    if kind.table == "/pods" and new.get("spec") is not old.get("spec"):
+
+
+def _update_pod(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") is not old.get("spec"):
         new["spec"] = pod_admission.readmitted(new.get("spec") or {}, old["spec"])
-    if kind.table == "apps/daemonsets":
-        _count_templates(new, old)
-    if kind.table == "apiextensions.k8s.io/customresourcedefinitions" and new.get("spec") != old.get("spec"):
+
+
+def _update_definition(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") != old.get("spec"):
         new["status"] = custom_definitions.new_status(server, new, old.get("status") or {})
-    if kind.table == "/namespaces":
-        new["spec"] = old.get("spec") or {}
-        defaults.namespace(new)
-    return new
 
 
-def _version(document: Json) -> Json:
-    """The version that a writer has seen, which counts as a condition of the write."""
-    version = document["metadata"].get("resourceVersion")
-    return {"resourceVersion": version} if version else {}
+def _update_namespace(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+    new["spec"] = old.get("spec") or {}
+    defaults.namespace(new)
 
 
-def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
-    result = dict(old)
-    kept = _KEPT_BY_STATUS.get(call.kind.table, ())
-    if call.kind.custom is not None or kept is None:
-        result["metadata"] = dict(old["metadata"])
-        if "resourceVersion" in new["metadata"]:
-            result["metadata"]["resourceVersion"] = new["metadata"]["resourceVersion"]
-    else:
-        result["metadata"] = {key: value for key, value in new["metadata"].items() if key not in kept}
-        result["metadata"].update({key: old["metadata"][key] for key in kept if key in old["metadata"]})
-    if "status" in new:
-        result["status"] = new["status"]
-    else:
-        result.pop("status", None)
-    if call.kind.table == "/persistentvolumes":
-        _note_phase(server, result, old)
-    if call.kind.table == "/pods":
-        result["status"] = pod_admission.kept_status(result.get("status") or {}, old.get("status") or {})
-    return result
+def _pod_status(server: ApiServer, new: Json, old: Json) -> None:
+    new["status"] = pod_admission.kept_status(new.get("status") or {}, old.get("status") or {})
+
+
+def _finalize(new: Json, old: Json) -> Json:
+    return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
+
+
+def _approve(new: Json, old: Json) -> Json:
+    return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
+
+
+def _add_ephemeral_containers(new: Json, old: Json) -> Json:
+    return _with_part("ephemeralcontainers", new, old)
+
+
+def _resize(new: Json, old: Json) -> Json:
+    return _with_part("resize", new, old)
+
+
+def _with_part(part: str, new: Json, old: Json) -> Json:
+    spec = pod_admission.with_part(part, new.get("spec") or {}, old["spec"])
+    # The version that a writer has seen is a condition of the write.
+    version = new["metadata"].get("resourceVersion")
+    seen = {"resourceVersion": version} if version else {}
+    return {**old, "spec": spec, "metadata": {**old["metadata"], **seen}}
 
 
 def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
@@ -108,7 +83,7 @@ def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
         volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
 
 
-def _count_templates(new: Json, old: Json) -> None:
+def _count_templates(server: ApiServer, call: Call, new: Json, old: Json) -> None:
     """A DaemonSet counts its templates itself, and nobody else does."""
     key = workload_defaults.TEMPLATE_GENERATION
     count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
@@ -206,7 +181,7 @@ def _node(server: ApiServer, call: Call, document: Json) -> None:
     document.setdefault("status", {})
 
 
-_CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
+CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/pods": pod_admission.admit,
     "/namespaces": _namespace,
     "/limitranges": _limit_range,
@@ -228,3 +203,21 @@ def _default_storage_class(server: ApiServer) -> str:
         if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
             return item.name
     return ""
+
+
+UPDATED: dict[str, Callable[[ApiServer, Call, Json, Json], None]] = {
+    "/pods": _update_pod,
+    "/namespaces": _update_namespace,
+    "/services": _update_service,
+    "apps/daemonsets": _count_templates,
+    "apiextensions.k8s.io/customresourcedefinitions": _update_definition,
+}
+STATUS_UPDATED: dict[str, Callable[[ApiServer, Json, Json], None]] = {
+    "/persistentvolumes": _note_phase,
+    "/pods": _pod_status,
+}
+PARTS: dict[str, Mapping[str, Callable[[Json, Json], Json]]] = {
+    "/namespaces": {"finalize": _finalize},
+    "/pods": {"ephemeralcontainers": _add_ephemeral_containers, "resize": _resize},
+    "certificates.k8s.io/certificatesigningrequests": {"approval": _approve},
+}

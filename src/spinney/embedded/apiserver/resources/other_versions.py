@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources.record import OtherVersion
+from spinney.embedded.apiserver.resources.selectable_fields import FIELDS
 
 _EVENT_MEMBERS = {
     "involvedObject": "regarding",
@@ -54,7 +54,7 @@ def _is_cpu_current(metric: Json) -> bool:
     return resource.get("name") == "cpu" and "averageUtilization" in (resource.get("current") or {})
 
 
-def _autoscaler_kept(document: Json) -> Json:
+def autoscaler_kept(document: Json) -> Json:
     spec = dict(document.get("spec") or {})
     percent = spec.pop("targetCPUUtilizationPercentage", None)
     if percent is not None:
@@ -65,8 +65,15 @@ def _autoscaler_kept(document: Json) -> Json:
     return {**document, "spec": spec, "status": status}
 
 
-# By the version that is not kept: how its objects are shown, and how they are kept.
-CONVERSIONS: dict[str, tuple[Callable[[Json], Json], Callable[[Json], Json]]] = {
-    "events.k8s.io/v1": (_event_shown, event_kept),
-    "autoscaling/v1": (_autoscaler_shown, _autoscaler_kept),
-}
+EVENTS = OtherVersion(
+    group="events.k8s.io",
+    version="v1",
+    from_stored=_event_shown,
+    to_stored=event_kept,
+    selectable={
+        "reportingController": "reportingComponent",
+        **{f"regarding.{name.partition('.')[2]}": name for name in FIELDS["/events"] if "." in name},
+        **{name: name for name in ("reason", "source", "type")},
+    },
+)
+AUTOSCALERS = OtherVersion(group="autoscaling", version="v1", from_stored=_autoscaler_shown, to_stored=autoscaler_kept)

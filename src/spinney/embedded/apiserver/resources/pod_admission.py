@@ -13,6 +13,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.admission import limit_ranges
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import forbidden
+from spinney.embedded.apiserver.resources import token_volumes
 from spinney.embedded.apiserver.resources.pod_defaults import default_container
 
 if TYPE_CHECKING:
@@ -47,6 +48,19 @@ def admit(server: ApiServer, call: Call, pod: Json) -> None:
         raise forbidden(call.kind, call.name, why)
     if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
+
+
+def start(server: ApiServer, call: Call, pod: Json) -> None:
+    """Give an admitted pod its account's token and its first status. Its spec is shared, so it is replaced."""
+    spec = pod["spec"]
+    check_account(server, call, spec)
+    pod["spec"] = token_volumes.with_token(server, spec)
+    pod["status"] = first_status(server, spec)
+
+
+def restart(server: ApiServer, pod: Json) -> None:
+    """Give a pod that webhooks changed the first status that follows from its spec."""
+    pod["status"] = first_status(server, pod["spec"])
 
 
 def check_account(server: ApiServer, call: Call, spec: Json) -> None:

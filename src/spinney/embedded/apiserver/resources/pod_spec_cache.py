@@ -44,8 +44,9 @@ class PodSpec:
         """An object as sent with this spec in place of its own, and the part of it that needs no look any more."""
         return {**document, "spec": self.spec}, {"spec": self.spec}
 
-    def start(self, server: ApiServer, pod: Json) -> None:
+    def start(self, server: ApiServer, call: Call, pod: Json) -> None:
         """Give a pod what it starts with: its account's token and its first status."""
+        pod_admission.check_account(server, call, self.spec)
         pod["status"] = pod_admission.first_status(server, self.spec, self.quality)
         if self.encoded:
             name = token_volumes.volume_name(server) if len(self.encoded) > 1 else ""

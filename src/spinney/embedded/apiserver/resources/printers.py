@@ -98,10 +98,6 @@ def _runtime_class(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), document.get("handler", ""), cells.age(document, now)]
 
 
-def _created(document: Json, now: datetime) -> list[Any]:
-    return [cells.name(document), document["metadata"].get("creationTimestamp")]
-
-
 def _role_binding(document: Json, now: datetime) -> list[Any]:
     role, subjects = document.get("roleRef") or {}, document.get("subjects") or ()
     named: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
@@ -144,10 +140,6 @@ def _resource_slice(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     pool = (spec.get("pool") or {}).get("name", "")
     return [cells.name(document), spec.get("nodeName", ""), spec.get("driver", ""), pool, cells.age(document, now)]
-
-
-def _plain(document: Json, now: datetime) -> list[Any]:
-    return [cells.name(document), cells.age(document, now)]
 
 
 def _policy(document: Json, now: datetime) -> list[Any]:
@@ -202,7 +194,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "/services": ("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", network_cells.service),
     "/configmaps": ("Name,Data,Age", _config_map),
     "/secrets": ("Name,Type,Data,Age", _secret),
-    "/serviceaccounts": ("Name,Age", _plain),
+    "/serviceaccounts": ("Name,Age", cells.plain),
     "/persistentvolumeclaims": (
         "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode",
         storage_cells.claim,
@@ -215,7 +207,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "/events": ("Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name", _event),
     "/endpoints": ("Name,Endpoints,Age", network_cells.endpoints),
     "/resourcequotas": ("Name,Request,Limit,Age", _quota),
-    "/limitranges": ("Name,@Created At", _created),
+    "/limitranges": ("Name,@Created At", cells.created),
     "apps/deployments": (f"Name,Ready,Up-to-date,Available,Age,{_WORKLOAD}", workload_cells.deployment),
     "apps/replicasets": (f"Name,#Desired,#Current,#Ready,Age,{_WORKLOAD}", workload_cells.replica_set),
     "apps/statefulsets": ("Name,Ready,Age,+Containers,+Images", workload_cells.stateful_set),
@@ -255,16 +247,16 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
         workload_cells.autoscaler,
     ),
     "scheduling.k8s.io/priorityclasses": ("Name,#Value,?Global-Default,Age,PreemptionPolicy", _priority_class),
-    "scheduling.k8s.io/workloads": ("Name,Age", _plain),
+    "scheduling.k8s.io/workloads": ("Name,Age", cells.plain),
     "coordination.k8s.io/leases": ("Name,Holder,Age", _lease),
     "storage.k8s.io/storageclasses": (
         "Name,Provisioner,ReclaimPolicy,VolumeBindingMode,AllowVolumeExpansion,Age",
         storage_cells.storage_class,
     ),
     "node.k8s.io/runtimeclasses": ("Name,Handler,Age", _runtime_class),
-    "apiextensions.k8s.io/customresourcedefinitions": ("Name,@Created At", _created),
-    "rbac.authorization.k8s.io/clusterroles": ("Name,@Created At", _created),
-    "rbac.authorization.k8s.io/roles": ("Name,@Created At", _created),
+    "apiextensions.k8s.io/customresourcedefinitions": ("Name,@Created At", cells.created),
+    "rbac.authorization.k8s.io/clusterroles": ("Name,@Created At", cells.created),
+    "rbac.authorization.k8s.io/roles": ("Name,@Created At", cells.created),
     "rbac.authorization.k8s.io/rolebindings": ("Name,Role,Age,+Users,+Groups,+ServiceAccounts", _role_binding),
     "rbac.authorization.k8s.io/clusterrolebindings": (
         "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
@@ -290,7 +282,7 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
         server_cells.priority_level,
     ),
     "resource.k8s.io/resourceclaims": ("Name,State,Age", _resource_claim),
-    "resource.k8s.io/resourceclaimtemplates": ("Name,Age", _plain),
-    "resource.k8s.io/deviceclasses": ("Name,Age", _plain),
+    "resource.k8s.io/resourceclaimtemplates": ("Name,Age", cells.plain),
+    "resource.k8s.io/deviceclasses": ("Name,Age", cells.plain),
     "resource.k8s.io/resourceslices": ("Name,Node,Driver,Pool,Age", _resource_slice),
 }

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.kinds import Kind
 
 # Dotted paths; a field that Kubernetes prints as "true" or a number counts as that string.
-_FIELDS: dict[str, tuple[str, ...]] = {
+FIELDS: dict[str, tuple[str, ...]] = {
     "/pods": (
         "spec.nodeName",
         "spec.restartPolicy",
@@ -45,52 +45,37 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "certificates.k8s.io/certificatesigningrequests": ("spec.signerName",),
 }
 _ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
-# What another version of a kind calls the fields that its objects are kept with.
-_OTHER_NAMES: dict[str, dict[str, str]] = {
-    "events.k8s.io/v1": {
-        "reportingController": "reportingComponent",
-        **{f"regarding.{name.partition('.')[2]}": name for name in _FIELDS["/events"] if "." in name},
-        **{name: name for name in ("reason", "source", "type")},
-    }
-}
-_WORDS = {
-    "batch/jobs": 'field label "{0}" not supported for Job',
-    "resource.k8s.io/resourceslices": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {0}",
-}
 
 
 @lru_cache(maxsize=4096)
-def _paths(table: str, extra: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    names = (*_FIELDS.get(table, ()), *extra)
+def _paths(names: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((name, tuple(_ALIASES.get(name, name).split("."))) for name in names)
 
 
-def _extra(kind: Kind) -> tuple[str, ...]:
-    return kind.custom.selectable if kind.custom is not None else ()
+def _names(kind: Kind) -> tuple[str, ...]:
+    return kind.resource.selectable if kind.custom is None else kind.custom.selectable
 
 
-@lru_cache(maxsize=1024)
-def _selectable(table: str, version: str, extra: tuple[str, ...]) -> Mapping[str, str]:
-    names = _OTHER_NAMES.get(version) or {name: name for name, _ in _paths(table, extra)}
-    return {**names, "metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace"}
-
-
-def kept_name(kind: Kind, name: str) -> str:
-    """The name that a field of a selector is kept under; empty where the kind cannot be selected by it."""
-    return _selectable(kind.table, kind.api_version, _extra(kind)).get(name, "")
+def stored_name(kind: Kind, name: str) -> str:
+    """The name that a field of a selector is stored under; empty where the kind cannot be selected by it."""
+    if name in ("metadata.name", "metadata.namespace"):
+        return name
+    if kind.other is not None and kind.other.selectable:
+        return kind.other.selectable.get(name, "")
+    return name if name in _names(kind) else ""
 
 
 def not_selectable(kind: Kind, name: str) -> str:
-    """What Kubernetes says to a selector by such a field."""
-    if kind.custom is None and kind.table not in _FIELDS:
+    """The message to a selector by a field that the kind cannot be selected by."""
+    if kind.custom is None and not kind.resource.selectable:
         return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    return _WORDS.get(kind.table, "field label not supported: {0}").format(name)
+    return f"field label not supported: {name}"
 
 
 def values(kind: Kind, document: Json) -> Mapping[str, str]:
     """The selectable fields of an object, name and namespace apart."""
     found: dict[str, str] = {}
-    for name, path in _paths(kind.table, _extra(kind)):
+    for name, path in _paths(_names(kind)):
         node: Any = document
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None

@@ -1,38 +1,8 @@
-"""What is special about each built-in kind when it is written: defaults, fields the server sets, checks."""
+"""What is special about each built-in kind when it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError
-from spinney.embedded.apiserver.resources import defaults
-from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.validation import Check, CheckUpdate, checks_for
-
-
-def _nothing(document: Json) -> None:
-    """A kind without defaults."""
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """The rules of one kind."""
-
-    counts_generations: bool
-    # A PUT without a resource version overwrites; one to a name that is free creates.
-    overwrites: bool
-    creates_on_update: bool
-    answers_with_deleted: bool
-    default: Callable[[Json], None]
-    # On creation only, at every write, and at every update with the old object beside it.
-    check_create: Check
-    check: Check
-    check_update: CheckUpdate
-
-
-_GENERATIONS = frozenset(
+GENERATIONS = frozenset(
     (
         "/pods",
         "/podtemplates",
@@ -60,7 +30,7 @@ _GENERATIONS = frozenset(
         "apiextensions.k8s.io/customresourcedefinitions",
     )
 )
-_NO_OVERWRITE = frozenset(
+NO_OVERWRITE = frozenset(
     (
         "node.k8s.io/runtimeclasses",
         "policy/poddisruptionbudgets",
@@ -76,7 +46,7 @@ _NO_OVERWRITE = frozenset(
         "apiextensions.k8s.io/customresourcedefinitions",
     )
 )
-_CREATES_ON_UPDATE = frozenset(
+CREATES_ON_UPDATE = frozenset(
     (
         "node.k8s.io/runtimeclasses",
         "rbac.authorization.k8s.io/rolebindings",
@@ -90,7 +60,7 @@ _CREATES_ON_UPDATE = frozenset(
         "/endpoints",
     )
 )
-_ANSWERS_WITH_DELETED = frozenset(
+ANSWERS_WITH_DELETED = frozenset(
     (
         "resource.k8s.io/resourceclaimtemplates",
         "resource.k8s.io/resourceslices",
@@ -111,28 +81,3 @@ _ANSWERS_WITH_DELETED = frozenset(
         "/podtemplates",
     )
 )
-_made: dict[tuple[str, bool], Strategy] = {}
-
-
-def strategy(kind: Kind) -> Strategy:
-    """The rules of a kind."""
-    table, is_custom = kind.table, kind.custom is not None
-    found = _made.get((table, is_custom))
-    if found is not None:
-        return found
-    check_create, check, check_update = checks_for(table)
-    made = Strategy(
-        counts_generations=is_custom or table in _GENERATIONS,
-        overwrites=not is_custom and table not in _NO_OVERWRITE,
-        creates_on_update=table in _CREATES_ON_UPDATE,
-        answers_with_deleted=table in _ANSWERS_WITH_DELETED,
-        default=defaults.DEFAULTS.get(table, _nothing),
-        check_create=check_create,
-        check=check,
-        check_update=check_update,
-    )
-    _made[table, is_custom] = made
-    return made
-
-
-__all__ = ["FieldError", "Strategy", "strategy"]

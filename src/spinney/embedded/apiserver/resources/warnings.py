@@ -42,8 +42,6 @@ _OLD_VOLUMES = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 
-_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
-
 
 def warnings_of(table: str, document: Json) -> list[str]:
     """The warnings of a pod, of the template of a workload, or of another object."""
@@ -51,17 +49,6 @@ def warnings_of(table: str, document: Json) -> list[str]:
         return list(_spec(document.get("spec") or {}, "spec"))
     found = list(_OTHERS[table](document)) if table in _OTHERS else []
     return found + _template(table, document)
-
-
-def finalizer_warnings(metadata: Json, before: Json) -> list[str]:
-    """New finalizers of a custom object that anybody else might call theirs the same."""
-    new = set(metadata.get("finalizers") or ()) - {*(before.get("finalizers") or ()), *_STANDARD_FINALIZERS}
-    return [
-        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
-        f"{'including a path (/) ' if '.' in name else ''}to avoid accidental conflicts with other finalizer writers"
-        for name in sorted(new)
-        if "/" not in name
-    ]
 
 
 def warnings_of_update(table: str, new: Json, old: Json) -> list[str]:
@@ -87,6 +74,8 @@ def _template(table: str, document: Json) -> list[str]:
 
 def host_name(name: str) -> Iterator[str]:
     """The warnings of what a pod is called."""
+    if "." not in name and len(name) <= 63:
+        return
     problems = naming.label_problems(name)
     if problems:
         told = "this is used in the Pod's hostname, which can result in surprising behavior"

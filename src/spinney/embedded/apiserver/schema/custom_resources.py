@@ -9,6 +9,7 @@ from spinney.api.formats import is_checked
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, bad_request, invalid
 from spinney.embedded.apiserver.resources.kinds import Kind, Subresource, subresource
+from spinney.embedded.apiserver.resources.record import CUSTOM
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema
@@ -185,6 +186,7 @@ def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
             subresources=subs,
             verbs=_VERBS,
             custom=custom,
+            resource=CUSTOM,
         )
         found.append(replace(kind, stored=f"{group}/{stored}"))
     return sorted(found, key=lambda kind: _preference(kind.version))

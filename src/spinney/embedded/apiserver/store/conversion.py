@@ -8,7 +8,6 @@ import msgspec
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.other_versions import CONVERSIONS
 from spinney.embedded.apiserver.store.store import Item
 
 
@@ -45,7 +44,7 @@ def shown(kind: Kind, document: Json) -> Json:
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.api_version
-    return CONVERSIONS[kind.api_version][0](document) if kind.api_version in CONVERSIONS else document
+    return document if kind.other is None else kind.other.from_stored(document)
 
 
 def kept(kind: Kind, document: Json) -> Json:
@@ -56,4 +55,4 @@ def kept(kind: Kind, document: Json) -> Json:
     version = kind.stored.rpartition("/")[2]
     if kind.custom is not None and version in kind.custom.versions:
         return kind.custom.conform(replace(kind, version=version), document)[0]
-    return CONVERSIONS[kind.api_version][1](document) if kind.api_version in CONVERSIONS else document
+    return document if kind.other is None else kind.other.to_stored(document)

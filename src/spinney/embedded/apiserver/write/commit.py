@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.resources import selectable_fields
-from spinney.embedded.apiserver.resources.complete import complete
 from spinney.embedded.apiserver.store.conversion import kept
 from spinney.embedded.apiserver.store.store import Fields, Item
 
@@ -20,7 +19,7 @@ def commit(server: ApiServer, call: Call, document: Json, selectable: Fields | N
     kind = call.kind
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
     if kind.stored != kind.api_version:
-        document = complete(kind.table, kept(kind, document))
+        document = kind.resource.complete(kept(kind, document))
     found = selectable_fields.values(kind, document) if selectable is None else selectable
     if call.dry_run:
         metadata = document["metadata"]

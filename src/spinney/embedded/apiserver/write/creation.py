@@ -11,18 +11,13 @@ from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import already_exists, invalid_object, plain
 from spinney.embedded.apiserver.followers import quotas
-from spinney.embedded.apiserver.resources import pod_admission, token_volumes, warnings
-from spinney.embedded.apiserver.resources.checks import check
-from spinney.embedded.apiserver.resources.complete import complete
-from spinney.embedded.apiserver.resources.lifecycle import prepare_create
-from spinney.embedded.apiserver.resources.pod_spec_cache import PODS, PodSpec
-from spinney.embedded.apiserver.resources.strategy import strategy
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
 from spinney.embedded.apiserver.store.store import Item
 from spinney.embedded.apiserver.write import managed_fields, owner_references
 from spinney.embedded.apiserver.write.commit import commit
 from spinney.embedded.apiserver.write.decode import checked, place, reformed
 from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.embedded.apiserver.write.strategy import check, complete, prepare_create
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.server import ApiServer
@@ -35,14 +30,14 @@ async def create_from(
     server: ApiServer, call: Call, document: Json, record: Callable[[Json], None] | None = None
 ) -> Item:
     """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
-    kind, rules = call.kind, strategy(call.kind)
+    kind, resource = call.kind, call.kind.resource
     sent = server.pod_specs.sent(call, document)
     known = server.pod_specs.find(call, sent)
     document = checked(call, document) if known is None else checked(call, *known.put_into(document))
     now = _begin(server, call, document["metadata"])
     server.definitions.check_creation(call)
     if known is None:
-        rules.default(document)
+        resource.default(document)
     if record is not None:
         record(document)
     else:
@@ -50,8 +45,10 @@ async def create_from(
     if known is None:
         prepare_create(server, call, document)
     spec = document.get("spec")
-    if kind.table == PODS:
-        _start_pod(server, call, document, known)
+    if known is not None:
+        known.start(server, call, document)
+    else:
+        resource.admit_create(server, call, document)
     if server.admission.concerns(kind):
         seen = await _mutated(server, call, document)
         if seen is not document:
@@ -65,16 +62,15 @@ async def create_from(
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.CREATE, document, None)
     if known is None:
-        call.warnings.extend(warnings.warnings_of(kind.table, document))
+        call.warnings.extend(resource.warnings.create(document))
     if kind.custom is not None:
-        call.warnings.extend(warnings.finalizer_warnings(document["metadata"], {}))
-    if kind.table == PODS and ("." in call.name or len(call.name) > 63):
-        call.warnings.extend(warnings.host_name(call.name))
+        call.warnings.extend(metadata_checks.finalizer_warnings(document["metadata"], {}))
+    call.warnings.extend(resource.warnings.name(call.name))
     quotas.admit(server, call, document)
     taken = server.store.get(kind.table, call.key)
     if taken is not None:
         raise already_exists(kind, call.name, going=taken.going)
-    item = commit(server, call, complete(kind.table, document), known.fields if known else None)
+    item = commit(server, call, complete(kind, document), known.fields if known else None)
     if sent and known is None and spec is not None and record is None and not call.warnings:
         server.pod_specs.keep(sent, spec, document, item)
     return item
@@ -87,21 +83,9 @@ async def _mutated(server: ApiServer, call: Call, document: Json) -> Json:
         return document
     made = reformed(call, seen)
     call.name = made["metadata"].get("name", "")
-    strategy(call.kind).default(made)
-    if call.kind.table == PODS:
-        made["status"] = pod_admission.first_status(server, made["spec"])
+    call.kind.resource.default(made)
+    call.kind.resource.after_webhooks(server, made)
     return made
-
-
-def _start_pod(server: ApiServer, call: Call, pod: Json, known: PodSpec | None) -> None:
-    """Give a pod that was admitted its account's token and its first status. Its spec is shared: it is replaced."""
-    spec = pod["spec"]
-    pod_admission.check_account(server, call, spec)
-    if known is not None:
-        known.start(server, pod)
-        return
-    pod["spec"] = token_volumes.with_token(server, spec)
-    pod["status"] = pod_admission.first_status(server, spec)
 
 
 def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
@@ -121,7 +105,7 @@ def _begin(server: ApiServer, call: Call, metadata: Json) -> str:
     now = server.timestamp()
     metadata["uid"] = server.chance.uid()
     metadata["creationTimestamp"] = now
-    if strategy(call.kind).counts_generations:
+    if call.kind.resource.has_generation:
         metadata["generation"] = 1
     return now
 

@@ -27,7 +27,6 @@ from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.read.get_list import answer, listed, matcher
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.strategy import strategy
 from spinney.embedded.apiserver.store.conversion import load
 from spinney.embedded.apiserver.store.store import Item
 from spinney.kube.client.transport import Response
@@ -123,7 +122,7 @@ async def delete(server: ApiServer, call: Call) -> Response:
         raise not_found(call.kind, call.name)
     await _ask(server, call, item, options)
     gone, last = delete_item(server, call.kind, item, options, dry_run=call.dry_run)
-    if not gone or strategy(call.kind).answers_with_deleted:
+    if not gone or call.kind.resource.returns_deleted_object:
         return answer(call, [last], server)
     details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
     body = {

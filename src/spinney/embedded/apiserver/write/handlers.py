@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from spinney.embedded.apiserver.calls import Call, media_type, read_body
 from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object, not_found
 from spinney.embedded.apiserver.read.get_list import answer
-from spinney.embedded.apiserver.resources.strategy import strategy
 from spinney.embedded.apiserver.write import patch_request
 from spinney.embedded.apiserver.write.creation import create_from
 from spinney.embedded.apiserver.write.decode import check_duplicates, checked, place
@@ -40,12 +39,12 @@ async def update(server: ApiServer, call: Call) -> Response:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     if not name:
         raise no_name(call)
-    rules = strategy(call.kind)
-    if server.store.get(call.kind.table, call.key) is None and rules.creates_on_update and not call.subresource:
+    resource = call.kind.resource
+    if server.store.get(call.kind.table, call.key) is None and resource.allow_create_on_update and not call.subresource:
         return answer(call, [await create_from(server, call, document)], server, 201)
     if server.store.get(call.kind.table, call.key) is None:
         raise not_found(call.kind, call.name)
-    if not metadata.get("resourceVersion") and not rules.overwrites:
+    if not metadata.get("resourceVersion") and not resource.allow_unconditional_update:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_object(replace(call.kind, kind=call.kind.plural), call.name, [error])
     item = await modify(server, call, lambda old: document)

@@ -26,13 +26,7 @@ from spinney.embedded.apiserver.errors import (
     plain,
 )
 from spinney.embedded.apiserver.followers import quotas
-from spinney.embedded.apiserver.resources import warnings
-from spinney.embedded.apiserver.resources.checks import check, same_body
-from spinney.embedded.apiserver.resources.complete import complete
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.lifecycle import prepare_update
-from spinney.embedded.apiserver.resources.strategy import strategy
-from spinney.embedded.apiserver.resources.validation import check_part
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
 from spinney.embedded.apiserver.store.conversion import current
 from spinney.embedded.apiserver.store.store import Item
@@ -41,17 +35,12 @@ from spinney.embedded.apiserver.write.commit import commit
 from spinney.embedded.apiserver.write.decode import checked, reformed
 from spinney.embedded.apiserver.write.deletion import finished, remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.embedded.apiserver.write.strategy import check, check_subresource, complete, prepare_update, same_body
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.server import ApiServer
 
 _RETRIES = 5
-# Kinds that have a generation, which never changes.
-_ONE_GENERATION = frozenset(("scheduling.k8s.io/priorityclasses",))
-# Statuses that have defaults, too.
-_DEFAULTED = frozenset((("/services", "status"),))
-# Metadata that counts as a part of the spec.
-_COUNTED = {"apps/deployments": "annotations", "discovery.k8s.io/endpointslices": "labels"}
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
 
@@ -75,21 +64,20 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     owner_references.named_once(call, new["metadata"])
-    new = complete(kind.table, settle(server, call, new, old))
+    new = complete(kind, settle(server, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
         new["metadata"].pop("managedFields")
     elif record is not None:
         record(old, new)
     else:
         managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
-    rules = strategy(kind)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if server.admission.concerns(kind):
         seen = await server.admission.mutate(call, Operation.UPDATE, new, old)
         if seen is not new:
             new = reformed(call, seen)
-            rules.default(new)
-            new = complete(kind.table, new)
+            kind.resource.default(new)
+            new = complete(kind, new)
     errors = _errors(call, old, new)
     if errors:
         raise invalid_object(kind, call.name, errors)
@@ -97,9 +85,9 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     if server.admission.checks(kind):
         await server.admission.validate(call, Operation.UPDATE, new, old)
     if not call.subresource:
-        call.warnings.extend(warnings.warnings_of_update(kind.table, new, old))
+        call.warnings.extend(kind.resource.warnings.update(new, old))
     if kind.custom is not None:
-        call.warnings.extend(warnings.finalizer_warnings(new["metadata"], old["metadata"]))
+        call.warnings.extend(metadata_checks.finalizer_warnings(new["metadata"], old["metadata"]))
     quotas.admit_change(server, call, new, old)
     return _finish(server, call, item, (old, new), given_version)
 
@@ -126,7 +114,7 @@ def _errors(call: Call, old: Json, new: Json) -> list[FieldError]:
     errors += metadata_checks.check_update(kind, metadata, before)
     if not call.subresource or kind.custom is not None:
         return errors + check(call, new, old)
-    return errors + check_part(kind.table, call.subresource, new, old)
+    return errors + check_subresource(call, new, old)
 
 
 def _preconditions(call: Call, old: Json, new: Json) -> None:
@@ -172,19 +160,19 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
         metadata["namespace"] = before["namespace"]
     if not metadata.get("generateName") and before.get("generateName"):
         metadata["generateName"] = before["generateName"]
-    rules = strategy(call.kind)
-    if not same_body(new, old) and (not call.subresource or (call.kind.table, call.subresource) in _DEFAULTED):
-        rules.default(new)
+    resource = call.kind.resource
+    if not same_body(new, old) and (not call.subresource or (call.subresource == "status" and resource.default_status)):
+        resource.default(new)
     new = prepare_update(server, call, new, old)
-    if rules.counts_generations and call.subresource != "status" and _spec_changed(call.kind, new, old):
+    if resource.has_generation and call.subresource != "status" and _spec_changed(call.kind, new, old):
         new["metadata"]["generation"] = before.get("generation", 0) + 1
     return new
 
 
 def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
-    if kind.table in _ONE_GENERATION:
+    if not kind.resource.generation_changes:
         return False
-    counted = _COUNTED.get(kind.table)
+    counted = kind.resource.generation_covers
     if counted and new["metadata"].get(counted) != old["metadata"].get(counted):
         return True
     if kind.custom is not None and not kind.custom.has_status(kind.version):

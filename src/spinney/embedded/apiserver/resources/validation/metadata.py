@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import names
 
-_NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
+NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "/services": naming.dns_1035_problems,
     "/namespaces": naming.label_problems,
     "/events": naming.path_problems,
@@ -81,7 +81,7 @@ def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
     elif name != known.get("name") or prefix != known.get("generateName", ""):
-        rule = _NAME_RULES.get(kind.table, naming.subdomain_problems)
+        rule = kind.resource.checks.name
         if prefix:
             # A name goes on where a prefix ends, so that may be a dash.
             begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
@@ -173,3 +173,14 @@ def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
             )
     passes = "u" if kind.custom is not None else _PASSES.get(kind.table, "UV")
     return found * (1 + passes.lower().count("u"))
+
+
+def finalizer_warnings(metadata: Json, before: Json) -> list[str]:
+    """Warn of new finalizers of a custom object that have no domain in their name."""
+    new = set(metadata.get("finalizers") or ()) - {*(before.get("finalizers") or ()), *_STANDARD_FINALIZERS}
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name '
+        f"{'including a path (/) ' if '.' in name else ''}to avoid accidental conflicts with other finalizer writers"
+        for name in sorted(new)
+        if "/" not in name
+    ]

@@ -21,9 +21,8 @@ from spinney.embedded.apiserver.resources import (
     validatingadmissionpolicies,
     webhookconfigurations,
 )
+from spinney.embedded.apiserver.resources.record import Check, CheckUpdate
 from spinney.embedded.apiserver.resources.validation import (
-    Check,
-    CheckUpdate,
     core,
     job_specs,
     job_status,

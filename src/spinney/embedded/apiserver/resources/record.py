@@ -1,0 +1,147 @@
+"""The record of a kind: its names, and what is special about its objects when they are written and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from spinney.api.meta import Json
+from spinney.api.naming import subdomain_problems
+from spinney.embedded.apiserver.errors import FieldError
+from spinney.embedded.apiserver.resources import cells
+
+if TYPE_CHECKING:
+    from spinney.embedded.apiserver.calls import Call
+    from spinney.embedded.apiserver.server import ApiServer
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CREATE_ONLY = ("create",)
+READ_ONLY = ("get", "list")
+
+Check = Callable[[Json], list[FieldError]]
+CheckUpdate = Callable[[Json, Json], list[FieldError]]
+
+
+def _no_change(*_: Any) -> None:
+    """A kind that needs nothing done here."""
+
+
+def no_errors(*_: Any) -> list[FieldError]:
+    return []
+
+
+def no_warnings(*_: Any) -> tuple[str, ...]:
+    return ()
+
+
+def _as_it_is(document: Json) -> Json:
+    return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """What is wrong with an object: at every write, at creation, and at an update compared with the old object."""
+
+    name: Callable[[str], tuple[str, ...]] = subdomain_problems
+    object: Check = no_errors
+    create: Check = no_errors
+    update: CheckUpdate = no_errors
+    # Kubernetes reports the object's own errors before those of the update for some kinds, after them for others.
+    object_first: bool = False
+    subresources: Mapping[str, CheckUpdate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warnings:
+    """What a client is warned of although the object is stored."""
+
+    create: Callable[[Json], Iterable[str]] = no_warnings
+    update: Callable[[Json, Json], Iterable[str]] = no_warnings
+    name: Callable[[str], Iterable[str]] = no_warnings
+    # At every request.
+    deprecation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table of `kubectl get`.
+
+    Columns are separated by commas. A mark in front says more: `+Node` is for wide output only, `#Count` is a number,
+    `?Flag` a boolean, `@When` a date.
+    """
+
+    columns: str
+    cells: Callable[[Json, datetime], list[Any]]
+    row_conditions: Callable[[Json], list[Json]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherVersion:
+    """A version that a kind is served at beside the one that its objects are stored at."""
+
+    version: str
+    group: str
+    from_stored: Callable[[Json], Json]
+    to_stored: Callable[[Json], Json]
+    # Selectable fields by the names of this version; empty where they are the same.
+    selectable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Everything about one kind that the rest of the server has to ask for."""
+
+    kind: str = ""
+    plural: str = ""
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    other_versions: tuple[OtherVersion, ...] = ()
+
+    # Fills in what the API documents as defaults, in place.
+    default: Callable[[Json], None] = _no_change
+    # The object with members that Kubernetes writes even where nobody set them; nested data is shared, never changed.
+    complete: Callable[[Json], Json] = _as_it_is
+    # Called with a new object before its managed fields are recorded, and after.
+    prepare_create: Callable[[ApiServer, Call, Json], None] = _no_change
+    admit_create: Callable[[ApiServer, Call, Json], None] = _no_change
+    # Called with a new object that mutating webhooks changed.
+    after_webhooks: Callable[[ApiServer, Json], None] = _no_change
+    # Called with the new object and the old one; both may share nested data.
+    prepare_update: Callable[[ApiServer, Call, Json, Json], None] = _no_change
+    prepare_status: Callable[[ApiServer, Json, Json], None] = _no_change
+    # What a write to a subresource makes of the new object and the old one.
+    prepare_subresources: Mapping[str, Callable[[Json, Json], Json]] = field(default_factory=dict)
+
+    # A status that comes with a new object is kept.
+    status_on_create: bool = False
+    # Metadata that a write to the status leaves alone; None for all of it.
+    status_keeps: tuple[str, ...] | None = ()
+    # A write to the status gets the defaults, too.
+    default_status: bool = False
+
+    has_generation: bool = False
+    # Metadata that counts as a part of the spec.
+    generation_covers: str = ""
+    generation_changes: bool = True
+
+    allow_unconditional_update: bool = True
+    allow_create_on_update: bool = False
+    returns_deleted_object: bool = False
+    orphans_by_default: bool = False
+
+    checks: Checks = Checks()
+    warnings: Warnings = Warnings()
+    table: Table = Table("Name,@Created At", cells.created)
+    # Fields that a selector may name, as dotted paths.
+    selectable: tuple[str, ...] = ()
+
+
+# What all custom resources have in common; the rest is in their definition.
+CUSTOM = Resource(has_generation=True, allow_unconditional_update=False, status_keeps=None)
