@@ -21,7 +21,7 @@ from spinney.embedded.apiserver.resources.pod_defaults import pod_spec
 from spinney.embedded.apiserver.resources.validation.pod_specs import check_spec
 from spinney.embedded.apiserver.schema.structural import prune
 from spinney.embedded.apiserver.schema.structural_checks import Checker
-from spinney.grove.admission.sets import World, check_create
+from spinney.grove.admission.sets import ClusterFacts, check_create
 from spinney.grove.model.topology import Levels
 
 T = TypeVar("T", bound=Object)
@@ -88,7 +88,7 @@ def admission_problems(document: Json, levels: Levels) -> tuple[str, ...]:
     if found:
         return tuple(found)
     bindings = {levels.name: [domain for domain, _ in levels.keys]} if levels.keys else {}
-    return tuple(map(str, check_create(document, World(mnnvl=True, bindings=bindings)).found))
+    return tuple(map(str, check_create(document, ClusterFacts(mnnvl=True, bindings=bindings)).found))
 
 
 def _pod_problems(spec: Json, path: str) -> list[str]:

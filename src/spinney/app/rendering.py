@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,16 +10,20 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.app.offline_checks import binding_named
-from spinney.backends.admission import Review, gang_annotations, review_set
+from spinney.backends.admission import Review, review_set
 from spinney.backends.capabilities import Loss
 from spinney.backends.interface import Backend, Cluster
 from spinney.backends.plan import without_none
 from spinney.backends.registry import Choice
 from spinney.backends.served import Served
 from spinney.grove.admission.defaulting import with_defaults
-from spinney.grove.model import children, gangs, topology
 from spinney.grove.model import pod_manifest as pods
+from spinney.grove.model import topology
+from spinney.grove.model.cliques import clique as clique_body
+from spinney.grove.model.gangs import gang_body
 from spinney.grove.model.layout import Gang, Layout, lay_out
+from spinney.grove.model.pod_names import PodNames
+from spinney.grove.model.view import View
 
 # Stands where the API server would put an identity of its own.
 _UID = "00000000-0000-0000-0000-{:012d}"
@@ -98,27 +103,25 @@ def _count(layout: Layout) -> Iterator[tuple[int, Gang]]:
 
 
 def _gang(layout: Layout, gang: Gang, choice: Choice, found: topology.Levels, number: int) -> Json:
-    references = {clique.name: _names(clique.name, clique.template.spec.replicas) for clique in gang.cliques}
-    metadata = gangs.gang_metadata(layout, gang, choice.backend.name, choice.scheduler_name, found)
-    specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
-    extra = gang_annotations(choice.backend, layout.pcs, specs)
+    ordinals: Counter[str] = Counter()
+
+    def pod_name(clique: str) -> str:
+        ordinals[clique] += 1
+        return f"{clique}-{ordinals[clique] - 1}"
+
+    body = gang_body(View(layout, found), gang, choice, PodNames(pod_name))
     return {
         "apiVersion": PodGang.resource.api_version,
         "kind": PodGang.resource.kind,
-        "metadata": {
-            **metadata,
-            "annotations": {**metadata["annotations"], **extra},
-            "uid": _UID.format(number),
-            "generation": 1,
-        },
-        "spec": gangs.gang_spec(layout, gang, references, found),
+        "metadata": {**body["metadata"], "uid": _UID.format(number), "generation": 1},
+        "spec": body["spec"],
     }
 
 
 def _pods(layout: Layout, gang: Gang, stored: PodGang, choice: Choice, served: Served) -> Iterator[Json]:
     making = pods.Making(choice.backend, choice.scheduler_name, served, _INIT_IMAGE)
     for clique in gang.cliques:
-        body = children.clique(layout, clique, layout.pcs)
+        body = clique_body(layout, clique, layout.pcs)
         owner = convert(PodClique, {**body, "metadata": {**body["metadata"], "uid": _UID.format(0)}})
         for index, name in enumerate(_names(clique.name, clique.template.spec.replicas)):
             yield pods.build(layout, pods.Place(clique, owner, stored, name, index), making)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from spinney.api import labels, reasons
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
-from spinney.api.meta import Object
 from spinney.api.owners import controlled_by
 from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.registry import MixedSchedulers, UnknownBackend
 from spinney.grove.model import init_access, names, pod_state
 from spinney.grove.model.gangs import clique_priorities
 from spinney.grove.model.layout import lay_out
+from spinney.grove.model.metadata import is_part_of
 from spinney.grove.replica.removal import Remover
 from spinney.grove.status import rollout
 from spinney.grove.status import sets as set_status
@@ -25,7 +25,7 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.parallel import Work, all_of
 
 
-class Sets:
+class SetController:
     """Reconciles what the replicas of a set have in common."""
 
     def __init__(self, world: World, writer: Writer, recorder: Recorder, clock: Clock, summaries: Summaries) -> None:
@@ -71,7 +71,7 @@ class Sets:
         """Take away what the set owns, and let it go; what is missed the garbage collector takes."""
         await self._remover.clear_away(pcs)
         if self._world.domains is not None:
-            domains = [domain for domain in self._world.domains if _part_of(domain, pcs)]
+            domains = [domain for domain in self._world.domains if is_part_of(domain, pcs)]
             await all_of(self._writer.release(domain, labels.COMPUTE_DOMAIN_FINALIZER) for domain in domains)
         await self._writer.release(pcs, labels.SET_FINALIZER)
 
@@ -131,7 +131,7 @@ class Sets:
         if older is None or ours is None or "token" not in ours.data or not controlled_by(older.metadata, pcs):
             return
         keys = [(pcs.namespace, f"{pcs.name}/{index}") for index in range(pcs.spec.replicas)]
-        pods = (pod for key in keys for pod in world.of(world.pods, key) if not pod_state.is_leaving(pod))
+        pods = (pod for key in keys for pod in world.of(world.pods, key) if not pod_state.is_terminating(pod))
         if not any(volume.secret and volume.secret.secret_name == name for pod in pods for volume in pod.spec.volumes):
             await self._writer.delete(older)
 
@@ -145,8 +145,3 @@ class Sets:
         patch = set_status.status_patch(pcs, summaries, errors, condition, self._clock.now())
         if patch:
             await self._writer.patch_status(pcs, patch)
-
-
-def _part_of(found: Object, pcs: PodCliqueSet) -> bool:
-    metadata = found.metadata
-    return metadata.namespace == pcs.namespace and metadata.labels.get(labels.PART_OF) == pcs.name

@@ -14,7 +14,7 @@ from tests.grove.admission.paths import GONE, changed
 MNNVL = "grove.io/mnnvl-group"
 CLIQUES = "spec.template.cliques"
 GROUPS = "spec.template.podCliqueScalingGroups"
-WORLD = sets.World(bindings={"dc": ("zone", "block", "rack", "host"), "other": ("zone", "rack")})
+CLUSTER = sets.ClusterFacts(bindings={"dc": ("zone", "block", "rack", "host"), "other": ("zone", "rack")})
 CLAIM = {"name": "nic", "templateSpec": {"spec": {"devices": {"requests": [{"name": "nic"}]}}}}
 METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
 
@@ -31,9 +31,9 @@ def pack(required: str = "", preferred: str = "", topology: str = "dc") -> dict[
     return {"topologyName": topology, "pack": {k: v for k, v in domains.items() if v}}
 
 
-def refusal(changes: dict[str, Any], world: sets.World = WORLD) -> str:
+def refusal(changes: dict[str, Any], cluster: sets.ClusterFacts = CLUSTER) -> str:
     """What admission says to the base set with some fields changed."""
-    return sets.check_create(changed(base(), changes), world).text()
+    return sets.check_create(changed(base(), changes), cluster).text()
 
 
 INVALID: list[tuple[dict[str, Any], str, str]] = [
@@ -238,7 +238,7 @@ def _dotted(changes: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_base_set_is_accepted() -> None:
     """What the table of invalid sets starts from is valid."""
-    assert not sets.check_create(base(), WORLD)
+    assert not sets.check_create(base(), CLUSTER)
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -279,14 +279,14 @@ def test_start_order_does_not_matter_without_explicit() -> None:
     assert not refusal_found({f"{CLIQUES}[0].spec.startsAfter": ["nowhere"]})
 
 
-def refusal_found(changes: dict[str, Any], world: sets.World = WORLD) -> bool:
+def refusal_found(changes: dict[str, Any], cluster: sets.ClusterFacts = CLUSTER) -> bool:
     """Whether admission refuses the changed base set."""
-    return bool(sets.check_create(changed(base(), changes), world))
+    return bool(sets.check_create(changed(base(), changes), cluster))
 
 
 def test_topology_is_refused_where_it_is_switched_off() -> None:
     """Without topology-aware scheduling no constraint is accepted."""
-    off = sets.World(topology_aware=False)
+    off = sets.ClusterFacts(topology_aware=False)
     assert "enable topologyAwareScheduling" in refusal({"spec.template.topologyConstraint": pack("rack")}, off)
 
 
@@ -300,7 +300,7 @@ def test_preferred_only_and_inherited_topology_are_accepted() -> None:
 
 def test_a_useless_preference_is_a_warning() -> None:
     """Preferring a broader domain than is required has no effect, and is said so."""
-    found = sets.check_create(changed(base(), {"spec.template.topologyConstraint": pack("rack", "zone")}), WORLD)
+    found = sets.check_create(changed(base(), {"spec.template.topologyConstraint": pack("rack", "zone")}), CLUSTER)
     assert not found
     assert "broader" in found.warnings[0]
 
@@ -308,7 +308,7 @@ def test_a_useless_preference_is_a_warning() -> None:
 def test_mnnvl_groups_are_accepted_where_enabled_and_none_always() -> None:
     """A group needs the feature; opting out does not."""
     group = {"metadata.annotations": {MNNVL: "train"}}
-    assert not refusal_found(group, sets.World(mnnvl=True))
+    assert not refusal_found(group, sets.ClusterFacts(mnnvl=True))
     assert not refusal_found({"metadata.annotations": {MNNVL: "none"}})
 
 
@@ -338,7 +338,7 @@ IMMUTABLE: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "field"), IMMUTABLE, ids=[field for _, field in IMMUTABLE])
 def test_what_may_not_change(changes: dict[str, Any], field: str) -> None:
     """A change of an immutable field is refused with the way around."""
-    text = sets.check_update(base(), changed(base(), changes), WORLD).text()
+    text = sets.check_update(base(), changed(base(), changes), CLUSTER).text()
     assert field in text
     assert "create it anew" in text
 
@@ -346,9 +346,9 @@ def test_what_may_not_change(changes: dict[str, Any], field: str) -> None:
 def test_clique_order_is_fixed_where_it_means_something() -> None:
     """Cliques may be listed in another order only if they start in any order."""
     turned = changed(base(), {CLIQUES: list(reversed(base()["spec"]["template"]["cliques"]))})
-    assert not sets.check_update(base(), turned, WORLD)
+    assert not sets.check_update(base(), turned, CLUSTER)
     ordered = {"spec.template.cliqueStartupType": "CliqueStartupTypeInOrder"}
-    text = sets.check_update(changed(base(), ordered), changed(turned, ordered), WORLD).text()
+    text = sets.check_update(changed(base(), ordered), changed(turned, ordered), CLUSTER).text()
     assert "order cannot be changed" in text
 
 
@@ -371,7 +371,7 @@ MUTABLE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changes", MUTABLE, ids=[next(iter(change)) for change in MUTABLE])
 def test_what_may_change(changes: dict[str, Any]) -> None:
     """Everything else of a set may change while it runs."""
-    assert not sets.check_update(base(), changed(base(), changes), WORLD)
+    assert not sets.check_update(base(), changed(base(), changes), CLUSTER)
 
 
 LEGACY = {"packDomain": "rack"}
@@ -389,7 +389,7 @@ def test_the_deprecated_spelling_may_be_migrated(after: dict[str, Any], allowed:
     """packDomain may gain a topology's name or move to pack.required, and nothing else."""
     field = "spec.template.topologyConstraint"
     old, new = changed(base(), {field: LEGACY}), changed(base(), {field: after})
-    assert bool(sets.check_update(old, new, WORLD)) is not allowed
+    assert bool(sets.check_update(old, new, CLUSTER)) is not allowed
 
 
 def binding(**spec: Any) -> dict[str, Any]:

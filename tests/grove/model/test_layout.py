@@ -8,10 +8,13 @@ import pytest
 import yaml
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
-from spinney.api.meta import convert
+from spinney.api.meta import Json, convert
+from spinney.backends.registry import Registry
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.model import gangs, startup_order, topology
-from spinney.grove.model.layout import Layout, lay_out
+from spinney.grove.model.layout import Gang, Layout, lay_out
+from spinney.grove.model.pod_names import PodNames
+from spinney.grove.model.view import View
 from tests import data, make
 
 KEYS = {"zone": "kubernetes.io/zone", "block": "kubernetes.io/block", "rack": "kubernetes.io/rack"}
@@ -33,6 +36,12 @@ def sample(name: str) -> PodCliqueSet:
         if document and document["kind"] == "PodCliqueSet":
             return convert(PodCliqueSet, with_defaults(document))
     raise AssertionError(f"{name} holds no PodCliqueSet")
+
+
+def body(layout: Layout, gang: Gang, levels: topology.Levels) -> Json:
+    """A gang as it should be stored, before it or its pods exist."""
+    choice = Registry.load().choose(layout.pcs, "")
+    return gangs.gang_body(View(layout, levels), gang, choice, PodNames(lambda clique: f"{clique}-new"))
 
 
 def shape(layout: Layout) -> dict[str, tuple[int, int]]:
@@ -107,7 +116,7 @@ def test_a_group_below_its_minimum_asks_for_no_missing_members() -> None:
 def test_a_gang_carries_topology_at_every_level() -> None:
     """TAS8: domains become label keys on the gang, on scaling-group replicas and on pod groups."""
     layout = lay_out(sample("e2e-yaml/tas-hierarchy"), 0, {})
-    spec = gangs.gang_spec(layout, layout.base_gang, {}, LEVELS)
+    spec = body(layout, layout.base_gang, LEVELS)["spec"]
     assert spec["topologyConstraint"] == {"packConstraint": {"required": "kubernetes.io/block"}}
     assert [config["name"] for config in spec["topologyConstraintGroupConfigs"]] == [
         "tas-hierarchy-0-inference-group-0",
@@ -123,7 +132,7 @@ def test_a_gang_carries_topology_at_every_level() -> None:
 def test_preferred_topology_reaches_base_and_scaled_gangs() -> None:
     """TAS23: a scaled gang takes its scaling group's constraint, the base gang the set's."""
     layout = lay_out(sample("e2e-yaml/tas-preferred-pack"), 0, {})
-    base, scaled = (gangs.gang_spec(layout, gang, {}, LEVELS) for gang in layout.gangs)
+    base, scaled = (body(layout, gang, LEVELS)["spec"] for gang in layout.gangs)
     assert base["topologyConstraint"]["packConstraint"] == {
         "required": "kubernetes.io/block",
         "preferred": "kubernetes.io/rack",
@@ -135,10 +144,9 @@ def test_preferred_topology_reaches_base_and_scaled_gangs() -> None:
 def test_without_its_binding_a_gang_has_no_constraint() -> None:
     """TAS20: a vanished binding leaves the gang unconstrained and without the topology's name."""
     layout = lay_out(sample("e2e-yaml/tas-hierarchy"), 0, {})
-    spec = gangs.gang_spec(layout, layout.base_gang, {}, topology.NO_LEVELS)
-    metadata = gangs.gang_metadata(layout, layout.base_gang, "kai", "kai-scheduler", topology.NO_LEVELS)
-    assert "topologyConstraint" not in spec
-    assert "grove.io/topology-name" not in metadata["annotations"]
+    gang = body(layout, layout.base_gang, topology.NO_LEVELS)
+    assert "topologyConstraint" not in gang["spec"]
+    assert "grove.io/topology-name" not in gang["metadata"]["annotations"]
     assert topology.missing_domains(layout.pcs, topology.NO_LEVELS) == ["block", "rack", "host"]
 
 
@@ -146,7 +154,7 @@ def test_a_gang_takes_the_users_labels_but_not_kubectls_notes() -> None:
     """Labels and annotations of the set go to its gangs, except grove.io's and kubectl's."""
     built = make.pcs("s").clique("a").label("team", "x").annotate("kubectl.kubernetes.io/last-applied", "{}").build()
     layout = lay_out(parsed(built), 0, {})
-    metadata = gangs.gang_metadata(layout, layout.base_gang, "default", "default-scheduler", topology.NO_LEVELS)
+    metadata = body(layout, layout.base_gang, topology.NO_LEVELS)["metadata"]
     assert metadata["labels"]["team"] == "x"
     assert metadata["labels"]["grove.io/scheduler-backend"] == "default"
     assert metadata["labels"]["grove.io/scheduler-name"] == "default-scheduler"
@@ -161,7 +169,7 @@ def test_a_gangs_priority(set_class: str, clique_class: str, expected: str) -> N
     built = make.pcs("s").clique("a").clique("b", priorityClassName=clique_class).build()
     built["spec"]["template"]["priorityClassName"] = set_class
     layout = lay_out(parsed(built), 0, {})
-    spec = gangs.gang_spec(layout, layout.base_gang, {}, topology.NO_LEVELS)
+    spec = body(layout, layout.base_gang, topology.NO_LEVELS)["spec"]
     assert spec.get("priorityClassName", "") == expected
 
 

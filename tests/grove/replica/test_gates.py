@@ -9,8 +9,8 @@ import pytest
 from spinney.api.core import Pod
 from spinney.api.meta import convert
 from spinney.api.podgang import PodGang
+from spinney.grove.model.gang_members import Member
 from spinney.grove.replica import gates
-from spinney.grove.status.gangs import Member
 from tests import make
 
 GATE = "grove.io/podgang"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.grove.replica.service_delay import Courtesy
+from spinney.grove.replica.service_delay import ServiceDelay
 from spinney.kube.caches.cache import Key
 from spinney.kube.clock import LoopClock
 from spinney.sim.loop import START, run_virtual
@@ -20,26 +20,26 @@ from tests.grove.virtual import play
 A, B = ("default", "set/0"), ("default", "set/1")
 
 
-HELD = {"free": False, "placed": False}
-FREE = {"free": True, "placed": False}
-PLACED = {"free": True, "placed": True}
+GATED = {"ungated": False, "scheduled": False}
+UNGATED = {"ungated": True, "scheduled": False}
+SCHEDULED = {"ungated": True, "scheduled": True}
 
 
 def test_gates_of_all_go_ahead_of_services_of_each() -> None:
     """A replica waits for others that are still held, less long once a pod of its own has a node; nobody for ever."""
 
     async def scenario() -> None:
-        courtesy = Courtesy(LoopClock(START))
-        assert courtesy.seconds(A, **HELD) == courtesy.seconds(B, **HELD) == 10
+        delay = ServiceDelay(LoopClock(START), lambda key: None)
+        assert delay.seconds(A, **GATED) == delay.seconds(B, **GATED) == 10
         await asyncio.sleep(4)
-        assert courtesy.seconds(A, **FREE) == courtesy.seconds(B, **HELD) == 6
+        assert delay.seconds(A, **UNGATED) == delay.seconds(B, **GATED) == 6
         await asyncio.sleep(1)
-        assert courtesy.seconds(A, **PLACED) == 3
+        assert delay.seconds(A, **SCHEDULED) == 3
         await asyncio.sleep(3)
-        assert courtesy.seconds(A, **PLACED) == 0
-        assert courtesy.seconds(B, **HELD) == 2
+        assert delay.seconds(A, **SCHEDULED) == 0
+        assert delay.seconds(B, **GATED) == 2
         await asyncio.sleep(2)
-        assert courtesy.seconds(B, **HELD) == 0
+        assert delay.seconds(B, **GATED) == 0
 
     run_virtual(scenario(), limit=60)
 
@@ -47,20 +47,19 @@ def test_gates_of_all_go_ahead_of_services_of_each() -> None:
 def test_with_the_last_release_services_come_at_once() -> None:
     """Once no replica is held, because the last was released or is gone, those that waited are looked at."""
 
-    async def scenario(last: Callable[[Courtesy], object]) -> None:
+    async def scenario(last: Callable[[ServiceDelay], object]) -> None:
         woken: list[Key] = []
-        courtesy = Courtesy(LoopClock(START))
-        courtesy.wake = woken.append
-        courtesy.seconds(A, **HELD)
-        courtesy.seconds(B, **HELD)
-        assert courtesy.seconds(A, **FREE) == 10
+        delay = ServiceDelay(LoopClock(START), woken.append)
+        delay.seconds(A, **GATED)
+        delay.seconds(B, **GATED)
+        assert delay.seconds(A, **UNGATED) == 10
         assert not woken
-        last(courtesy)
+        last(delay)
         assert A in woken
-        assert courtesy.seconds(A, **FREE) == 0
+        assert delay.seconds(A, **UNGATED) == 0
 
-    run_virtual(scenario(lambda courtesy: courtesy.seconds(B, **FREE)), limit=60)
-    run_virtual(scenario(lambda courtesy: courtesy.forget(B)), limit=60)
+    run_virtual(scenario(lambda delay: delay.seconds(B, **UNGATED)), limit=60)
+    run_virtual(scenario(lambda delay: delay.forget(B)), limit=60)
 
 
 def test_a_replica_that_is_never_released_has_its_service() -> None:

@@ -15,7 +15,7 @@ NO_GROUP = "none"
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterFacts:
     """What the checks know of the cluster and of the operator's configuration."""
 
     topology_aware: bool = True
@@ -23,7 +23,7 @@ class World:
     bindings: topology.Bindings = field(default_factory=dict)
 
 
-def check_create(pcs: Json, world: World) -> Problems:
+def check_create(pcs: Json, cluster: ClusterFacts) -> Problems:
     """Everything that a new set must satisfy."""
     problems = Problems()
     template = _template(pcs)
@@ -33,22 +33,22 @@ def check_create(pcs: Json, world: World) -> Problems:
         pod_spec = (clique.get("spec") or {}).get("podSpec") or {}
         pod_specs.check_new(pod_spec, f"spec.template.cliques[{position}].spec.podSpec", problems)
     topology.check_new(template, "spec.template", problems)
-    if world.topology_aware:
-        topology.check(template, "spec.template", world.bindings, problems)
+    if cluster.topology_aware:
+        topology.check(template, "spec.template", cluster.bindings, problems)
     else:
         topology.check_disabled(template, "spec.template", problems)
-    _check_mnnvl(pcs, world, problems)
+    _check_mnnvl(pcs, cluster, problems)
     return problems
 
 
-def check_update(old: Json, new: Json, world: World) -> Problems:
+def check_update(old: Json, new: Json, cluster: ClusterFacts) -> Problems:
     """Everything that a changed set must satisfy, and what may not change.
 
     A binding may vanish under a running set: its topology is compared, not looked up again.
     """
     problems = Problems()
     _check_always(new, problems)
-    _check_mnnvl(new, world, problems)
+    _check_mnnvl(new, cluster, problems)
     updates.check(old, new, problems)
     return problems
 
@@ -77,7 +77,7 @@ def _check_always(pcs: Json, problems: Problems) -> None:
     topology.check_shape(template, "spec.template", problems)
 
 
-def _check_mnnvl(pcs: Json, world: World, problems: Problems) -> None:
+def _check_mnnvl(pcs: Json, cluster: ClusterFacts, problems: Problems) -> None:
     template = _template(pcs)
     owners = [("metadata", pcs["metadata"])]
     for kind in ("podCliqueScalingGroups", "cliques"):
@@ -89,7 +89,7 @@ def _check_mnnvl(pcs: Json, world: World, problems: Problems) -> None:
         here = f"{path}.annotations[{MNNVL_GROUP}]"
         if not syntax.is_label(group):
             problems.invalid(here, group, f'{syntax.LABEL_RULE}, or "none" to opt out')
-        elif not world.mnnvl:
+        elif not cluster.mnnvl:
             problems.forbidden(
                 here,
                 "MNNVL is not enabled; set network.autoMNNVLEnabled in the operator's configuration, "

@@ -102,12 +102,12 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
             return allowed(request)
         now = settings()
         await known.synced()
-        world = sets.World(
+        cluster = sets.ClusterFacts(
             topology_aware=now.topology_aware,
             mnnvl=now.mnnvl,
             bindings=await _bindings(runtime, known, new),
         )
-        problems = sets.check_update(old, new, world) if old else sets.check_create(new, world)
+        problems = sets.check_update(old, new, cluster) if old else sets.check_create(new, cluster)
         if not problems and _spec_changed(old, new):
             await _check_backend(runtime, new, now, registry(), problems)
         if not problems and _spec_changed(old, new):

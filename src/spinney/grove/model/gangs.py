@@ -1,22 +1,80 @@
-"""PodGangs as they should be: members, minimums, topology and priority, in plain data ready to be written."""
+"""PodGangs as they should be stored: members, minimums, topology, priority and the names of their pods.
+
+A gang is written before its pods, with their names already in it. So it is complete from its first write, its backend
+starts at once, and its generation does not change while pods appear.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
-from spinney.api.meta import Json
+from spinney.api.meta import Json, convert
 from spinney.api.owners import controller_reference
+from spinney.api.podgang import PodGang, PodGangSpec
+from spinney.backends.admission import gang_annotations
+from spinney.backends.registry import Choice
 from spinney.grove.model import names
-from spinney.grove.model.layout import Gang, Layout
-from spinney.grove.model.metadata import managed
+from spinney.grove.model.gang_members import references
+from spinney.grove.model.layout import Clique, Gang, Layout
+from spinney.grove.model.metadata import managed, metadata_patch
+from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.topology import Levels
+from spinney.grove.model.view import View
 
 # Annotations that describe how the set was written, not what it is.
 _NOT_MIRRORED = ("grove.io/", "kubectl.kubernetes.io/")
+# Optional members of a gang's spec: a merge patch removes them with null.
+_OPTIONAL = ("topologyConstraint", "topologyConstraintGroupConfigs", "priorityClassName", "reuseReservationRef")
 
 
-def gang_spec(
+def gang_body(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Json:
+    """The gang as it should be stored."""
+    stored = view.gangs.get(gang.name)
+    pods = {clique.name: _pod_names(view, clique, stored, pod_names) for clique in gang.cliques}
+    # While a replica is updated, the gang may take the nodes that its own old pods leave.
+    replaces = gang.name if view.updating else ""
+    return {
+        "metadata": _metadata(view.layout, gang, choice, view.levels),
+        "spec": _spec(view.layout, gang, pods, view.levels, replaces),
+    }
+
+
+def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
+    """The pods that exist, those that the stored gang names and that are to come, and new names for the rest."""
+    namespace = view.pcs.namespace
+    existing = [pod.name for pod in view.active_pods(clique)]
+    for name in existing:
+        pod_names.seen(namespace, name)
+    count = view.wanted(clique)
+    if len(existing) >= count:
+        return existing
+    referenced = references(stored).get(clique.name, ()) if stored is not None else ()
+    pending = [name for name in referenced if name not in existing and pod_names.is_pending(namespace, name)]
+    kept = (existing + pending)[: max(count, len(existing))]
+    return kept + [pod_names.choose(namespace, clique.name) for _ in range(count - len(kept))]
+
+
+def gang_patch(stored: PodGang, wanted: Json) -> Json:
+    """What a stored gang must change; empty where it is as wanted."""
+    patch: Json = {}
+    if convert(PodGangSpec, wanted["spec"]) != stored.spec:
+        patch["spec"] = {**dict.fromkeys(_OPTIONAL), **wanted["spec"]}
+    if metadata := _metadata_patch(stored, wanted["metadata"]):
+        patch["metadata"] = metadata
+    return patch
+
+
+def _metadata_patch(stored: PodGang, wanted: Json) -> Json:
+    patch = metadata_patch(stored, wanted["labels"], wanted["annotations"])
+    if labels.TOPOLOGY_NAME in stored.metadata.annotations and labels.TOPOLOGY_NAME not in wanted["annotations"]:
+        patch["annotations"] = {**patch.get("annotations", {}), labels.TOPOLOGY_NAME: None}
+    if not stored.metadata.owner_references:
+        patch["ownerReferences"] = wanted["ownerReferences"]
+    return patch
+
+
+def _spec(
     layout: Layout, gang: Gang, references: Mapping[str, Sequence[str]], levels: Levels, replaces: str = ""
 ) -> Json:
     """The `spec` of a gang; `references` are pod names by clique, `replaces` the gang whose place it may take."""
@@ -40,7 +98,7 @@ def gang_spec(
     configs = _group_configs(layout, gang, levels)
     if configs:
         spec["topologyConstraintGroupConfigs"] = configs
-    priority = priority_class(layout)
+    priority = _priority_class(layout)
     if priority:
         spec["priorityClassName"] = priority
     if replaces:
@@ -48,21 +106,23 @@ def gang_spec(
     return spec
 
 
-def gang_metadata(layout: Layout, gang: Gang, backend: str, scheduler: str, levels: Levels) -> Json:
-    """Labels, annotations and owner of a gang; what users put on the set goes with it."""
+def _metadata(layout: Layout, gang: Gang, choice: Choice, levels: Levels) -> Json:
+    """Labels, annotations and owner of a gang; the user's labels and annotations of the set are copied."""
     pcs = layout.pcs
     wanted = {
         **_mirrored(pcs.metadata.labels),
         **managed(pcs.name, gang.name, labels.GANG),
         labels.SET_REPLICA_INDEX: str(layout.index),
-        labels.SCHEDULER_BACKEND: backend,
-        labels.SCHEDULER_NAME: scheduler,
+        labels.SCHEDULER_BACKEND: choice.backend.name,
+        labels.SCHEDULER_NAME: choice.scheduler_name,
     }
     if gang.base:
         wanted[labels.BASE_PODGANG] = gang.base
     annotations = _mirrored(pcs.metadata.annotations)
     if levels.name:
         annotations[labels.TOPOLOGY_NAME] = levels.name
+    specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
+    annotations.update(gang_annotations(choice.backend, pcs, specs))
     return {
         "name": gang.name,
         "namespace": pcs.namespace,
@@ -72,7 +132,7 @@ def gang_metadata(layout: Layout, gang: Gang, backend: str, scheduler: str, leve
     }
 
 
-def priority_class(layout: Layout) -> str:
+def _priority_class(layout: Layout) -> str:
     """The template's priority class, else that of the first clique that names one."""
     template = layout.pcs.spec.template
     if template.priority_class_name:

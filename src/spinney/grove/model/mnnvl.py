@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from spinney.api import labels
 from spinney.api.labels import GPU_RESOURCE, MNNVL_CLAIM, MNNVL_GROUP
 from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
 from spinney.grove.model import names
 from spinney.grove.model.layout import Clique, Layout
+from spinney.grove.model.metadata import managed
 
 NO_GROUP = "none"
 
@@ -29,6 +32,27 @@ def group_of(layout: Layout, clique: Clique) -> str:
 def groups(layout: Layout) -> list[str]:
     """Every group that a clique of this set replica joins, in order."""
     return list(dict.fromkeys(group for clique in layout.cliques if (group := group_of(layout, clique))))
+
+
+def compute_domains(layout: Layout) -> Iterator[Json]:
+    """The ComputeDomains of a replica, one per NVLink group that a GPU clique joins."""
+    pcs, index = layout.pcs, layout.index
+    for group in groups(layout):
+        name = names.compute_domain(pcs.name, index, group)
+        yield {
+            "metadata": {
+                "name": name,
+                "namespace": pcs.namespace,
+                "labels": {
+                    **managed(pcs.name, name, labels.COMPUTE_DOMAIN),
+                    labels.SET_REPLICA_INDEX: str(index),
+                    labels.MNNVL_GROUP: group,
+                },
+                "ownerReferences": [controller_reference(pcs)],
+                "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
+            },
+            "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
+        }
 
 
 def uses_gpus(pod_spec: Json) -> bool:

@@ -1,4 +1,4 @@
-"""What a pod's status says, in the words the operator thinks in."""
+"""What a pod's status says about it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from spinney.api.core import Pod
 
 
 def index(pod: Pod) -> int:
-    """The pod's ordinal inside its clique; -1 for a pod that has none."""
+    """The pod's ordinal inside its clique; -1 for a pod without one."""
     value = pod.metadata.labels.get(labels.POD_INDEX, "")
     return int(value) if value.isdecimal() else -1
 
 
-def is_leaving(pod: Pod) -> bool:
-    """Whether the pod has been told to go."""
+def is_terminating(pod: Pod) -> bool:
+    """Whether the pod's deletion has begun."""
     return pod.metadata.deletion_timestamp is not None
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether the pod has ended, well or badly."""
+    """Whether the pod has succeeded or failed."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
@@ -29,12 +29,12 @@ def is_scheduled(pod: Pod) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod serves."""
+    """Whether the pod is ready."""
     return is_true(pod.status.conditions, reasons.POD_READY)
 
 
 def is_gated(pod: Pod) -> bool:
-    """Whether anyone holds the pod back from scheduling."""
+    """Whether the pod has any scheduling gate."""
     return bool(pod.spec.scheduling_gates)
 
 
@@ -42,19 +42,19 @@ def has_failed(pod: Pod) -> bool:
     """Whether a container of a pod that is not ready has ended with an error."""
     if is_ready(pod):
         return False
-    ended = (
+    terminations = (
         state.terminated
         for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
         for state in (status.state, status.last_state)
     )
-    return pod.status.phase == "Failed" or any(end is not None and end.exit_code != 0 for end in ended)
+    return pod.status.phase == "Failed" or any(end is not None and end.exit_code != 0 for end in terminations)
 
 
 def is_stuck(pod: Pod) -> bool:
-    """Whether the pod has started and is not ready: it was, or should be by now."""
+    """Whether the pod has started and is not ready."""
     return not is_ready(pod) and any(status.started for status in pod.status.container_statuses)
 
 
 def is_disrupted(pod: Pod) -> bool:
-    """Whether someone is about to take the pod away (preemption, eviction, a failing node)."""
+    """Whether the pod is about to be taken away (preemption, eviction, a failing node)."""
     return is_true(pod.status.conditions, reasons.DISRUPTION_TARGET)

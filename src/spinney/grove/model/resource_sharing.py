@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from spinney.api import labels
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import Json
+from spinney.api.owners import controller_reference
 from spinney.grove.model import names
 from spinney.grove.model.layout import Clique, Group, Layout
+from spinney.grove.model.metadata import managed
+from spinney.grove.model.view import View
 
 ALL = "AllReplicas"
+
+Owner = PodCliqueSet | PodCliqueScalingGroup | PodClique
 
 
 class Share(Protocol):
@@ -36,14 +44,45 @@ class Claim:
     shared_by_all: bool
 
 
-def set_claims(layout: Layout) -> Iterator[Claim]:
+def wanted_claims(view: View) -> Iterator[Claim]:
+    """Every claim this replica needs; claims shared by all replicas of the set belong to the first."""
+    for claim in _set_claims(view.layout):
+        if view.layout.index == 0 or not claim.shared_by_all:
+            yield claim
+    for group in view.layout.groups:
+        yield from _group_claims(group)
+    for clique in view.layout.cliques:
+        yield from _clique_claims(clique, view.wanted(clique))
+
+
+def claim_body(view: View, claim: Claim, owner: Owner, template: Json) -> Json:
+    """A claim from its template, owned by the level that shares it."""
+    metadata = template.get("metadata") or {}
+    place = {} if claim.shared_by_all and claim.level == "set" else {labels.SET_REPLICA_INDEX: str(view.layout.index)}
+    return {
+        "metadata": {
+            "name": claim.name,
+            "namespace": view.pcs.namespace,
+            "labels": {
+                **(metadata.get("labels") or {}),
+                **managed(view.pcs.name, claim.name, labels.RESOURCE_CLAIM),
+                **place,
+            },
+            "annotations": dict(metadata.get("annotations") or {}),
+            "ownerReferences": [controller_reference(owner)],
+        },
+        "spec": template.get("spec") or {},
+    }
+
+
+def _set_claims(layout: Layout) -> Iterator[Claim]:
     """Claims of the set: one for all replicas, or one for this replica."""
     pcs = layout.pcs
     for share in pcs.spec.template.resource_sharing:
         yield _claim(share, "set", pcs.name, layout.index)
 
 
-def group_claims(group: Group) -> Iterator[Claim]:
+def _group_claims(group: Group) -> Iterator[Claim]:
     """Claims of a scaling group, for each of its replicas where they are not shared by all."""
     for share in group.config.resource_sharing:
         replicas = [0] if share.scope == ALL else range(group.replicas)
@@ -51,7 +90,7 @@ def group_claims(group: Group) -> Iterator[Claim]:
             yield _claim(share, "group", group.name, replica)
 
 
-def clique_claims(clique: Clique, replicas: int) -> Iterator[Claim]:
+def _clique_claims(clique: Clique, replicas: int) -> Iterator[Claim]:
     """Claims of a clique, for each of its pods where they are not shared by all."""
     for share in clique.template.resource_sharing:
         for replica in [0] if share.scope == ALL else range(replicas):

@@ -16,6 +16,7 @@ from spinney.api.meta import Json
 _OURS = "s1-"
 # What operators add to a clique's pod spec: it is no part of what the user wrote.
 _INJECTED_VARIABLES = "GROVE_"
+_ON_DELETE = "OnDelete"
 
 
 # Revisions of the templates that were asked for last: all replicas of a set share theirs, and ask with every look.
@@ -41,6 +42,11 @@ def generation_hash(pcs: PodCliqueSet) -> str:
     """The revision of the set: of all its cliques' pods, in order."""
     template = pcs.spec.template
     return _digest([_content(clique, template.priority_class_name) for clique in template.cliques])
+
+
+def is_on_delete(pcs: PodCliqueSet) -> bool:
+    """Whether a set's pods of an old revision stay until someone deletes them."""
+    return pcs.spec.update_strategy is not None and pcs.spec.update_strategy.type == _ON_DELETE
 
 
 def is_ours(revision: str) -> bool:

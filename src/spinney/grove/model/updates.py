@@ -33,7 +33,7 @@ def outdated_pods(view: View, clique: Clique) -> list[Pod]:
     if found is None:
         return []
     revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-    return [pod for pod in view.staying(clique) if is_outdated(pod, revision)]
+    return [pod for pod in view.active_pods(clique) if is_outdated(pod, revision)]
 
 
 def pods_to_replace(view: View, clique: Clique) -> list[Pod]:

@@ -9,15 +9,15 @@ from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.backends.registry import Choice
-from spinney.grove.model import pod_state
+from spinney.grove.model import gang_members, pod_state
 from spinney.grove.model.layout import check_names
-from spinney.grove.model.view import View, look
+from spinney.grove.model.view import View
+from spinney.grove.observe import observe
 from spinney.grove.replica import gates, termination
-from spinney.grove.replica.creation import Maker, is_whole
+from spinney.grove.replica.creation import Maker
 from spinney.grove.replica.devices import Devices
 from spinney.grove.replica.removal import Remover
-from spinney.grove.replica.service_delay import Courtesy
-from spinney.grove.status import gangs as gang_status
+from spinney.grove.replica.service_delay import ServiceDelay
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, split
 from spinney.grove.writer import Writer
@@ -29,12 +29,21 @@ from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
 
 
-class Replicas:
+class ReplicaController:
     """Reconciles set replicas; keys are namespace and `set/index`."""
 
     def __init__(
-        self, world: World, runtime: Runtime, writer: Writer, recorder: Recorder, summaries: Summaries
+        self,
+        world: World,
+        runtime: Runtime,
+        writer: Writer,
+        recorder: Recorder,
+        summaries: Summaries,
+        *,
+        error_changed: Callable[[PodCliqueSet, int], None],
+        service_is_due: Callable[[Key], None],
     ) -> None:
+        """`error_changed` is called when a replica begins or ceases to fail, `service_is_due` when it need not wait."""
         self._world = world
         self._writer = writer
         self._recorder = recorder
@@ -43,9 +52,8 @@ class Replicas:
         self._maker = Maker(world, writer, recorder, runtime.client.chance)
         self._remover = Remover(world, writer, recorder)
         self._devices = Devices(world, writer, runtime.client)
-        self.courtesy = Courtesy(runtime.clock)
-        # Set by the component: there is something else to say about a replica.
-        self.news: Callable[[PodCliqueSet, int], None] = lambda pcs, index: None
+        self._service_delay = ServiceDelay(runtime.clock, service_is_due)
+        self._error_changed = error_changed
 
     async def reconcile(self, key: Key) -> After | None:
         """Bring one set replica closer to what it should be; the rest follows from what that changes."""
@@ -53,7 +61,7 @@ class Replicas:
         pcs = self._world.sets.get(name, namespace)
         if pcs is None or index >= pcs.spec.replicas:
             self._maker.forget(key)
-            self.courtesy.forget(key)
+            self._service_delay.forget(key)
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             await self._remover.let_go(key)
             await self._devices.release(key)
@@ -70,7 +78,7 @@ class Replicas:
         """Keep the replica; what goes wrong is told on the set, until it goes well again."""
         error: Exception | None = None
         try:
-            wish = await self._keep(look(self._world, pcs, index), key)
+            wish = await self._keep(observe(self._world, pcs, index), key)
         except (Conflict, ConnectionLost):
             # Daily bread: the next attempt comes at once.
             raise
@@ -82,7 +90,7 @@ class Replicas:
             return wish
         finally:
             if self._summaries.note_error((pcs.namespace, pcs.name), index, error, self._clock.now()):
-                self.news(pcs, index)
+                self._error_changed(pcs, index)
                 # Told once, however often it is tried again.
                 if error is not None:
                     self._recorder.event(pcs, "Warning", reasons.RECONCILE_ERROR, f"replica {index}: {error}")
@@ -104,7 +112,7 @@ class Replicas:
             self._maker.check_service(view)
         free = await self._release(view, choice)
         placed = any(pod_state.is_scheduled(pod) for pods in view.pods.values() for pod in pods)
-        wait = 0.0 if served else self.courtesy.seconds(key, free=free, placed=placed)
+        wait = 0.0 if served else self._service_delay.seconds(key, ungated=free, scheduled=placed)
         if not wait:
             await all_of([self._maker.make_service(view, key), self._maker.make_autoscalers(view, key)])
         if view.updating:
@@ -115,12 +123,12 @@ class Replicas:
     async def _release(self, view: View, choice: Choice) -> bool:
         """Take the gates off the gangs that may start; says whether any pod of the replica is free to run."""
         surplus_held = choice.backend.capabilities(self._world.served).surplus_held
-        base_scheduled = gang_status.is_scheduled(view.members(view.layout.base_gang))
+        base_scheduled = gang_members.is_scheduled(view.members(view.layout.base_gang))
         gate = choice.backend.gate
         free: list[Pod] = []
         for gang in view.layout.gangs:
             stored = view.gangs.get(gang.name)
-            if stored is None or not is_whole(view, gang):
+            if stored is None or not view.has_cliques(gang):
                 continue
             free += gates.releasable(
                 stored,

@@ -13,14 +13,18 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
-from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
-from spinney.grove.model import children, names, pod_manifest, scaling
+from spinney.grove.model import names, pod_manifest, scaling
+from spinney.grove.model.cliques import clique as clique_body
+from spinney.grove.model.cliques import clique_patch
+from spinney.grove.model.gang_members import references
+from spinney.grove.model.gangs import gang_body, gang_patch
 from spinney.grove.model.layout import Clique, Gang
+from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.revisions import canonical
+from spinney.grove.model.scaling_groups import scaling_group, scaling_group_patch
+from spinney.grove.model.services import service, service_patch
 from spinney.grove.model.view import View
-from spinney.grove.replica.gang_plan import Names, gang_body, gang_patch
-from spinney.grove.status import gangs as gang_status
 from spinney.grove.world import World
 from spinney.grove.writer import NameTaken, Writer
 from spinney.kube.caches.cache import Key
@@ -37,7 +41,7 @@ class Maker:
         self._world = world
         self._writer = writer
         self._recorder = recorder
-        self._names = Names(chance)
+        self._names = PodNames(lambda clique: f"{clique}-{chance.suffix()}")
         # Why pods could not be made, as far as it was told: by replica, then by clique.
         self._failures: dict[Key, dict[str, str]] = {}
 
@@ -54,14 +58,11 @@ class Maker:
 
     async def make_service(self, view: View, key: Key) -> None:
         """The headless Service of the replica, as the set wants it."""
-        wanted = children.service(view.layout)
-        found = next(iter(self._world.of(self._world.services, key)), None)
-        if found is None:
-            await self._writer.create(Service, wanted)
-            return
-        publish = wanted["spec"]["publishNotReadyAddresses"]
-        if found.spec.publish_not_ready_addresses != publish:
-            await self._writer.patch(found, {"spec": {"publishNotReadyAddresses": publish}})
+        stored = next(iter(self._world.of(self._world.services, key)), None)
+        if stored is None:
+            await self._writer.create(Service, service(view.layout))
+        elif patch := service_patch(view.layout, stored):
+            await self._writer.patch(stored, patch)
 
     async def make_groups(self, view: View) -> None:
         """The scaling groups."""
@@ -73,10 +74,10 @@ class Maker:
         for group in view.layout.groups:
             found = view.groups.get(group.name)
             if found is None:
-                if group.name not in view.blocked:
-                    work.append(make(group.name, children.scaling_group(view.layout, group)))
+                if group.name not in view.blocked_names:
+                    work.append(make(group.name, scaling_group(view.layout, group)))
                 continue
-            patch = children.group_patch(view.layout, group, found)
+            patch = scaling_group_patch(view.layout, group, found)
             if patch:
                 work.append(self._change(view.groups, found, patch))
         await all_of(work)
@@ -85,7 +86,7 @@ class Maker:
         """The cliques whose names are free; those of scaling groups wait for their group."""
 
         async def make(clique: Clique, owner: PodCliqueSet | PodCliqueScalingGroup) -> None:
-            body = children.clique(view.layout, clique, owner)
+            body = clique_body(view.layout, clique, owner)
             view.cliques[clique.name] = await self._writer.create(PodClique, body)
 
         work = []
@@ -93,13 +94,13 @@ class Maker:
             found = view.cliques.get(clique.name)
             owner = view.groups.get(clique.group) if clique.group else view.pcs
             if found is None:
-                if owner is not None and clique.name not in view.blocked:
+                if owner is not None and clique.name not in view.blocked_names:
                     work.append(make(clique, owner))
                 continue
             # Under RollingRecreate members of scaling groups are replaced, never changed.
             if clique.group and not view.on_delete and not view.is_current(clique):
                 continue
-            patch = children.clique_patch(view.layout, clique, found)
+            patch = clique_patch(view.layout, clique, found)
             if patch:
                 work.append(self._change(view.cliques, found, patch))
         await all_of(work)
@@ -127,10 +128,8 @@ class Maker:
         """The gangs, with the names of pods to come; none while the name of one of its cliques is not free yet."""
 
         async def make(gang: Gang) -> None:
-            specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
-            extra = gang_annotations(choice.backend, view.pcs, specs)
             found = view.gangs.get(gang.name)
-            body = gang_body(view, gang, choice, extra, self._names)
+            body = gang_body(view, gang, choice, self._names)
             if found is None:
                 view.gangs[gang.name] = await self._writer.create(PodGang, body)
                 return
@@ -140,7 +139,7 @@ class Maker:
                 if changed is not None:
                     view.gangs[gang.name] = changed
 
-        await all_of(make(gang) for gang in view.layout.gangs if is_whole(view, gang))
+        await all_of(make(gang) for gang in view.layout.gangs if view.has_cliques(gang))
 
     async def make_pods(self, view: View, choice: Choice) -> int:
         """The pods that the gangs name; says how many were missing."""
@@ -173,18 +172,13 @@ class Maker:
     def _places(self, view: View, gang: Gang) -> Iterator[pod_manifest.Place]:
         """The pods that a gang names and that do not exist yet."""
         stored = view.gangs.get(gang.name)
-        if stored is None or not is_whole(view, gang):
+        if stored is None or not view.has_cliques(gang):
             return
-        referenced = gang_status.references(stored)
+        referenced = references(stored)
         for clique in gang.cliques:
-            staying = view.staying(clique)
+            staying = view.active_pods(clique)
             known = {pod.name for pod in staying}
             missing = [name for name in referenced.get(clique.name, ()) if name not in known]
             free = scaling.free_indices(staying, len(missing))
             for name, index in zip(missing, free, strict=True):
                 yield pod_manifest.Place(clique, view.cliques[clique.name], stored, name, index)
-
-
-def is_whole(view: View, gang: Gang) -> bool:
-    """Whether all cliques of a gang are stored."""
-    return all(clique.name in view.cliques for clique in gang.cliques)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from spinney.api import labels
-from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.nvidia import ComputeDomain
-from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
-from spinney.grove.model import mnnvl, names, resource_sharing
-from spinney.grove.model.metadata import managed
-from spinney.grove.model.resource_sharing import Claim
+from spinney.grove.model import mnnvl
+from spinney.grove.model.resource_sharing import Claim, Owner, claim_body, wanted_claims
 from spinney.grove.model.view import View
 from spinney.grove.world import World
 from spinney.grove.writer import Writer
 from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Client
 from spinney.kube.parallel import Work, all_of
-
-Owner = PodCliqueSet | PodCliqueScalingGroup | PodClique
 
 
 class Devices:
@@ -36,7 +30,7 @@ class Devices:
         if self._world.domains is None:
             return
         found = {domain.name: domain for domain in self._world.of(self._world.domains, key)}
-        wanted = {domain["metadata"]["name"]: domain for domain in compute_domains(view)}
+        wanted = {domain["metadata"]["name"]: domain for domain in mnnvl.compute_domains(view.layout)}
         work: list[Work] = [
             self._writer.create(ComputeDomain, body) for name, body in wanted.items() if name not in found
         ]
@@ -97,55 +91,3 @@ class Devices:
             external = await self._client.get(ResourceClaimTemplate.resource, claim.template, namespace)
             found[claim.name] = external["spec"]
         return found
-
-
-def wanted_claims(view: View) -> Iterator[Claim]:
-    """Every claim this replica needs; those shared by all replicas of the set are made with the first."""
-    for claim in resource_sharing.set_claims(view.layout):
-        if view.layout.index == 0 or not claim.shared_by_all:
-            yield claim
-    for group in view.layout.groups:
-        yield from resource_sharing.group_claims(group)
-    for clique in view.layout.cliques:
-        yield from resource_sharing.clique_claims(clique, view.wanted(clique))
-
-
-def claim_body(view: View, claim: Claim, owner: Owner, template: Json) -> Json:
-    """A claim from its template, owned by the level that shares it."""
-    metadata = template.get("metadata") or {}
-    place = {} if claim.shared_by_all and claim.level == "set" else {labels.SET_REPLICA_INDEX: str(view.layout.index)}
-    return {
-        "metadata": {
-            "name": claim.name,
-            "namespace": view.pcs.namespace,
-            "labels": {
-                **(metadata.get("labels") or {}),
-                **managed(view.pcs.name, claim.name, labels.RESOURCE_CLAIM),
-                **place,
-            },
-            "annotations": dict(metadata.get("annotations") or {}),
-            "ownerReferences": [controller_reference(owner)],
-        },
-        "spec": template.get("spec") or {},
-    }
-
-
-def compute_domains(view: View) -> Iterator[Json]:
-    """The ComputeDomains of a replica, one per NVLink group that a GPU clique joins."""
-    pcs, index = view.pcs, view.layout.index
-    for group in mnnvl.groups(view.layout):
-        name = names.compute_domain(pcs.name, index, group)
-        yield {
-            "metadata": {
-                "name": name,
-                "namespace": pcs.namespace,
-                "labels": {
-                    **managed(pcs.name, name, labels.COMPUTE_DOMAIN),
-                    labels.SET_REPLICA_INDEX: str(index),
-                    labels.MNNVL_GROUP: group,
-                },
-                "ownerReferences": [controller_reference(pcs)],
-                "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
-            },
-            "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
-        }

@@ -9,10 +9,9 @@ from spinney.api.core import Pod
 from spinney.api.labels import PENDING_CREATION_GATE
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
-from spinney.grove.model import pod_state
+from spinney.grove.model import gang_members, pod_state
+from spinney.grove.model.gang_members import Member
 from spinney.grove.model.requests import size
-from spinney.grove.status import gangs
-from spinney.grove.status.gangs import Member
 
 
 def ours(gate: str) -> frozenset[str]:
@@ -29,9 +28,9 @@ def releasable(
     generation, and the base gang is on its nodes. Where the scheduler would let surplus pods take the gang's room,
     only the minimum of each group goes first.
     """
-    if not base_scheduled or not gangs.backend_ready(gang) or not gangs.is_complete(gang, members):
+    if not base_scheduled or not gang_members.is_backend_ready(gang) or not gang_members.is_complete(gang, members):
         return []
-    hold = surplus_held and not gangs.is_scheduled(members)
+    hold = surplus_held and not gang_members.is_scheduled(members)
     return [pod for member in members for pod in _of_member(member, ours(gate), hold)]
 
 
@@ -48,10 +47,10 @@ def waves(pods: Iterable[Pod]) -> list[list[Pod]]:
 
 
 def _of_member(member: Member, gates: frozenset[str], hold: bool) -> list[Pod]:
-    gated = sorted((pod for pod in member.staying if _held(pod, gates)), key=pod_state.index)
+    gated = sorted((pod for pod in member.active if _held(pod, gates)), key=pod_state.index)
     if not hold:
         return gated
-    released = len(member.staying) - len(gated)
+    released = len(member.active) - len(gated)
     return gated[: max(0, member.minimum - released)]
 
 

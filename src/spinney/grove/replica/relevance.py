@@ -19,7 +19,7 @@ from spinney.kube.caches.cache import Change
 Facts = tuple[object, ...]
 
 
-def calls_for_action(change: Change[Any]) -> bool:
+def changes_plan(change: Change[Any]) -> bool:
     """Whether a replica may have to do something.
 
     Of what is new only pods count: everything else it has made itself, and gone on from there.
@@ -28,17 +28,17 @@ def calls_for_action(change: Change[Any]) -> bool:
         return True
     if change.old is None:
         return isinstance(change.new, Pod)
-    return acted_on(change.old) != acted_on(change.new)
+    return _read_by_plan(change.old) != _read_by_plan(change.new)
 
 
-def calls_for_words(change: Change[Any]) -> bool:
+def changes_status(change: Change[Any]) -> bool:
     """Whether there may be something new to say about a replica."""
     if change.old is None or change.new is None:
         return True
-    return told(change.old) != told(change.new)
+    return _read_by_status(change.old) != _read_by_status(change.new)
 
 
-def acted_on(found: Object) -> Facts:
+def _read_by_plan(found: Object) -> Facts:
     """What plans read of an object."""
     metadata = found.metadata
     if isinstance(found, Pod):
@@ -59,7 +59,7 @@ def acted_on(found: Object) -> Facts:
     return common
 
 
-def told(found: Object) -> Facts:
+def _read_by_status(found: Object) -> Facts:
     """What a status is made from."""
     metadata = found.metadata
     if isinstance(found, Pod):

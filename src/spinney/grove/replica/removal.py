@@ -64,7 +64,7 @@ class Remover:
     async def remove(self, pcs: PodCliqueSet, key: Key) -> None:
         """Take away a replica beyond the set's replicas: its pods, and when they go everything else."""
         world = self._world
-        staying = [pod for pod in world.of(world.pods, key) if not pod_state.is_leaving(pod)]
+        staying = [pod for pod in world.of(world.pods, key) if not pod_state.is_terminating(pod)]
         if staying:
             await all_of([self._delete(pod) for pod in staying])
             # Their going wakes this replica again; where many are removed, the pods of all go before the rest of each.
@@ -86,13 +86,13 @@ class Remover:
         return [item for cache in caches for item in world.of(cache, key)]
 
     async def _delete(self, found: Object) -> None:
-        if isinstance(found, Pod) and pod_state.is_leaving(found):
+        if isinstance(found, Pod) and pod_state.is_terminating(found):
             return
         await self._writer.delete(found, finalizer=_FINALIZERS.get(found.resource.kind, ""))
 
     async def clear(self, view: View) -> None:
         """Let go of what is leaving, and delete what the layout has no place for: gangs first."""
-        leaving = [self._writer.release(found, _FINALIZERS[found.resource.kind]) for found in view.leaving]
+        leaving = [self._writer.release(found, _FINALIZERS[found.resource.kind]) for found in view.terminating]
         gangs = [self._writer.delete(found) for found in view.excess if isinstance(found, PodGang)]
         await all_of([*leaving, *gangs])
         rest = [found for found in view.excess if not isinstance(found, PodGang)]
@@ -107,7 +107,7 @@ class Remover:
             if found is None:
                 continue
             revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-            staying = view.staying(clique)
+            staying = view.active_pods(clique)
             dead = [pod for pod in staying if _ended(pod) or others.made(pod, found.spec.pod_spec)]
             living = [pod for pod in staying if pod not in dead]
             for pod in [*dead, *scaling.surplus(living, found.spec.replicas, revision)]:

@@ -1,4 +1,4 @@
-"""When a replica's Service is made: gates come off first, of all replicas, but nothing waits for long."""
+"""When a replica's Service is created: after the gates of all replicas came off, but within seconds."""
 
 from __future__ import annotations
 
@@ -8,52 +8,54 @@ from datetime import datetime
 from spinney.kube.caches.cache import Key
 from spinney.kube.clock import Clock
 
-# How long a Service is put off from when its replica has a pod on a node, and from the first look where it has none.
-_PLACED_SECONDS = 3.0
+# The longest delay, counted from the first pod on a node.
+_SCHEDULED_SECONDS = 3.0
+# The longest delay while no pod has a node, counted from the first reconcile.
 _LONGEST_SECONDS = 10.0
 
 
-class Courtesy:
+class ServiceDelay:
     """Remembers which replicas without a Service wait, and since when.
 
-    A Service costs the cluster as much as two pods, with the endpoints that follow it, and is of no use before a pod
-    runs. So where many replicas are made, the gates of all come off before it is the Services' turn.
+    A Service with its endpoints costs the cluster as much as two pods, and has no use before a pod runs. So where many
+    replicas are created, the gates of all come off before the first Service is created.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, wake: Callable[[Key], None]) -> None:
+        """`wake` is called for each replica that need not wait any longer."""
         self._clock = clock
-        # Set by the component: a replica need not wait any longer.
-        self.wake: Callable[[Key], None] = lambda key: None
-        self._waiting: dict[Key, datetime] = {}
-        self._placed: dict[Key, datetime] = {}
-        self._held: set[Key] = set()
+        self._wake = wake
+        self._waiting_since: dict[Key, datetime] = {}
+        self._scheduled_since: dict[Key, datetime] = {}
+        # Replicas all of whose pods are still gated.
+        self._gated: set[Key] = set()
 
-    def seconds(self, key: Key, *, free: bool, placed: bool) -> float:
-        """How much longer a replica's Service waits; `free` where a pod may run, `placed` where one has a node."""
+    def seconds(self, key: Key, *, ungated: bool, scheduled: bool) -> float:
+        """How much longer a replica's Service waits; `ungated` and `scheduled` say whether one of its pods is."""
         now = self._clock.now()
-        begun, longest = self._waiting.setdefault(key, now), _LONGEST_SECONDS
-        if free:
-            self._let_go(key)
+        since, longest = self._waiting_since.setdefault(key, now), _LONGEST_SECONDS
+        if ungated:
+            self._remove_gated(key)
         else:
-            self._held.add(key)
-        if placed:
-            begun, longest = self._placed.setdefault(key, now), _PLACED_SECONDS
-        left = longest - (now - begun).total_seconds() if self._held else 0.0
+            self._gated.add(key)
+        if scheduled:
+            since, longest = self._scheduled_since.setdefault(key, now), _SCHEDULED_SECONDS
+        left = longest - (now - since).total_seconds() if self._gated else 0.0
         if left <= 0:
             self.forget(key)
         return max(0.0, left)
 
     def forget(self, key: Key) -> None:
-        """The replica has its Service, or is gone."""
-        self._waiting.pop(key, None)
-        self._placed.pop(key, None)
-        self._let_go(key)
+        """Drop a replica that has its Service, or is gone."""
+        self._waiting_since.pop(key, None)
+        self._scheduled_since.pop(key, None)
+        self._remove_gated(key)
 
-    def _let_go(self, key: Key) -> None:
-        """One less is held; with the last of them the others' waiting ends."""
-        if key not in self._held:
+    def _remove_gated(self, key: Key) -> None:
+        """When the last gated replica is removed, the others need not wait any longer."""
+        if key not in self._gated:
             return
-        self._held.remove(key)
-        if not self._held:
-            for waiting in self._waiting:
-                self.wake(waiting)
+        self._gated.remove(key)
+        if not self._gated:
+            for waiting in self._waiting_since:
+                self._wake(waiting)

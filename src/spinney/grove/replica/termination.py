@@ -10,9 +10,9 @@ from spinney.api.conditions import find, is_true, put
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Condition, Json
 from spinney.grove.model import revisions
+from spinney.grove.model.group_counts import is_replica_healthy
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
-from spinney.grove.status import cliques as clique_status
 from spinney.kube.clock import seconds
 from spinney.kube.conditions import as_json
 
@@ -86,7 +86,7 @@ def _group_breaches(
 ) -> tuple[list[str], list[datetime], list[datetime]]:
     """Cliques to replace, moments to look again, and moments at which the whole replica goes."""
     breached = breached_replicas(view, group)
-    well = sum(_is_well(view, cliques) for cliques in view.replicas_of(group))
+    well = sum(is_replica_healthy(view, cliques) for cliques in view.replicas_of(group))
     # Replicas that were never placed break no promise, but they cannot stand in for lost ones either.
     if breached and well < group.in_base:
         since = _group_breach(view, group)
@@ -97,13 +97,6 @@ def _group_breaches(
     return [name for name in replaced if name in view.cliques], due, []
 
 
-def _is_well(view: View, cliques: list[Clique]) -> bool:
-    return all(
-        clique.name in view.cliques and not clique_status.is_breached(view.counts(clique), clique.min_available)
-        for clique in cliques
-    )
-
-
 def _clique_breach(view: View, clique: Clique) -> datetime | None:
     """Since when a clique misses its minimum; None where it does not, or never had it.
 
@@ -112,7 +105,7 @@ def _clique_breach(view: View, clique: Clique) -> datetime | None:
     found = view.cliques.get(clique.name)
     if found is None or not was_scheduled(found):
         return None
-    if not clique_status.is_breached(view.counts(clique), clique.min_available):
+    if not view.counts(clique).is_breached(clique.min_available):
         return None
     condition = find(found.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
     if condition is None or condition.status != "True":

@@ -1,51 +1,67 @@
-"""A PodClique's status: counts of its pods, and whether it has lost too many of them."""
+"""A PodClique's status: counts of its pods, its conditions, and the progress of its update."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import datetime
 
 from spinney.api import labels, reasons
-from spinney.api.core import Pod
-from spinney.api.meta import Condition
-from spinney.grove.model import pod_state
+from spinney.api.grove import PodClique
+from spinney.api.meta import Condition, Json
+from spinney.grove.model.layout import Clique
+from spinney.grove.model.metadata import selector
+from spinney.grove.model.pod_counts import PodCounts
+from spinney.grove.model.view import View
+from spinney.grove.status import progress
+from spinney.grove.status.patches import difference, merge_conditions
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The pods of one clique that are not on their way out, by what they do."""
+def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -> Json:
+    """What a clique's status must change."""
+    counts = view.counts(clique)
+    current = view.is_current(clique)
+    updating = progress.is_clique_updating(view, clique)
+    group = next((group for group in view.layout.groups if group.name == clique.group), None)
+    suspended = updating or (group is not None and progress.is_group_updating(view, group))
+    stuck = progress.has_passed(clique_deadline(view, clique, stored), now)
+    wanted: Json = {
+        "observedGeneration": stored.metadata.generation,
+        "replicas": counts.replicas,
+        "readyReplicas": counts.ready,
+        "scheduledReplicas": counts.scheduled,
+        "scheduleGatedReplicas": counts.gated,
+        "updatedReplicas": counts.updated if current else 0,
+        "conditions": merge_conditions(
+            stored.status.conditions,
+            [
+                _scheduled_condition(counts, clique.min_available),
+                _breach_condition(counts, clique.min_available, suspended),
+                *progress.conditions(stored.status.conditions, updating, stuck),
+            ],
+            now,
+            stored.metadata.creation_timestamp,
+        ),
+    }
+    if not clique.group:
+        wanted["hpaPodSelector"] = selector(**{labels.PODCLIQUE: clique.name})
+    if current and not updating and counts.updated == counts.replicas == stored.spec.replicas:
+        wanted["currentPodTemplateHash"] = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+        wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
+    steps = progress.clique_progress(view, clique, stored, now)
+    if steps is not None:
+        wanted["updateProgress"] = steps
+    return difference(stored.status, wanted)
 
-    replicas: int = 0
-    ready: int = 0
-    scheduled: int = 0
-    gated: int = 0
-    updated: int = 0
-    failed: int = 0
-    stuck: int = 0
+
+def clique_deadline(view: View, clique: Clique, stored: PodClique) -> datetime | None:
+    """When the clique's update counts as stuck if nothing moves."""
+    started = stored.status.update_progress
+    if started is None or not progress.is_clique_updating(view, clique):
+        return None
+    since = progress.last_step(view, [clique], started.update_started_at)
+    return progress.deadline(clique.template.rolling_update, since)
 
 
-def count(pods: Sequence[Pod], revision: str) -> Counts:
-    """Counts over a clique's pods; `updated` are those made from the revision."""
-    staying = [pod for pod in pods if not pod_state.is_leaving(pod)]
-    scheduled = [pod for pod in staying if pod_state.is_scheduled(pod)]
-    failed = [pod for pod in scheduled if pod_state.has_failed(pod)]
-    return Counts(
-        replicas=len(staying),
-        ready=sum(map(pod_state.is_ready, staying)),
-        scheduled=len(scheduled),
-        gated=sum(map(pod_state.is_gated, staying)),
-        updated=sum(pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) == revision for pod in staying),
-        failed=len(failed),
-        stuck=sum(pod_state.is_stuck(pod) and not pod_state.has_failed(pod) for pod in scheduled),
-    )
-
-
-def is_breached(counts: Counts, min_available: int) -> bool:
-    """Whether fewer pods than the gang needs are scheduled and well; a pod that is still starting is well."""
-    return counts.scheduled - counts.failed - counts.stuck < min_available
-
-
-def scheduled_condition(counts: Counts, min_available: int) -> Condition:
+def _scheduled_condition(counts: PodCounts, min_available: int) -> Condition:
     """Whether enough pods have a node."""
     enough = counts.scheduled >= min_available
     return Condition(
@@ -56,16 +72,16 @@ def scheduled_condition(counts: Counts, min_available: int) -> Condition:
     )
 
 
-def breach_condition(counts: Counts, min_available: int, updating: bool) -> Condition:
-    """Whether the clique has too few pods, and for want of what; while it is updated nobody can say."""
+def _breach_condition(counts: PodCounts, min_available: int, updating: bool) -> Condition:
+    """Whether the clique has too few healthy pods, and why; Unknown while it is updated."""
     status, reason = "False", reasons.SUFFICIENT_READY_PODS
-    message = f"{counts.scheduled - counts.failed - counts.stuck} of at least {min_available} pods are well"
+    message = f"{counts.healthy} of at least {min_available} pods are well"
     if updating:
         status, reason, message = "Unknown", reasons.UPDATE_IN_PROGRESS, "the clique's pods are being replaced"
     elif counts.scheduled < min_available:
         status, reason = "True", reasons.SCHEDULED_BELOW_MIN_AVAILABLE
         message = f"{counts.scheduled} of at least {min_available} pods are scheduled"
-    elif is_breached(counts, min_available):
+    elif counts.is_breached(min_available):
         status, reason = "True", reasons.INSUFFICIENT_READY_PODS
         message += f": {counts.failed} failed, {counts.stuck} started and not ready"
     return Condition(type=reasons.MIN_AVAILABLE_BREACHED, status=status, reason=reason, message=message)

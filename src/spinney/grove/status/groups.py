@@ -1,65 +1,73 @@
-"""A PodCliqueScalingGroup's status: how many of its replicas are placed, serve and are up to date."""
+"""A PodCliqueScalingGroup's status: counts of its replicas, its conditions, and the progress of its update."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from datetime import datetime
 
-from spinney.api import reasons
-from spinney.api.meta import Condition
-from spinney.grove.model import updates
-from spinney.grove.model.layout import Clique, Group
+from spinney.api import labels, reasons
+from spinney.api.grove import PodCliqueScalingGroup
+from spinney.api.meta import Condition, Json
+from spinney.grove.model.group_counts import GroupCounts, count_replicas
+from spinney.grove.model.layout import Group
+from spinney.grove.model.metadata import selector
+from spinney.grove.model.updates import is_group_converged
 from spinney.grove.model.view import View
-from spinney.grove.status.cliques import is_breached
+from spinney.grove.status import progress
+from spinney.grove.status.patches import difference, merge_conditions
 
 
-@dataclass(frozen=True)
-class GroupCounts:
-    """The replicas of one scaling group, by what they do."""
+def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: datetime) -> Json:
+    """What a scaling group's status must change."""
+    counts = count_replicas(view, group)
+    updating = progress.is_group_updating(view, group)
+    breach = _breach_condition(counts, group.in_base, updating)
+    existing = stored.status.conditions
+    if breach.status == "False":
+        existing = tuple(c for c in existing if c.type != reasons.GANG_TERMINATION_IN_PROGRESS)
+    pods = {
+        labels.MANAGED_BY: labels.GROVE_OPERATOR,
+        labels.PART_OF: view.pcs.name,
+        labels.SCALING_GROUP: group.name,
+    }
+    stuck = progress.has_passed(group_deadline(view, group, stored), now)
+    wanted: Json = {
+        "observedGeneration": stored.metadata.generation,
+        "replicas": group.replicas,
+        "scheduledReplicas": counts.scheduled,
+        "availableReplicas": counts.available,
+        "updatedReplicas": counts.updated,
+        "selector": selector(**pods),
+        "conditions": merge_conditions(
+            existing,
+            [breach, *progress.conditions(existing, updating, stuck)],
+            now,
+            stored.metadata.creation_timestamp,
+        ),
+    }
+    if is_group_converged(view, group):
+        wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
+    steps = progress.group_progress(view, group, stored, counts, now)
+    if steps is not None:
+        wanted["updateProgress"] = steps
+    return difference(stored.status, wanted)
 
-    replicas: int
-    scheduled: int
-    available: int
-    updated: int
-    unbreached: int
-    cliques: int
-    cliques_updated: int
+
+def group_deadline(view: View, group: Group, stored: PodCliqueScalingGroup) -> datetime | None:
+    """When the scaling group's update counts as stuck if nothing moves."""
+    started = stored.status.update_progress
+    if started is None or not progress.is_group_updating(view, group):
+        return None
+    members = [clique for clique in view.layout.members(group) if view.is_current(clique)]
+    return progress.deadline(group.config.rolling_update, progress.last_step(view, members, started.update_started_at))
 
 
-def count(view: View, group: Group) -> GroupCounts:
-    """Counts over a group's replicas; one counts only if all its cliques do."""
-    replicas = view.replicas_of(group)
-    available = [cliques for cliques in replicas if updates.is_replica_available(view, cliques)]
-    members = [clique for cliques in replicas for clique in cliques]
-    return GroupCounts(
-        replicas=group.replicas,
-        scheduled=sum(all(_is_scheduled(view, clique) for clique in cliques) for cliques in replicas),
-        available=len(available),
-        updated=sum(_is_updated(view, cliques) for cliques in available),
-        unbreached=sum(all(_is_well(view, clique) for clique in cliques) for cliques in replicas),
-        cliques=len(members),
-        cliques_updated=sum(updates.is_clique_converged(view, clique) for clique in members),
-    )
-
-
-def breach_condition(counts: GroupCounts, least: int, updating: bool) -> Condition:
-    """Whether too few replicas are whole and well; while the group is updated nobody can say."""
-    message = f"{counts.unbreached} of at least {least} replicas are well"
+def _breach_condition(counts: GroupCounts, least: int, updating: bool) -> Condition:
+    """Whether too few replicas are complete and healthy; Unknown while the group is updated."""
+    message = f"{counts.healthy} of at least {least} replicas are well"
     if updating:
         status, reason, message = "Unknown", reasons.UPDATE_IN_PROGRESS, "the group's replicas are being replaced"
-    elif counts.unbreached < least:
+    elif counts.healthy < least:
         status, reason = "True", reasons.INSUFFICIENT_AVAILABLE_REPLICAS
     else:
         status, reason = "False", reasons.SUFFICIENT_AVAILABLE_REPLICAS
     return Condition(type=reasons.MIN_AVAILABLE_BREACHED, status=status, reason=reason, message=message)
-
-
-def _is_scheduled(view: View, clique: Clique) -> bool:
-    return clique.name in view.cliques and view.counts(clique).scheduled >= clique.min_available
-
-
-def _is_well(view: View, clique: Clique) -> bool:
-    return clique.name in view.cliques and not is_breached(view.counts(clique), clique.min_available)
-
-
-def _is_updated(view: View, cliques: list[Clique]) -> bool:
-    return all(view.is_current(clique) and not updates.outdated_pods(view, clique) for clique in cliques)

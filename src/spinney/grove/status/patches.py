@@ -1,4 +1,4 @@
-"""Status patches: only what differs, conditions with the times they turned, nothing where nothing changed."""
+"""Status patches: only members that differ, and conditions with the times at which they changed."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from spinney.kube.conditions import as_json
 
 
 def difference(stored: Struct, wanted: Json) -> Json:
-    """The members of a wanted status that say something else than the stored one; null there removes a member."""
+    """The members of a wanted status that differ from the stored one; null removes a member."""
     known: Json = msgspec.to_builtins(stored)
-    return {name: value for name, value in wanted.items() if _essence(known.get(name)) != _essence(value)}
+    return {name: value for name, value in wanted.items() if _compact(known.get(name)) != _compact(value)}
 
 
-def _essence(value: Any) -> Any:
+def _compact(value: Any) -> Any:
     """Plain data without members that are absent on the wire: null, zero, empty."""
     if isinstance(value, dict):
-        kept = {key: _essence(item) for key, item in value.items()}
+        kept = {key: _compact(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item is not None} or None
     if isinstance(value, list | tuple):
-        return [_essence(item) for item in value] or None
+        return [_compact(item) for item in value] or None
     return value or None
 
 
-def turned(
+def merge_conditions(
     existing: Sequence[Condition], wanted: Iterable[Condition], now: datetime, first: datetime | None = None
 ) -> list[Json]:
-    """All conditions to write: ours as wanted, others' as they are; a time moves only where a status turns.
+    """All conditions to write: ours as wanted, others' as they are; a time moves only where a status changes.
 
-    `first` is the time of a condition that was never there: an object's creation, where "it was like this from the
-    start" must be told from "it turned".
+    `first` is the time of a condition that was not there before. The object's creation time there tells "so from the
+    start" from "changed later".
     """
     moment = seconds(now)
-    result = {found.type: found for found in existing}
-    for want in wanted:
-        known = find(existing, want.type)
-        if known is None:
+    result = {condition.type: condition for condition in existing}
+    for condition in wanted:
+        before = find(existing, condition.type)
+        if before is None:
             since = first or moment
         else:
-            since = (known.last_transition_time or moment) if known.status == want.status else moment
-        result[want.type] = msgspec.structs.replace(want, last_transition_time=since)
+            since = (before.last_transition_time or moment) if before.status == condition.status else moment
+        result[condition.type] = msgspec.structs.replace(condition, last_transition_time=since)
     return as_json(result.values())

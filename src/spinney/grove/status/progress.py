@@ -11,9 +11,9 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, RollingUpdate
 from spinney.api.meta import Condition, Json
 from spinney.api.times import rfc3339
 from spinney.grove.model import updates
+from spinney.grove.model.group_counts import GroupCounts
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
-from spinney.grove.status.groups import GroupCounts
 
 _REPLACING = "ReplacingOutdated"
 _UP_TO_DATE = "UpToDate"
@@ -41,8 +41,8 @@ def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime)
             # A second change in mid-update may be met without a turn of its own.
             generation, template = view.pcs.status.current_generation_hash, revision
         return {
-            "updateStartedAt": _stamp(known.update_started_at),
-            "updateEndedAt": _stamp(known.update_ended_at or now),
+            "updateStartedAt": _timestamp(known.update_started_at),
+            "updateEndedAt": _timestamp(known.update_ended_at or now),
             "podCliqueSetGenerationHash": generation,
             "podTemplateHash": template,
             "readyPodsSelectedToUpdate": None,
@@ -50,7 +50,7 @@ def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime)
     same = known is not None and known.pod_template_hash == revision and known.update_ended_at is None
     outdated = sorted(pod.name for pod in updates.outdated_pods(view, clique))
     return {
-        "updateStartedAt": _stamp((known.update_started_at if known is not None and same else None) or now),
+        "updateStartedAt": _timestamp((known.update_started_at if known is not None and same else None) or now),
         "updateEndedAt": None,
         "podCliqueSetGenerationHash": view.pcs.status.current_generation_hash,
         "podTemplateHash": revision,
@@ -71,8 +71,8 @@ def group_progress(
         met = updates.is_group_converged(view, group)
         generation = view.pcs.status.current_generation_hash if met else known.pod_clique_set_generation_hash
         return {
-            "updateStartedAt": _stamp(known.update_started_at or now),
-            "updateEndedAt": _stamp(known.update_ended_at or now),
+            "updateStartedAt": _timestamp(known.update_started_at or now),
+            "updateEndedAt": _timestamp(known.update_ended_at or now),
             "podCliqueSetGenerationHash": generation,
             "readyReplicaIndicesSelectedToUpdate": None,
             **amounts,
@@ -83,7 +83,7 @@ def group_progress(
     old = [index for index, cliques in enumerate(replicas) if not updates.is_replica_current(view, cliques)]
     done = [index for index in range(len(replicas)) if index not in old]
     return {
-        "updateStartedAt": _stamp((known.update_started_at if known is not None and same else None) or now),
+        "updateStartedAt": _timestamp((known.update_started_at if known is not None and same else None) or now),
         "updateEndedAt": None,
         "podCliqueSetGenerationHash": revision,
         "readyReplicaIndicesSelectedToUpdate": {"current": old[0], "completed": done} if old else None,
@@ -98,20 +98,25 @@ def deadline(rollout: RollingUpdate | None, started: datetime | None) -> datetim
     return started + timedelta(seconds=duration.seconds(rollout.progress_deadline))
 
 
+def has_passed(due: datetime | None, now: datetime) -> bool:
+    """Whether there is a deadline and it has passed."""
+    return due is not None and due <= now
+
+
 def last_step(view: View, cliques: Sequence[Clique], started: datetime | None) -> datetime | None:
     """When the update last got further: it began, or a pod of the new revision was created."""
     moments = [started] if started is not None else []
     for clique in cliques:
         old = {pod.name for pod in updates.outdated_pods(view, clique)}
-        for pod in view.staying(clique):
+        for pod in view.active_pods(clique):
             if pod.name not in old and pod.metadata.creation_timestamp is not None:
                 moments.append(pod.metadata.creation_timestamp)
     return max(moments, default=None)
 
 
-def conditions(existing: Sequence[Condition], updating: bool, stuck_since: datetime | None) -> list[Condition]:
+def conditions(existing: Sequence[Condition], updating: bool, stuck: bool) -> list[Condition]:
     """The UpdateInProgress condition; absent on what was never updated."""
-    if updating and stuck_since is not None:
+    if updating and stuck:
         message = "no further pod was replaced within progressDeadline; the update goes on when it can"
         reason = reasons.PROGRESS_DEADLINE_EXCEEDED
         return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="False", reason=reason, message=message)]
@@ -123,5 +128,5 @@ def conditions(existing: Sequence[Condition], updating: bool, stuck_since: datet
     return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="False", reason=_UP_TO_DATE)]
 
 
-def _stamp(moment: datetime | None) -> str | None:
+def _timestamp(moment: datetime | None) -> str | None:
     return rfc3339(moment) if moment is not None else None

@@ -9,7 +9,6 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
 from spinney.grove.model import revisions
-from spinney.grove.model.view import ON_DELETE
 from spinney.grove.status.summary import Summary
 
 
@@ -28,7 +27,7 @@ def new_revision(pcs: PodCliqueSet, cliques: Iterable[PodClique], now: datetime)
         return {}
     progress: Json = {
         "updateStartedAt": rfc3339(now),
-        "updateEndedAt": rfc3339(now) if _on_delete(pcs) else None,
+        "updateEndedAt": rfc3339(now) if revisions.is_on_delete(pcs) else None,
         "currentlyUpdating": None,
     }
     return {"currentGenerationHash": wanted, "updatedReplicas": 0, "updateProgress": progress}
@@ -39,7 +38,7 @@ def progress(pcs: PodCliqueSet, summaries: Sequence[Summary], now: datetime) -> 
     known = pcs.status.update_progress
     if known is None:
         return None
-    turn = None if _on_delete(pcs) or known.update_ended_at is not None else _whose_turn(pcs, summaries)
+    turn = None if revisions.is_on_delete(pcs) or known.update_ended_at is not None else _whose_turn(pcs, summaries)
     ended = known.update_ended_at or (now if turn is None else None)
     return {
         "updateStartedAt": rfc3339(known.update_started_at) if known.update_started_at else None,
@@ -84,7 +83,3 @@ def _all_current(pcs: PodCliqueSet, cliques: Iterable[PodClique]) -> bool:
         and revisions.is_current(clique, by_role[clique.spec.role_name], template.priority_class_name)
         for clique in found
     )
-
-
-def _on_delete(pcs: PodCliqueSet) -> bool:
-    return pcs.spec.update_strategy is not None and pcs.spec.update_strategy.type == ON_DELETE

@@ -12,7 +12,7 @@ from spinney.grove.model import topology
 from spinney.grove.model.metadata import set_selector
 from spinney.grove.model.topology import Levels
 from spinney.grove.status import rollout
-from spinney.grove.status.patches import difference, turned
+from spinney.grove.status.patches import difference, merge_conditions
 from spinney.grove.status.summary import Summary
 
 # With more gangs than this their conditions are left to the gangs themselves: a status is sent whole on each change.
@@ -40,7 +40,7 @@ def status_patch(
         "hpaPodSelector": set_selector(pcs),
         "podGangStatuses": gang_statuses(summaries),
         "lastErrors": list(errors) or None,
-        "conditions": turned(existing, [topology_state] if topology_state else [], now),
+        "conditions": merge_conditions(existing, [topology_state] if topology_state else [], now),
     }
     steps = rollout.progress(pcs, summaries, now)
     if steps is not None:

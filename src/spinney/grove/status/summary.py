@@ -7,6 +7,9 @@ from datetime import datetime
 
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
+from spinney.grove.model import updates
+from spinney.grove.model.group_counts import count_replicas
+from spinney.grove.model.view import View
 from spinney.kube.caches.cache import Key
 
 # A status is read by people: the first few say enough.
@@ -44,6 +47,32 @@ class Summary:
     gangs: tuple[GangSummary, ...] = ()
 
 
+def summarize(view: View, gangs: tuple[GangSummary, ...]) -> Summary:
+    """Summarize a replica for the status of its set."""
+    alone = [clique for clique in view.layout.cliques if not clique.group]
+    converged = [clique for clique in alone if updates.is_clique_converged(view, clique)]
+    groups_done = [group for group in view.layout.groups if updates.is_group_converged(view, group)]
+    available = all(
+        clique.name in view.cliques and view.counts(clique).ready >= clique.min_available for clique in alone
+    ) and all(
+        group.name in view.groups and count_replicas(view, group).available >= group.in_base
+        for group in view.layout.groups
+    )
+    breached = any(view.counts(clique).is_breached(clique.min_available) for clique in view.layout.cliques)
+    return Summary(
+        generation=view.pcs.metadata.generation,
+        available=available,
+        updated=len(converged) == len(alone) and len(groups_done) == len(view.layout.groups),
+        scheduled_pods=sum(view.counts(clique).scheduled for clique in view.layout.cliques),
+        breached=breached,
+        cliques=len(alone),
+        cliques_updated=len(converged),
+        groups=len(view.layout.groups),
+        groups_updated=len(groups_done),
+        gangs=gangs,
+    )
+
+
 class Summaries:
     """The last summary of every replica."""
 
@@ -67,7 +96,7 @@ class Summaries:
         known = self._errors.get(pcs, {})
         return [known[index] for index in sorted(known) if index < replicas][:_MOST_ERRORS]
 
-    def trouble(self, pcs: Key, index: int) -> str:
+    def last_error(self, pcs: Key, index: int) -> str:
         """What went wrong last with a replica; empty where it has recovered."""
         known = self._errors.get(pcs, {}).get(index)
         return str(known["description"]) if known is not None else ""

@@ -13,6 +13,7 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.grove.model import pod_state
+from spinney.grove.model.metadata import is_part_of
 
 _RACK_KEYS = ("kubernetes.io/rack", "topology.kubernetes.io/rack", "topology.kubernetes.io/zone")
 
@@ -41,7 +42,7 @@ def _set(pcs: PodCliqueSet, found: Found, now: datetime) -> Json:
     for pod in found.pods:
         if pod.namespace == pcs.namespace:
             by_clique.setdefault(pod.metadata.labels.get(labels.PODCLIQUE, ""), []).append(pod)
-    own = [gang for gang in found.gangs if gang.namespace == pcs.namespace and _part_of(gang, pcs)]
+    own = [gang for gang in found.gangs if is_part_of(gang, pcs)]
     return {
         "name": pcs.name,
         "namespace": pcs.namespace,
@@ -51,10 +52,6 @@ def _set(pcs: PodCliqueSet, found: Found, now: datetime) -> Json:
         "waitsFor": _set_waits(pcs),
         "gangs": [_gang(gang, cliques, by_clique, nodes, now) for gang in sorted(own, key=_natural)],
     }
-
-
-def _part_of(gang: PodGang, pcs: PodCliqueSet) -> bool:
-    return gang.metadata.labels.get(labels.PART_OF) == pcs.name
 
 
 def _gang(
@@ -104,7 +101,7 @@ def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, told: str) -> Json:
 
 def state(pod: Pod) -> str:
     """One word for a pod, as kubectl would find it."""
-    if pod_state.is_leaving(pod):
+    if pod_state.is_terminating(pod):
         return "Terminating"
     if pod_state.is_gated(pod):
         return "Gated"

@@ -9,10 +9,9 @@ from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
+from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import levels_of
 from spinney.grove.status import gangs
-from spinney.grove.status.gangs import Member
-from spinney.grove.status.placed import gang_patch, gang_score, gang_status
 from spinney.grove.world import BY_GANG, World
 from spinney.grove.writer import Writer
 from spinney.kube.caches.cache import Change, Key
@@ -62,8 +61,8 @@ class BareGangs:
         ]
         levels = levels_of(self._world.bindings.get(gang.metadata.annotations.get(labels.TOPOLOGY_NAME, "")))
         conditions = gangs.conditions(gang, members, True, False)
-        score = gang_score(gang, members, levels, self._world.nodes)
-        patch = gang_patch(gang, gang_status(gang, members, conditions, score, self._clock.now()))
+        score = gangs.gang_score(gang, members, levels, self._world.nodes)
+        patch = gangs.status_patch(gang, gangs.gang_status(gang, members, conditions, score, self._clock.now()))
         if patch:
             await self._writer.patch_status(gang, patch, guarded=True)
         return None

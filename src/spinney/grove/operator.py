@@ -1,0 +1,169 @@
+"""The operator's controllers, and which change wakes which of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from spinney.api import labels
+from spinney.api.core import Secret
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.backends.registry import Registry
+from spinney.backends.served import Served, discover, follow
+from spinney.grove.bare_gangs import BareGangs, gang_keys, pod_keys
+from spinney.grove.metrics import Watcher
+from spinney.grove.model.topology import topology_name
+from spinney.grove.replica.controller import ReplicaController
+from spinney.grove.replica.relevance import changes_plan, changes_status
+from spinney.grove.replica.status_controller import StatusController
+from spinney.grove.set_controller import SetController
+from spinney.grove.settings import Settings
+from spinney.grove.status.summary import Summaries
+from spinney.grove.world import World, replica_keys, set_keys
+from spinney.grove.writer import Writer
+from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.controllers.controller import Controller
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.runtime import Runtime
+
+_STATUS_DELAY_PER_REPLICA = 0.01
+_LONGEST_STATUS_DELAY = 2.0
+# Services that waited for other replicas' gates let the last of those pods start, too.
+_SERVICE_DELAY = 0.25
+
+
+class Operator:
+    """The operator's controllers, wired: every change wakes exactly the replicas and sets it concerns."""
+
+    def __init__(self, runtime: Runtime, settings: Settings, registry: Registry) -> None:
+        self.world = world = World(runtime, settings, registry)
+        self._runtime = runtime
+        self._status_delay = settings.status_window
+        clock, summaries, writer = runtime.clock, Summaries(), Writer(runtime.client)
+        recorder = Recorder(runtime.client, clock, "grove-operator")
+        replicas = ReplicaController(
+            world,
+            runtime,
+            writer,
+            recorder,
+            summaries,
+            error_changed=self._error_changed,
+            service_is_due=self._service_is_due,
+        )
+        statuses = StatusController(world, writer, recorder, clock, summaries, summary_changed=self._wake_set)
+        sets = SetController(world, writer, recorder, clock, summaries)
+        bare = BareGangs(world, writer, clock)
+        self.replicas = Controller("grove-replica", runtime, replicas.reconcile, settings.replicas_at_once)
+        self.statuses = Controller("grove-status", runtime, statuses.reconcile, settings.statuses_at_once)
+        self.sets = Controller("grove-set", runtime, sets.reconcile, settings.sets_at_once)
+        self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
+        Watcher(world, clock)
+        self._watch()
+
+    def _watch(self) -> None:
+        world = self.world
+        self.sets.watch(world.sets)
+        owned: tuple[Cache[Any], ...] = (world.accounts, world.roles, world.role_bindings, world.secrets)
+        for cache in owned:
+            # Only a loss matters: the operator itself creates these.
+            self.sets.watch(cache, set_keys, lambda change: change.new is None)
+        self.sets.watch(world.secrets, set_keys, _got_token)
+        for cache in world.by_replica:
+            self.replicas.watch(cache, replica_keys, self._concerns_replica)
+        with_status: tuple[Cache[Any], ...] = (world.pods, world.cliques, world.groups, world.gangs)
+        for cache in with_status:
+            cache.on_change(self._status_source_changed)
+        self.bare.watch(world.gangs, gang_keys, changes_status).watch(world.foreign_pods, pod_keys, changes_status)
+        world.sets.on_change(self._set_changed)
+        world.bindings.on_change(self._binding_changed)
+
+    def _concerns_replica(self, change: Change[Any]) -> bool:
+        """Whether a replica must act; leftovers of a removed replica or set, seen after a restart, are taken away."""
+        return changes_plan(change) or (change.old is None and self.world.is_left_over(change.object))
+
+    def _status_source_changed(self, change: Change[Any]) -> None:
+        if changes_status(change):
+            for key in replica_keys(change):
+                self._wake_status(key)
+
+    def _delay(self) -> float:
+        """How long a status write waits: the longer, the more is going on, so that pods come first."""
+        busy = len(self.replicas.queue) + self.statuses.queue.later
+        return min(_LONGEST_STATUS_DELAY, self._status_delay + _STATUS_DELAY_PER_REPLICA * busy)
+
+    def _wake_set(self, key: Key) -> None:
+        self.sets.enqueue(*key, self._delay())
+
+    def _wake_status(self, key: Key) -> None:
+        self.statuses.enqueue(*key, self._delay())
+
+    def _wake_replica(self, pcs: PodCliqueSet, index: int) -> None:
+        key = (pcs.namespace, f"{pcs.name}/{index}")
+        self.replicas.enqueue(*key)
+        self._wake_status(key)
+
+    def _error_changed(self, pcs: PodCliqueSet, index: int) -> None:
+        self._wake_set((pcs.namespace, pcs.name))
+        self._wake_status((pcs.namespace, f"{pcs.name}/{index}"))
+
+    def _service_is_due(self, key: Key) -> None:
+        self.replicas.queue.add_after(key, _SERVICE_DELAY)
+
+    def _set_changed(self, change: Change[PodCliqueSet]) -> None:
+        """Wake the replicas of a set whose spec or update has changed; its other status does not matter to them."""
+        old, new = change.old, change.new
+        pcs = change.object
+        replicas = max(old.spec.replicas if old is not None else 0, new.spec.replicas if new is not None else 0)
+        if _concerns_replicas(old, new):
+            for index in range(replicas):
+                self._wake_replica(pcs, index)
+        elif old and new and old.status.current_generation_hash != new.status.current_generation_hash:
+            for index in range(replicas):
+                self._wake_status((pcs.namespace, f"{pcs.name}/{index}"))
+
+    def _binding_changed(self, change: Change[ClusterTopologyBinding]) -> None:
+        for pcs in self.world.sets:
+            if topology_name(pcs) != change.object.name:
+                continue
+            self.sets.enqueue(pcs.namespace, pcs.name)
+            for index in range(pcs.spec.replicas):
+                self._wake_replica(pcs, index)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        resources = self.world.registry.resources
+        await self._set_served(await discover(self._runtime.client, resources))
+        controllers = (self.sets, self.replicas, self.statuses, self.bare)
+        async with asyncio.TaskGroup() as tasks:
+            for controller in controllers:
+                await controller.synced()
+            for cache in (self.world.nodes, self.world.bindings):
+                await cache.synced()
+            for controller in controllers:
+                tasks.create_task(controller.run(), name=controller.name)
+            tasks.create_task(follow(self._runtime, resources, self._set_served), name="grove-served")
+            self._runtime.ready()
+
+    async def _set_served(self, served: Served) -> None:
+        """Prepare pods from now on for the API versions that the cluster serves."""
+        self.world.served = served
+
+
+def _got_token(change: Change[Secret]) -> bool:
+    """Whether a token was just filled in: an older Secret may be deleted then."""
+    return change.old is not None and change.new is not None and not change.old.data and bool(change.new.data)
+
+
+def _concerns_replicas(old: PodCliqueSet | None, new: PodCliqueSet | None) -> bool:
+    if old is None or new is None:
+        # Nothing is created before the finalizer is there, and its addition is a change of its own.
+        return new is None or labels.SET_FINALIZER in new.metadata.finalizers
+    return _read_by_replicas(old) != _read_by_replicas(new)
+
+
+def _read_by_replicas(pcs: PodCliqueSet) -> tuple[object, ...]:
+    """What the plans of a set's replicas read of the set."""
+    metadata, progress = pcs.metadata, pcs.status.update_progress
+    written = (metadata.finalizers, metadata.labels, metadata.annotations)
+    updating = progress.currently_updating if progress is not None else ()
+    return (metadata.generation, metadata.deletion_timestamp, *written, updating)
