@@ -17,6 +17,7 @@ from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.place.refusals import no_room
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.problems import NoDomain, NoRoom, NotReady, OverLimit, OverQuota
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import (
     Constraint,
     Constraints,
@@ -377,7 +378,7 @@ def test_reasons_are_counted_for_the_nodes_at_hand() -> None:
     job = cluster.state.jobs["j"]
     for size in (3, 2, 1):
         problem = no_room(cycle, job, job.all_tasks()[0], 0, np.arange(size))
-        assert problem.refusals == (("node(s) didn't have enough resources: GPUs", size),)
+        assert problem.refusals == ((Refusal(Code.RESOURCE, "gpu"), size),)
 
 
 def test_nodes_that_are_no_workers_take_nobody() -> None:
@@ -390,4 +391,4 @@ def test_nodes_that_are_no_workers_take_nobody() -> None:
     assert {key: place[1] for key, place in outcome.outcome.items()} == {"heavy-0": "n1", "light-0": "n2"}
     assert outcome.fair_share["q"][2] == 2
     (problem,) = outcome.problems["large"]
-    assert ("node(s) are no GPU workers", 2) in problem.refusals
+    assert (Refusal(Code.WORKER_KIND, "GPU"), 2) in problem.refusals

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from spinney.api import labels
 from spinney.api.affinity import NodeSelector, NodeSelectorTerm, selects_node
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.missing import Lack, Missing
 from spinney.api.quantity import milli
 from spinney.api.selector import Requirement
 from spinney.api.storage import StorageClass, VolumeAttachment
@@ -40,10 +41,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class Reach:
-    """The nodes a pod's storage allows; None is every node. `impossible` is a reason that no node can cure."""
+    """The nodes a pod's storage allows; None is every node. `impossible` is what the pod lacks on every node."""
 
     nodes: frozenset[str] | None = None
-    impossible: str = ""
+    impossible: Missing | None = None
 
     def narrowed(self, other: Reach) -> Reach:
         """The nodes that both allow."""
@@ -88,14 +89,14 @@ def reach_of(pod: Pod, storage: Storage) -> Reach:
     """Where a pod's storage lets it run."""
     for name in required_config_maps(pod):
         if not storage.has_config_map(pod.namespace, name):
-            return Reach(impossible=f'configmap "{name}" not found')
+            return Reach(impossible=Missing(Lack.CONFIG_MAP, name))
     allowed: frozenset[str] | None = None
     for name in claim_names(pod):
         claim = storage.claims.get(name, pod.namespace)
         if claim is None:
-            return Reach(impossible=f'persistentvolumeclaim "{name}" not found')
+            return Reach(impossible=Missing(Lack.VOLUME_CLAIM, name))
         if claim.metadata.deletion_timestamp is not None:
-            return Reach(impossible=f'persistentvolumeclaim "{name}" is being deleted')
+            return Reach(impossible=Missing(Lack.VOLUME_CLAIM_DELETED, name))
         reach = _reach_of_claim(claim, storage)
         if reach.impossible:
             return reach
@@ -158,11 +159,11 @@ def _reach_of_claim(claim: PersistentVolumeClaim, storage: Storage) -> Reach:
     if claim.spec.volume_name:
         volume = storage.volumes.get(claim.spec.volume_name)
         if volume is None:
-            return Reach(impossible=f'persistentvolume "{claim.spec.volume_name}" not found')
+            return Reach(impossible=Missing(Lack.VOLUME, claim.spec.volume_name))
         return _reach_of_volume(volume, storage)
     storage_class = storage.classes.get(claim.spec.storage_class_name or "")
     if storage_class is None or storage_class.volume_binding_mode != "WaitForFirstConsumer":
-        return Reach(impossible="pod has unbound immediate PersistentVolumeClaims")
+        return Reach(impossible=Missing(Lack.VOLUME_CLAIM_UNBOUND))
     fitting = [volume for volume in storage.volumes if serves(volume, claim)]
     nodes = _union([_nodes_of(volume, storage) for volume in fitting])
     if storage_class.provisioner == _NO_PROVISIONER:

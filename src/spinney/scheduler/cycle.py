@@ -16,7 +16,8 @@ from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Gang, Job
 from spinney.scheduler.state.next_tasks import next_chunk
 from spinney.scheduler.state.nodes import Mask, Rows
-from spinney.scheduler.state.problems import OverLimit, OverQuota, Problem
+from spinney.scheduler.state.problems import NodeRefusal, OverLimit, OverQuota, Problem
+from spinney.scheduler.state.refusal import Refusal
 from spinney.scheduler.state.specs import Constraint, SpreadTerm
 from spinney.scheduler.state.tasks import NOTHING, Task, TaskClass, Triple
 from spinney.scheduler.state.topology_domains import Domains
@@ -111,10 +112,10 @@ class Hooks:
     def __init__(self) -> None:
         # Masks that hold for a class all cycle long, and masks that change with every placement.
         self.class_masks: list[Callable[[TaskClass], Mask]] = []
-        self.task_masks: list[Callable[[Task, Rows], tuple[Mask, str] | None]] = []
-        # Why a node refuses a class, or a task, in words; only asked when a gang could not be placed.
-        self.class_refusals: list[Callable[[TaskClass, int], str]] = []
-        self.task_refusals: list[Callable[[Task, int], str]] = []
+        self.task_masks: list[Callable[[Task, Rows], tuple[Mask, Refusal | None] | None]] = []
+        # Why a node refuses a class, or a task; only asked when a gang could not be placed.
+        self.class_refusals: list[Callable[[TaskClass, int], NodeRefusal | None]] = []
+        self.task_refusals: list[Callable[[Task, int], NodeRefusal | None]] = []
         self.scores: list[Score] = []
         # Score of a shared GPU by the part of it in use; the first argument is None for a GPU not shared yet.
         self.gpu_scores: list[Callable[[float | None], float]] = []
@@ -218,7 +219,7 @@ class Cycle:
         self.pools: Any = None
         self.spare = Spare(state.nodes, state.gpus)
         # Why nodes of a set refuse a class, with the version of the state that holds for.
-        self.refusals: dict[tuple[int, Apart], tuple[int, Rows, tuple[tuple[str, int], ...]]] = {}
+        self.refusals: dict[tuple[int, Apart], tuple[int, Rows, tuple[tuple[NodeRefusal, int], ...]]] = {}
         # Nodes that a class is to be spread over, by class and constraint.
         self.spread_over: dict[tuple[int, SpreadTerm], Rows] = {}
         self._masks: dict[int, Mask] = {}

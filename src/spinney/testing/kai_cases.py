@@ -11,6 +11,7 @@ from spinney.scheduler.config import ACTIONS, Config, PluginConfig
 from spinney.scheduler.plan import Decision, Plan, plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import (
     UNLIMITED,
     Constraint,
@@ -235,15 +236,15 @@ class _Run:
             ),
         )
 
-    def _claim_problem(self, job: Json, task: Json) -> str:
+    def _claim_problem(self, job: Json, task: Json) -> Refusal | None:
         """Why a task's claims keep it from running anywhere."""
         for name in task.get("ResourceClaimNames") or ():
             claim = self.claims.get(name) or {}
             if (claim.get("Labels") or {}).get(QUEUE_LABEL) != job["QueueName"]:
-                return f"claim {name} is not for queue {job['QueueName']}"
+                return Refusal(Code.OTHER, f"claim {name} is not for queue {job['QueueName']}")
             if len((claim.get("ClaimStatus") or {}).get("ReservedFor") or ()) >= MAX_CONSUMERS:
-                return f"claim {name} has all the consumers it may have"
-        return ""
+                return Refusal(Code.OTHER, f"claim {name} has all the consumers it may have")
+        return None
 
     def _judge(self, state: State, outcome: Mapping[str, _Place], when: str = "") -> None:
         for name, expected in (self.case.get("JobExpectedResults") or {}).items():

@@ -10,10 +10,12 @@ import pytest
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Json, convert
+from spinney.api.missing import Lack, Missing
 from spinney.api.storage import CsiNode, StorageClass, VolumeAttachment
 from spinney.api.volumes import Reach, Storage, attached_by, attached_to, reach_of
 from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.state.problems import NoRoom
+from spinney.scheduler.state.refusal import Code, Refusal
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
 
@@ -93,9 +95,9 @@ def pod_and_storage(claims: list[Json], offered: list[Json], **spec: Any) -> tup
         ([claim()], [], Reach(frozenset())),
         ([claim(storage_class="csi")], [], Reach()),
         ([claim(storage_class="zonal")], [], Reach(frozenset({"n1"}))),
-        ([claim(storage_class="now")], [], Reach(impossible="pod has unbound immediate PersistentVolumeClaims")),
-        ([], [], Reach(impossible='persistentvolumeclaim "data" not found')),
-        ([claim("v")], [], Reach(impossible='persistentvolume "v" not found')),
+        ([claim(storage_class="now")], [], Reach(impossible=Missing(Lack.VOLUME_CLAIM_UNBOUND))),
+        ([], [], Reach(impossible=Missing(Lack.VOLUME_CLAIM, "data"))),
+        ([claim("v")], [], Reach(impossible=Missing(Lack.VOLUME, "v"))),
     ],
     ids=["bound", "local", "no volume left", "provisioned", "zonal", "immediate", "no claim", "no volume"],
 )
@@ -148,7 +150,7 @@ def test_a_node_takes_so_many_volumes_of_a_driver() -> None:
     attached(cluster, "j-1", "d", "e")
     (problem,) = cluster.plan("allocate").problems["j"]
     assert isinstance(problem, NoRoom)
-    assert ("node(s) exceed max volume count", 2) in problem.refusals
+    assert (Refusal(Code.VOLUME_COUNT), 2) in problem.refusals
 
 
 def test_a_volume_that_is_attached_already_is_not_counted_again() -> None:
@@ -197,6 +199,6 @@ def test_limits_of_a_node_are_read() -> None:
 def test_a_missing_config_map_keeps_a_pod_waiting() -> None:
     """Unless it is optional, or the binder makes it."""
     mounts = [{"name": "c", "configMap": {"name": "missing"}}]
-    assert reach([], [], volumes=mounts).impossible == 'configmap "missing" not found'
+    assert reach([], [], volumes=mounts).impossible == Missing(Lack.CONFIG_MAP, "missing")
     assert reach([], [], volumes=[{"name": "c", "configMap": {"name": "present"}}]) == Reach()
     assert reach([], [], volumes=[{"name": "c", "configMap": {"name": "missing", "optional": True}}]) == Reach()

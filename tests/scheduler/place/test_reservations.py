@@ -15,7 +15,7 @@ from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.problems import QueueKept, Reserved
 from spinney.scheduler.state.specs import Constraint, TopologySpec
-from spinney.scheduler.why.texts import message
+from spinney.scheduler.why.texts import message, refusal
 from tests.scheduler.clusters import NOW, Cluster, statuses
 from tests.scheduler.test_properties import clusters, picture
 
@@ -206,7 +206,7 @@ def test_who_may_use_kept_nodes(job: dict[str, Any], lifetime: float | None, may
     placed = cycle(cluster, made.reservations)
     assert ("small-0" in placed.outcome) is may
     if not may:
-        assert KEPT in message(placed.problems["small"][0])
+        assert refusal(KEPT) in message(placed.problems["small"][0])
 
 
 def test_what_is_guaranteed_goes_before_what_is_borrowed() -> None:

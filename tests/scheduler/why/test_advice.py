@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from spinney.api.affinity import Taint
+from spinney.api.missing import Lack, Missing
 from spinney.scheduler.config import Config
 from spinney.scheduler.state.problems import NoDomain, NoQueue, NoRoom, OverLimit, OverQuota, Problem, UnknownTopology
 from spinney.scheduler.state.specs import Constraint, Constraints, NodeSpec, TopologySpec
@@ -103,8 +104,8 @@ def test_a_level_is_to_be_relaxed_only_where_that_helps(cluster: Cluster) -> Non
 @pytest.mark.parametrize(
     ("rules", "told"),
     [
-        (Constraints(impossible='persistentvolumeclaim "data" not found'), "create persistentvolumeclaim data"),
-        (Constraints(impossible='configmap "settings" not found'), "create configmap settings"),
+        (Constraints(impossible=Missing(Lack.VOLUME_CLAIM, "data")), "create persistentvolumeclaim data"),
+        (Constraints(impossible=Missing(Lack.CONFIG_MAP, "settings")), "create configmap settings"),
         (
             Constraints(node_selector=(("disk", "fast"),)),
             "relax the pod's node selector or affinity, or label the node",

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from spinney.api.affinity import Taint
+from spinney.api.missing import Lack, Missing
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import (
     Constraint,
     Constraints,
@@ -140,9 +142,9 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
         [node(taints=())],
     ),
     "cordon": (
-        [gang(), node(blocked="node is unschedulable")],
+        [gang(), node(blocked=Refusal(Code.NODE_UNSCHEDULABLE))],
         ["uncordon the node that has room"],
-        [node(blocked="")],
+        [node(blocked=None)],
     ),
     "node selector": (
         [gang(), with_rules(Constraints(node_selector=(("disk", "fast"),)))],
@@ -155,7 +157,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
         [with_rules(Constraints())],
     ),
     "claim": (
-        [gang(), with_rules(Constraints(impossible='persistentvolumeclaim "data" not found'))],
+        [gang(), with_rules(Constraints(impossible=Missing(Lack.VOLUME_CLAIM, "data")))],
         ["→ create persistentvolumeclaim data."],
         [with_rules(Constraints())],
     ),

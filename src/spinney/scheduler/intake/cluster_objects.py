@@ -13,6 +13,7 @@ from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyCo
 from spinney.api.quantity import milli
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiNode
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import (
     DEFAULT_GPU_MEMORY,
     DEFAULT_GROUP,
@@ -61,19 +62,19 @@ def _volume_limits(storage: CsiNode) -> dict[str, int]:
     }
 
 
-def _blocked(node: Node) -> str:
+def _blocked(node: Node) -> Refusal | None:
     if node.metadata.deletion_timestamp is not None:
-        return "node is being deleted"
+        return Refusal(Code.NODE_DELETED)
     if node.spec.unschedulable:
-        return "node is unschedulable"
+        return Refusal(Code.NODE_UNSCHEDULABLE)
     ready = find(node.status.conditions, "Ready")
     if ready is not None and ready.status != "True":
-        return "node is not ready"
+        return Refusal(Code.NODE_NOT_READY)
     for kind in _BLOCKING:
         found = find(node.status.conditions, kind)
         if found is not None and found.status == "True":
-            return f"node has {kind}"
-    return ""
+            return Refusal(Code.NODE_PRESSURE, kind)
+    return None
 
 
 def _number(text: str) -> int | None:

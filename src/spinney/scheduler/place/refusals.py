@@ -10,10 +10,9 @@ from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.task_placement import free, has_room
 from spinney.scheduler.state.gangs import Gang
 from spinney.scheduler.state.nodes import Rows
-from spinney.scheduler.state.problems import NoRoom
-from spinney.scheduler.state.tasks import CPU, GPU, MEMORY, Task, Vector, mig_slices
-
-NAMES = {CPU: "CPU cores", MEMORY: "memory", GPU: "GPUs"}
+from spinney.scheduler.state.problems import NodeRefusal, NoRoom
+from spinney.scheduler.state.refusal import Code, Refusal
+from spinney.scheduler.state.tasks import GPU, Task, Vector, mig_slices
 
 
 def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> NoRoom:
@@ -36,62 +35,60 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
     )
 
 
-def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[str, int], ...]:
-    """What nodes say to a class; the same answer while nothing changes."""
+def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[NodeRefusal, int], ...]:
+    """Reasons with their numbers of nodes, in a fixed order; kept for a class while nothing changes."""
     if not task.cls.plain or cycle.state.social:
-        return tuple(sorted(count(cycle, task, rows).items()))
+        return _in_order(count(cycle, task, rows))
     key = (task.cls.id, cycle.apart(task))
     version, where, known = cycle.refusals.get(key, (-1, rows, ()))
     if version == cycle.transaction.version and where is rows:
         return known
-    known = tuple(sorted(count(cycle, task, rows).items()))
+    known = _in_order(count(cycle, task, rows))
     cycle.refusals[key] = (cycle.transaction.version, rows, known)
     return known
 
 
-def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[str]:
+def _in_order(counts: Counter[NodeRefusal]) -> tuple[tuple[NodeRefusal, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: repr(item[0])))
+
+
+def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[NodeRefusal]:
     """How many nodes refuse a task, by reason."""
-    counts: Counter[str] = Counter()
-    if task.cls.constraints.impossible:
+    counts: Counter[NodeRefusal] = Counter()
+    if task.cls.constraints.impossible is not None:
         # What no node can cure hides what nodes lack.
         return Counter({task.cls.constraints.impossible: len(rows)})
     fits = has_room(cycle, task.cls, rows, free(cycle, rows))
     counts.update(_short(cycle, task, rows[~fits]))
     roomy = rows[fits]
-    for hook in cycle.hooks.class_refusals:
-        for row in roomy:
-            text = hook(task.cls, int(row))
-            if text:
-                counts[text] += 1
-    roomy = roomy[cycle.class_mask(task.cls)[roomy]]
-    for task_hook in cycle.hooks.task_refusals:
-        for row in roomy:
-            text = task_hook(task, int(row))
-            if text:
-                counts[text] += 1
+    allowed = cycle.class_mask(task.cls)[roomy]
+    for row in roomy[~allowed]:
+        counts.update(filter(None, (hook(task.cls, int(row)) for hook in cycle.hooks.class_refusals)))
+    roomy = roomy[allowed]
+    for row in roomy if cycle.hooks.task_refusals else ():
+        counts.update(filter(None, (hook(task, int(row)) for hook in cycle.hooks.task_refusals)))
     for mask_hook in cycle.hooks.task_masks:
         answer = mask_hook(task, roomy)
-        if answer is not None and answer[1]:
+        if answer is not None and answer[1] is not None:
             counts[answer[1]] += int((~answer[0]).sum())
             roomy = roomy[answer[0]]
     return +counts
 
 
-def _short(cycle: Cycle, task: Task, rows: Rows) -> dict[str, int]:
+def _short(cycle: Cycle, task: Task, rows: Rows) -> dict[NodeRefusal, int]:
     """What nodes without room lack now, whoever is on the way out."""
     cls, nodes = task.cls, cycle.nodes
     available: Vector = nodes.idle[rows]
-    lacking: dict[str, int] = {}
+    lacking: dict[NodeRefusal, int] = {}
     for column, name in enumerate(cycle.state.columns.names):
         wanted = cls.request[column]
         if wanted <= 0 or (column == GPU and cls.memory):
             continue
         short = int(np.count_nonzero(available[:, column] < wanted))
         if short:
-            kind = f"node(s) didn't have enough of mig profile: {name}" if mig_slices(name) else ""
-            lacking[kind or f"node(s) didn't have enough resources: {NAMES.get(column, name)}"] = short
+            lacking[Refusal(Code.MIG_PROFILE if mig_slices(name) else Code.RESOURCE, name)] = short
     if cls.memory:
         small = int(np.count_nonzero(nodes.gpu_memory[rows] < cls.memory))
         if small:
-            lacking["node(s) didn't have enough resources: GPU memory"] = small
+            lacking[Refusal(Code.GPU_MEMORY)] = small
     return lacking

@@ -17,10 +17,11 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.problems import QueueKept
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import Task, Triple
 
-KEPT = "node(s) are kept for a gang that has waited longer"
+KEPT = Refusal(Code.RESERVED)
 # Where a shard writes its reservations down: the end of its config map's name, and the key in it.
 RECORD_SUFFIX, RECORD_KEY = "-record", "reservations"
 # How long kept nodes may take to empty before others are tried; twice as long each time.
@@ -127,7 +128,7 @@ class Book:
             return False
         return not any(rule(kept.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
 
-    def mask(self, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    def mask(self, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
         """Nodes that are not kept from a task."""
         barred = self.barred(task)
         if not barred:

@@ -8,13 +8,14 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.tasks import Task
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
     """Send tasks to where their shared claims already are."""
 
-    def mask(task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    def mask(task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
         result: Mask | None = None
         for claim in task.cls.claims:
             if not claim.shared:
@@ -27,6 +28,6 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
             if homes:
                 here = np.isin(rows, list(homes))
                 result = here if result is None else result & here
-        return None if result is None else (result, "node(s) do not have the devices of the pod's claims")
+        return None if result is None else (result, Refusal(Code.DEVICES))
 
     cycle.hooks.task_masks.append(mask)

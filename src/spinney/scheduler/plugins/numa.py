@@ -12,6 +12,7 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle, Score, Scores
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import Amounts, Numa, NumaZone
 from spinney.scheduler.state.tasks import Task
 
@@ -64,12 +65,12 @@ class Ledger:
             return {}
         return {index[zone]: dict(amounts) for zone, amounts in task.spec.numa_zones}
 
-    def mask(self, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+    def mask(self, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
         """Nodes that admit a task."""
         if not self.numa:
             return None
         allowed = [self._solve(task, int(row)) is not None if self._strict(int(row)) else True for row in rows]
-        return np.array(allowed, dtype=np.bool_), "node(s) cannot align the pod's resources to NUMA zones"
+        return np.array(allowed, dtype=np.bool_), Refusal(Code.NUMA)
 
     def _strict(self, row: int) -> bool:
         numa = self.numa.get(row)

@@ -10,6 +10,7 @@ from spinney.scheduler.cycle import Cycle, Scores
 from spinney.scheduler.plugins.present_tasks import is_present, selected
 from spinney.scheduler.plugins.topology_spread import evenly
 from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import EVERY_ADDRESS
 from spinney.scheduler.state.tasks import Task
 
@@ -17,7 +18,7 @@ from spinney.scheduler.state.tasks import Task
 PREFERENCE = 1_000_000.0
 
 
-def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
     """Nodes where a task breaks no rule of its own and none of others."""
     rules, state = task.cls.constraints, cycle.state
     plain = not (rules.affinity or rules.anti_affinity or rules.spread or rules.host_ports)
@@ -44,7 +45,7 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
             result &= evenly(cycle, spread, task, rows)
     if rules.host_ports:
         result &= _free_ports(cycle, task, rows)
-    return result, "node(s) didn't match pod affinity rules"
+    return result, Refusal(Code.POD_AFFINITY)
 
 
 def liking(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:

@@ -14,9 +14,15 @@ from spinney.scheduler.plugins import pod_affinity
 from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
+from spinney.scheduler.state.problems import NodeRefusal, OverLimit, OverQuota
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import Constraints, NodeSpec
 from spinney.scheduler.state.tasks import PODS, Task, TaskClass, Triple
-from spinney.scheduler.why.texts import refused_by_queue
+
+_NODE_AFFINITY = Refusal(Code.NODE_AFFINITY)
+_VOLUME_AFFINITY = Refusal(Code.VOLUME_AFFINITY)
+_MEMORY_UNKNOWN = Refusal(Code.GPU_MEMORY_UNKNOWN)
+_MEMORY_TOO_SMALL = Refusal(Code.GPU_MEMORY)
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
@@ -27,7 +33,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
         state.masks = (cycle.nodes.version, {})
     known = state.masks[1]
 
-    def refused(cls: TaskClass, row: int) -> str:
+    def refused(cls: TaskClass, row: int) -> NodeRefusal | None:
         return refusal(cycle.nodes.spec(row), cls, row in legacy)
 
     def mask(cls: TaskClass) -> Mask:
@@ -35,7 +41,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
             return known[cls.id]
         found = known[cls.id] = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
         for row in cycle.all_rows:
-            found[row] = not refused(cls, int(row))
+            found[row] = refused(cls, int(row)) is None
         return found
 
     cycle.hooks.class_masks.append(mask)
@@ -56,16 +62,16 @@ def _restrict(cycle: Cycle, cpu_worker: str, gpu_worker: str) -> None:
     def mask(cls: TaskClass) -> Mask:
         return marked[cpu_worker if cls.cpu_only else gpu_worker]
 
-    def refused(cls: TaskClass, row: int) -> str:
-        return "" if mask(cls)[row] else f"node(s) are no {'CPU' if cls.cpu_only else 'GPU'} workers"
+    def refused(cls: TaskClass, row: int) -> Refusal | None:
+        return None if mask(cls)[row] else Refusal(Code.WORKER_KIND, "CPU" if cls.cpu_only else "GPU")
 
     cycle.hooks.class_masks.append(mask)
     cycle.hooks.class_refusals.append(refused)
 
 
-def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
-    """Why a node does not take tasks of a class, whatever is free on it; empty if it does."""
-    if cls.constraints.impossible:
+def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> NodeRefusal | None:
+    """Why a node does not take tasks of a class, whatever is free on it; None if it does."""
+    if cls.constraints.impossible is not None:
         return cls.constraints.impossible
     return (
         _gpu_kind(node, cls, legacy_mig)
@@ -75,49 +81,49 @@ def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> str:
     )
 
 
-def _memory(node: NodeSpec, cls: TaskClass) -> str:
+def _memory(node: NodeSpec, cls: TaskClass) -> Refusal | None:
     if cls.memory and not node.gpu_memory_known:
-        return "node(s) have no known GPU memory"
+        return _MEMORY_UNKNOWN
     # A share of several devices has its part on each of them.
     too_large = cls.shared and cls.memory_on(node.gpu_memory) > node.gpu_memory
-    return "node(s) didn't have enough resources: GPU memory" if too_large else ""
+    return _MEMORY_TOO_SMALL if too_large else None
 
 
-def _gpu_kind(node: NodeSpec, cls: TaskClass, legacy_mig: bool) -> str:
+def _gpu_kind(node: NodeSpec, cls: TaskClass, legacy_mig: bool) -> Refusal | None:
     mig = bool(cls.gpu.mig)
     if cls.gpu.legacy_mig:
-        return "MIG by annotation is not scheduled any more"
+        return Refusal(Code.MIG_BY_ANNOTATION)
     if cls.cpu_only:
-        return ""
+        return None
     if node.dra_gpus and cls.shared:
-        return "shared GPUs are not supported on nodes whose GPUs are claimed"
+        return Refusal(Code.SHARED_ON_CLAIMED_GPUS)
     if not node.mig_enabled:
-        return "MIG job cannot be scheduled on non-MIG node" if mig else ""
+        return Refusal(Code.MIG_ON_PLAIN_NODE) if mig else None
     if mig and legacy_mig:
-        return "node(s) run MIG jobs by annotation"
+        return Refusal(Code.MIG_BY_ANNOTATION_ON_NODE)
     if node.mig == "single" and (mig or cls.shared):
-        return "only whole gpu jobs can run on a node with MigStrategy='single'"
+        return Refusal(Code.MIG_SINGLE)
     if node.mig == "mixed" and not mig:
-        return "non MIG jobs cant run on a node with MigStrategy='mixed'"
-    return ""
+        return Refusal(Code.MIG_MIXED)
+    return None
 
 
-def _placement_rules(node: NodeSpec, rules: Constraints) -> str:
+def _placement_rules(node: NodeSpec, rules: Constraints) -> Refusal | None:
     for taint in node.taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(rules.tolerations, taint):
-            return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+            return Refusal(Code.TAINT, taint.key, taint.value)
     if any(node.labels.get(key) != value for key, value in rules.node_selector):
-        return "node(s) didn't match Pod's node affinity/selector"
+        return _NODE_AFFINITY
     if rules.node_affinity is not None and not any(
         matches_all(term, node.labels, node.name) for term in rules.node_affinity
     ):
-        return "node(s) didn't match Pod's node affinity/selector"
+        return _NODE_AFFINITY
     if rules.volume_nodes is not None and node.name not in rules.volume_nodes:
-        return "node(s) had volume node affinity conflict"
-    return ""
+        return _VOLUME_AFFINITY
+    return None
 
 
-def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, None] | None:
     """GPU memory is worth more of a GPU on one node than on another, and the queue is charged for that."""
     if not task.cls.shared or task.job is None or cycle.limits is None:
         return None
@@ -126,14 +132,13 @@ def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] |
     for memory in np.unique(memories):
         if cycle.limits(task.job, _charged_on(task, int(memory))) is not None:
             mask &= memories != memory
-    return mask, ""
+    return mask, None
 
 
-def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> str:
+def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> OverLimit | OverQuota | None:
     if not task.cls.shared or task.job is None or cycle.limits is None:
-        return ""
-    problem = cycle.limits(task.job, _charged_on(task, int(cycle.nodes.gpu_memory[row])))
-    return refused_by_queue(problem) if problem is not None else ""
+        return None
+    return cycle.limits(task.job, _charged_on(task, int(cycle.nodes.gpu_memory[row])))
 
 
 def _charged_on(task: Task, memory: int) -> Triple:
@@ -141,7 +146,7 @@ def _charged_on(task: Task, memory: int) -> Triple:
     return (task.cls.triple[0], task.cls.triple[1], task.cls.devices * part)
 
 
-def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
     """Nodes that take a task's volumes beside those attached; one that is attached already is not counted again."""
     if not task.spec.volumes:
         return None
@@ -158,7 +163,7 @@ def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None
             attached.setdefault(row, set()).update(volumes - leaving.get(row, set()))
     mine = frozenset(task.spec.volumes)
     allowed = [_takes(cycle.nodes.spec(row), mine, attached.get(int(row), set())) for row in rows]
-    return np.array(allowed, dtype=np.bool_), "node(s) exceed max volume count"
+    return np.array(allowed, dtype=np.bool_), Refusal(Code.VOLUME_COUNT)
 
 
 def _evicted_in_trial(task: Task) -> bool:
@@ -172,7 +177,7 @@ def _takes(node: NodeSpec, volumes: frozenset[tuple[str, str]], attached: set[tu
     return all(counts[driver] <= node.volume_limits.get(driver, counts[driver]) for driver, _ in volumes)
 
 
-def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
+def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
     """A task that opens a GPU for sharing needs a second slot, for the pod that reserves the GPU."""
     if not task.cls.shared:
         # One slot is part of every request.
@@ -181,7 +186,7 @@ def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, str] | None:
     mask = np.ones(len(rows), dtype=np.bool_)
     for position in np.flatnonzero(slots < 2):
         mask[position] = not _opens_gpu(cycle, task, int(rows[position]))
-    return mask, "node(s) pod number exceeded"
+    return mask, Refusal(Code.POD_SLOTS)
 
 
 def _opens_gpu(cycle: Cycle, task: Task, row: int) -> bool:

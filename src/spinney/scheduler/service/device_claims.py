@@ -10,6 +10,7 @@ import msgspec
 from spinney.api.affinity import selects_node
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
+from spinney.api.missing import Lack, Missing
 from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.volumes import Reach
 from spinney.kube.caches.cache import Cache, Caches, Change, Key
@@ -107,11 +108,11 @@ class DeviceClaims:
         for reference, key in claims_of(pod):
             claim = self._claims.get(key[1], key[0]) if key is not None else None
             if claim is None or key is None:
-                return (), Reach(impossible=f'waiting for the resource claim of "{reference}" to be created')
+                return (), Reach(impossible=Missing(Lack.RESOURCE_CLAIM_FROM_TEMPLATE, reference))
             allocation = self._allocation(key, claim)
             absent = missing_class(claim, {found.name for found in self._classes}) if allocation is None else ""
             if absent:
-                return (), Reach(impossible=f'device class "{absent}" not found')
+                return (), Reach(impossible=Missing(Lack.DEVICE_CLASS, absent))
             named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
             gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
             # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spinney.api.missing import Missing
+from spinney.scheduler.state.refusal import Refusal
 from spinney.scheduler.state.specs import Constraint
 from spinney.scheduler.state.tasks import Triple
 
@@ -38,6 +40,9 @@ class OverQuota:
     def short(self) -> float:
         """How much the quota is too low."""
         return self.held + self.wanted[self.resource] - self.quota
+
+
+NodeRefusal = Refusal | Missing | OverLimit | OverQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,8 @@ class NoRoom:
     required: int
     gang: bool
     subgroups: bool
-    refusals: tuple[tuple[str, int], ...]
+    # Each reason with the number of nodes that have it; a queue refuses where a share of a GPU costs it too much.
+    refusals: tuple[tuple[NodeRefusal, int], ...]
     # What one more task needs on a single node, and the memory (MiB) that it asks of a GPU instead of a part.
     needed: Triple = (0.0, 0.0, 0.0)
     gpu_memory: int = 0

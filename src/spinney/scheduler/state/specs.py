@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.api.affinity import Taint, Toleration
+from spinney.api.missing import Missing
+from spinney.scheduler.state.refusal import Refusal
 
 Labels = Mapping[str, str]
 # What a task has of which NUMA zone.
@@ -126,7 +128,7 @@ class Constraints:
     # Whether volumes of drivers that count them are attached: each task has its own.
     attaches: bool = False
     # A reason that no node can cure, such as a missing claim or config map.
-    impossible: str = ""
+    impossible: Missing | Refusal | None = None
 
     @property
     def social(self) -> bool:
@@ -160,8 +162,8 @@ class NodeSpec:
     allocatable: Amounts
     labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
-    # Why the node takes no pods (cordoned, not ready, under pressure); empty when it does.
-    blocked: str = ""
+    # Why the node takes no pods (cordoned, not ready, under pressure); None when it does.
+    blocked: Refusal | None = None
     # False leaves the node out of the cluster's total, which fair shares are cut from.
     ready: bool = True
     gpu_memory: int = DEFAULT_GPU_MEMORY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api.missing import Lack, Missing
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
@@ -17,8 +18,35 @@ from spinney.scheduler.state.problems import (
     Reserved,
     UnknownTopology,
 )
-from spinney.scheduler.why.remedies import accepting, missing
+from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.why.texts import UNITS, number
+
+# How to provide what the pod needs and no node can give; {0} is the subject.
+_MISSING = {
+    Lack.CONFIG_MAP: "create configmap {0}",
+    Lack.VOLUME_CLAIM: "create persistentvolumeclaim {0}",
+    Lack.VOLUME_CLAIM_DELETED: "create persistentvolumeclaim {0} anew once it is gone",
+    Lack.VOLUME_CLAIM_UNBOUND: "provide volumes for the pod's claims, "
+    "or name a storage class that waits for its first consumer",
+    Lack.VOLUME: "create persistentvolume {0}",
+    Lack.RESOURCE_CLAIM_FROM_TEMPLATE: "create the resource claim behind {0}",
+    Lack.DEVICE_CLASS: "create device class {0}",
+}
+# How to make nodes that have room take the task.
+_REFUSED = {
+    Code.TAINT: "tolerate the taint {0}, or take it off {nodes}",
+    Code.NODE_AFFINITY: "relax the pod's node selector or affinity, or label {nodes} accordingly",
+    Code.POD_AFFINITY: "relax the pod's rules about other pods, which rule out {all}",
+    Code.NODE_UNSCHEDULABLE: "uncordon {nodes}",
+    Code.WORKER_KIND: "mark {nodes} as a {0} worker",
+    Code.NODE_NOT_READY: "repair {nodes}",
+    Code.NODE_PRESSURE: "repair {nodes}",
+    Code.VOLUME_AFFINITY: "free or add room where the pod's volumes can be reached",
+    Code.VOLUME_COUNT: "detach volumes from {nodes}",
+    Code.POD_SLOTS: "free pod slots on {nodes}",
+    Code.GPU_MEMORY_UNKNOWN: "label {nodes} with the memory of their GPUs",
+    Code.RESERVED: "wait until that gang has started",
+}
 
 
 def advice(problem: Problem) -> str:
@@ -57,15 +85,35 @@ def advice(problem: Problem) -> str:
             return ""
 
 
+def eviction_helps(problem: NoRoom) -> bool:
+    """Whether the eviction of others could make room: some node lacks just that."""
+    refusals = [found for found, _ in problem.refusals]
+    if problem.too_large or any(isinstance(found, Missing) for found in refusals):
+        return False
+    return not all(isinstance(found, Refusal) and found.code in _REFUSED for found in refusals)
+
+
 def _room(problem: NoRoom) -> str:
-    if cure := missing(problem):
-        return cure
+    for found, _ in problem.refusals:
+        if isinstance(found, Missing):
+            return _MISSING[found.lack].format(found.name)
     more = counted(max(problem.required - problem.found, 1), "more pod")
     each = f"{more}, each with {_needs(problem)} on one node"
     if problem.too_large:
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"
-    return f"{cure}; else {room}" if (cure := accepting(problem)) else room
+    cures = [
+        (count, _cure(found, count))
+        for found, count in problem.refusals
+        if isinstance(found, Refusal) and found.code in _REFUSED
+    ]
+    return f"{max(cures)[1]}; else {room}" if cures else room
+
+
+def _cure(found: Refusal, count: int) -> str:
+    every = "the node that has room" if count == 1 else f"{count} nodes that have room"
+    nodes = every if count == 1 else f"one of {every}"
+    return _REFUSED[found.code].format(found.subject, nodes=nodes, all=every)
 
 
 def _domain(problem: NoDomain) -> str:

@@ -10,7 +10,7 @@ from spinney.scheduler.place.reservations import Reservation
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
-from spinney.scheduler.state.problems import Problem
+from spinney.scheduler.state.problems import NoRoom, Problem
 from spinney.scheduler.why import texts
 from spinney.scheduler.why.advice import advice
 from spinney.scheduler.why.protected_tasks import Spared, spared
@@ -92,7 +92,7 @@ class Explanation:
                     "reason": texts.reason(problem),
                     "message": _one_line(texts.message(problem)),
                     "advice": advice(problem),
-                    "details": asdict(problem),
+                    "details": _details(problem),
                 }
                 for problem in self.problems
             ],
@@ -121,6 +121,13 @@ def explain_job(state: State, made: Plan, key: str) -> Explanation:
         state.freed.places(job.spec.replaces) if job.spec.replaces else {},
         spared(state, made, job, problems),
     )
+
+
+def _details(problem: Problem) -> dict[str, Any]:
+    details = asdict(problem)
+    if isinstance(problem, NoRoom):
+        details["refusals"] = sorted((texts.refusal(found), count) for found, count in problem.refusals)
+    return details
 
 
 def _occupants(state: State, kept: Reservation) -> int:

@@ -11,7 +11,7 @@ from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.problems import NoDomain, NoRoom, Problem
 from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import CPU, GPU, Task
-from spinney.scheduler.why.remedies import all_refuse, missing
+from spinney.scheduler.why.advice import eviction_helps
 from spinney.scheduler.why.texts import UNITS, moment, number
 
 
@@ -119,7 +119,7 @@ def _would_help(problem: Problem) -> bool:
     """Whether somebody's leaving could help: not what lacks more than room, or asks for more than there is."""
     match problem:
         case NoRoom():
-            return not (problem.too_large or missing(problem) or all_refuse(problem))
+            return eviction_helps(problem)
         case NoDomain():
             return not problem.domain or problem.most >= problem.tasks
         case _:

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from spinney.api import reasons
+from spinney.api.missing import Missing
 from spinney.api.times import rfc3339
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
+    NodeRefusal,
     NoDomain,
     NoQueue,
     NoRoom,
@@ -22,6 +24,7 @@ from spinney.scheduler.state.problems import (
     Reserved,
     UnknownTopology,
 )
+from spinney.scheduler.state.refusal import Code
 
 UNITS = (("CPU cores", "cores", 1000.0), ("memory", "GB", 1e9), ("GPUs", "GPUs", 1.0))
 DEFAULT = "Unable to schedule podgroup"
@@ -106,10 +109,48 @@ def over_quota(problem: OverQuota) -> str:
     )
 
 
-def refused_by_queue(problem: OverLimit | OverQuota) -> str:
-    """The same as the reason of one node, where the amount depends on the node."""
-    details = over_limit(problem) if isinstance(problem, OverLimit) else over_quota(problem)
-    return f"node does not have enough capacity. Reason: {reason(problem)}, Details: {details}"
+def refusal(found: NodeRefusal) -> str:
+    """Why a node refuses a task, in upstream's words; {0} is the subject, {1} the detail."""
+    match found:
+        # What a share of a GPU costs its queue depends on the node.
+        case OverLimit() | OverQuota():
+            return f"node does not have enough capacity. Reason: {reason(found)}, Details: {message(found)}"
+        case Missing():
+            return str(found)
+        case (Code.RESOURCE, subject, _):
+            return _REFUSALS[Code.RESOURCE].format(_RESOURCES.get(subject, subject))
+        case (code, subject, detail):
+            return _REFUSALS[code].format(subject, detail)
+
+
+_RESOURCES = {"cpu": "CPU cores", "memory": "memory", "gpu": "GPUs"}
+_REFUSALS = {
+    Code.NODE_DELETED: "node is being deleted",
+    Code.NODE_UNSCHEDULABLE: "node is unschedulable",
+    Code.NODE_NOT_READY: "node is not ready",
+    Code.NODE_PRESSURE: "node has {0}",
+    Code.TAINT: "node(s) had untolerated taint {{{0}: {1}}}",
+    Code.NODE_AFFINITY: "node(s) didn't match Pod's node affinity/selector",
+    Code.POD_AFFINITY: "node(s) didn't match pod affinity rules",
+    Code.WORKER_KIND: "node(s) are no {0} workers",
+    Code.VOLUME_AFFINITY: "node(s) had volume node affinity conflict",
+    Code.VOLUME_COUNT: "node(s) exceed max volume count",
+    Code.POD_SLOTS: "node(s) pod number exceeded",
+    Code.RESERVED: "node(s) are kept for a gang that has waited longer",
+    Code.NUMA: "node(s) cannot align the pod's resources to NUMA zones",
+    Code.DEVICES: "node(s) do not have the devices of the pod's claims",
+    Code.GPU_MEMORY_UNKNOWN: "node(s) have no known GPU memory",
+    Code.SHARED_ON_CLAIMED_GPUS: "shared GPUs are not supported on nodes whose GPUs are claimed",
+    Code.MIG_ON_PLAIN_NODE: "MIG job cannot be scheduled on non-MIG node",
+    Code.MIG_SINGLE: "only whole gpu jobs can run on a node with MigStrategy='single'",
+    Code.MIG_MIXED: "non MIG jobs cant run on a node with MigStrategy='mixed'",
+    Code.MIG_BY_ANNOTATION: "MIG by annotation is not scheduled any more",
+    Code.MIG_BY_ANNOTATION_ON_NODE: "node(s) run MIG jobs by annotation",
+    Code.RESOURCE: "node(s) didn't have enough resources: {0}",
+    Code.MIG_PROFILE: "node(s) didn't have enough of mig profile: {0}",
+    Code.GPU_MEMORY: "node(s) didn't have enough resources: GPU memory",
+    Code.OTHER: "{0}",
+}
 
 
 def _no_queue(problem: NoQueue) -> str:
@@ -164,7 +205,7 @@ def _no_room(problem: NoRoom) -> str:
 
 def no_nodes(problem: NoRoom) -> str:
     """Why no node takes a pod: how many nodes have which reason."""
-    refused = ". \n".join(sorted(f"{count} {text}" for text, count in problem.refusals))
+    refused = ". \n".join(sorted(f"{count} {refusal(found)}" for found, count in problem.refusals))
     base = "no nodes with enough resources were found"
     return f"{base}: {refused}." if refused else base
 

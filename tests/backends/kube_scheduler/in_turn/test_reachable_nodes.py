@@ -9,6 +9,7 @@ import pytest
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.meta import Json, Object, convert
+from spinney.api.missing import Lack, Missing
 from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
@@ -88,12 +89,14 @@ def test_a_pod_can_be_where_its_claims_can(
     storage = Storage(shelf(*claims), shelf(VOLUME, NFS), shelf(*CLASSES), shelf(*NODES))
     reach = CachedClaims(storage, shelf(*gpus)).reach(user(**spec))
     assert [node.name for node in NODES if reach.allows(node)] == nodes
-    assert reach.impossible == impossible
+    assert str(reach.impossible or "") == impossible
 
 
 def test_what_is_missing_is_told() -> None:
     """The gang that waits says which claim it waits for."""
-    ground = Ground(lambda above: rooms(NODES, [], above), lambda _: Reach(impossible='resourceclaim "gpu" not found'))
+    ground = Ground(
+        lambda above: rooms(NODES, [], above), lambda _: Reach(impossible=Missing(Lack.RESOURCE_CLAIM, "gpu"))
+    )
     found = fit([user()], ground)
     assert isinstance(found, Misfit)
     assert found.lacks == 'resourceclaim "gpu" not found'

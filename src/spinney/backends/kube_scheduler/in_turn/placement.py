@@ -105,7 +105,7 @@ def fit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Places
             default=None,
         )
         if chosen is None:
-            return Misfit(pod, reach.impossible)
+            return Misfit(pod, str(reach.impossible))
         chosen.take(pod, request)
         places[pod.name] = chosen.node.name
         if away_terms(pod):

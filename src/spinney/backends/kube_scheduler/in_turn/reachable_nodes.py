@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from spinney.api.missing import Lack, Missing
 from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaim
 from spinney.api.volumes import Reach, Storage, reach_of, selected_nodes
@@ -37,7 +38,7 @@ class CachedClaims:
     def _device_reach(self, devices: Cache[ResourceClaim], name: str, namespace: str) -> Reach:
         claim = devices.get(name, namespace)
         if claim is None:
-            return Reach(impossible=f'resourceclaim "{name}" not found')
+            return Reach(impossible=Missing(Lack.RESOURCE_CLAIM, name))
         allocation = claim.status.allocation
         if allocation is None or allocation.node_selector is None:
             return Reach()
