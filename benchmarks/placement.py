@@ -23,7 +23,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from spinney.scheduler.config import Config, PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.plugins.fragmentation import Fragments, Rule
@@ -79,7 +80,7 @@ def paper(cycle: Cycle, _: PluginConfig) -> None:
         return points
 
     cycle.hooks.scores.append(Score(score))
-    cycle.choose = fragments.choose
+    cycle.hooks.gpu_orders.append(fragments.choose)
 
 
 registry.BUILT_IN["fgd"] = paper

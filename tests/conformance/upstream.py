@@ -13,7 +13,8 @@ from spinney.kube.chance import Chance
 from spinney.scheduler import cycle
 from spinney.scheduler.actions import evict as evicting
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place import task_placement
+from spinney.scheduler.place import placer
+from spinney.scheduler.place.free_gpus import FreeGpus
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
@@ -55,13 +56,13 @@ def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gpus_by_chance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among GPUs that are equally good, any is taken."""
-    chance, choose = Chance(seed), task_placement.choose_gpus
+    chance, choose = Chance(seed), placer.choose_gpus
 
     def mixed(the: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[str, ...], bool] | None:
-        monkeypatch.setattr(the, "choose", lambda _task, _row, options: sorted(options, key=lambda _: chance.random()))
+        the.hooks.gpu_orders[:] = [lambda _task, _row, options: sorted(options, key=lambda _: chance.random())]
         return choose(the, task, row, now)
 
-    monkeypatch.setattr(task_placement, "choose_gpus", mixed)
+    monkeypatch.setattr(placer, "choose_gpus", mixed)
 
 
 def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +111,7 @@ def careless_books(monkeypatch: pytest.MonkeyPatch) -> None:
     prefixes = scenarios._prefixes
 
     def measured_now(one: Search, victims: Accumulator, leaving: Leaving) -> Any:
-        one.room = one.cycle.spare.gpus().copy()
+        one.room = one.cycle.get(FreeGpus).gpus().copy()
         for task in (task for batch in one.recorded for task in batch if task.node >= 0):
             one.room[task.node] += freed_gpus(one.cycle, task)
         return prefixes(one, victims, leaving)

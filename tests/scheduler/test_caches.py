@@ -11,12 +11,11 @@ from hypothesis import strategies as some
 
 from spinney.scheduler.config import Config
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.free_gpus import Spare
+from spinney.scheduler.place.free_gpus import FreeGpus
 from spinney.scheduler.place.node_ranking import Ranking
-from spinney.scheduler.place.task_placement import devices_with_room
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.state import status as st
-from spinney.scheduler.state.next_tasks import next_chunk, trial_part
+from spinney.scheduler.state.next_tasks import choose_next_tasks, next_tasks, trial_part
 from spinney.scheduler.state.queues import added_up
 from spinney.scheduler.state.specs import GpuRequest, JobSpec, NodeSpec, TaskSpec, gang
 from spinney.scheduler.state.tasks import Task
@@ -63,17 +62,18 @@ def test_spare_gpus_and_rankings_follow_every_move(steps: list[tuple[str, int]])
     cycle = _cycle()
     tasks = [cycle.state.tasks[key] for key in ("more-0", "large-0")]
     rankings = [Ranking(cycle, task) for task in tasks]
-    cycle.spare.count(1.0)
+    free_gpus = cycle.get(FreeGpus)
+    free_gpus.count(1.0)
     for _ in _taken(cycle, steps):
-        fresh = Spare(cycle.nodes, cycle.state.gpus)
-        assert np.array_equal(cycle.spare.gpus(), fresh.gpus())
-        assert np.array_equal(cycle.spare.any(), fresh.any())
-        assert cycle.spare.count(1.0) == fresh.count(1.0)
+        fresh = FreeGpus(cycle)
+        assert np.array_equal(free_gpus.gpus(), fresh.gpus())
+        assert np.array_equal(free_gpus.any(), fresh.any())
+        assert free_gpus.count(1.0) == fresh.count(1.0)
         for task, ranking in zip(tasks, rankings, strict=True):
             assert ranking.best() == Ranking(cycle, task).best()
         for key in ("half-0", "more-0"):
             cls = cycle.state.tasks[key].cls
-            assert np.array_equal(devices_with_room(cycle, cls), cycle.state.gpus.with_room(cls))
+            assert np.array_equal(cycle.state.gpus.with_room(cls), cycle.state.gpus.count_with_room(cls))
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,11 +82,11 @@ def test_next_tasks_follow_every_move(steps: list[tuple[str, int]]) -> None:
     """Those of a job, and of a part of it, are what they would be if they were worked out anew."""
     cycle = _cycle()
     more = cycle.state.jobs["more"]
-    part = trial_part(more, cycle.chunk(more)[:2])
+    part = trial_part(more, next_tasks(more)[:2])
     for _ in _taken(cycle, steps):
         for whole_or_part in (more, part):
-            wanted = added_up(task.cls.triple for task in next_chunk(whole_or_part, trial=True))
-            assert cycle.chunk(whole_or_part) == next_chunk(whole_or_part, trial=True)
+            wanted = added_up(task.cls.triple for task in choose_next_tasks(whole_or_part))
+            assert next_tasks(whole_or_part) == choose_next_tasks(whole_or_part)
             assert cycle.wanted(whole_or_part) == wanted
 
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from spinney.scheduler.actions import allocate, evict, reserve, stale_gangs
 from spinney.scheduler.actions.blockers import add_blockers
 from spinney.scheduler.config import Config, ConfigError
-from spinney.scheduler.cycle import Cycle, Searched, Turn
+from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.reservations import Reservations
 from spinney.scheduler.plugins import registry, reuse
+from spinney.scheduler.result import Searched, Turn
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Gang, Job
@@ -113,14 +114,13 @@ def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Pl
         reuse.install(cycle)
         for hook in cycle.hooks.opened:
             hook()
-        if reservations is not None:
-            reserve.begin(cycle, reservations)
+        book = reserve.begin(cycle, reservations) if reservations is not None else None
         for name in config.actions:
             if name not in RUN:
                 raise ConfigError(f"action {name!r} is unknown; known are {', '.join(RUN)}")
             with cycle.stopwatch.action(name):
                 _act(cycle, RUN[name])
-        kept = reserve.renewed(cycle) if reservations is not None else None
+        kept = reserve.renewed(cycle, book) if book is not None else None
         add_blockers(cycle)
         return _result(cycle, kept)
     finally:
@@ -140,12 +140,11 @@ def _act(cycle: Cycle, action: Callable[[Cycle], None]) -> None:
 def _zones(cycle: Cycle, move: Move) -> ZoneShares:
     if move.kind != "bind" or not move.task.zones:
         return ()
-    names = cycle.zone_names[move.node]
-    return tuple((names[zone], tuple(sorted(shares.items()))) for zone, shares in sorted(move.task.zones.items()))
+    return cycle.hooks.zone_shares[0](move.task, move.node)
 
 
 def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
-    nodes = cycle.nodes
+    nodes, result = cycle.nodes, cycle.result
     decisions = tuple(
         Decision(
             move.kind,
@@ -157,26 +156,24 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
             beneficiary.key if beneficiary else "",
             _zones(cycle, move),
         )
-        for action, move, beneficiary in cycle.decided
+        for action, move, beneficiary in result.decided
     )
-    touched = {move.task.key: move.task for _, move, _ in cycle.decided}
+    touched = {move.task.key: move.task for _, move, _ in result.decided}
     outcome = {key: (task.status, nodes.name(task.node), task.groups) for key, task in touched.items()}
     started = {
         task.job.key: cycle.now
         for task in touched.values()
         if task.job is not None and task.job.last_start == cycle.now and task.status == st.BINDING
     }
-    shares = {name: (one[0], one[1], one[2]) for name, one in zip(cycle.queues.names, cycle.fair, strict=False)}
-    searches = tuple(cycle.searches)
     return Plan(
         decisions,
         outcome,
-        cycle.problems,
-        cycle.staleness,
+        result.problems,
+        result.staleness,
         started,
-        shares,
-        tuple(cycle.turns),
-        searches,
+        result.fair_share,
+        tuple(result.turns),
+        tuple(result.searches),
         kept,
         tuple(cycle.hooks.safe_until),
     )

@@ -22,9 +22,9 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.transport import InProcess
 from spinney.kube.clock import SystemClock
 from spinney.scheduler.config import Config, PluginConfig
-from spinney.scheduler.cycle import Turn
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.intake.snapshot import KINDS, read
+from spinney.scheduler.result import Turn
 from spinney.scheduler.service.component import COMPONENT
 from spinney.scheduler.service.debug_pages import Pages
 from spinney.scheduler.share.simulation import Question, simulate

@@ -10,13 +10,13 @@ import pytest
 from spinney.api.core import Node, Pod
 from spinney.api.meta import convert
 from spinney.api.storage import CsiNode
-from spinney.scheduler.actions import allocate
 from spinney.scheduler.config import Config
-from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.intake import cluster_objects
+from spinney.scheduler.place.placer import Mode, Placer
 from spinney.scheduler.plan import Plan, Stumble, plan
 from spinney.scheduler.service.failing_gangs import Aside
-from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.gangs import Gang
+from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import LeftAside
 from spinney.scheduler.state.specs import NodeSpec
 from spinney.scheduler.why.advice import advice
@@ -31,17 +31,17 @@ from tests.services.stage import stage, virtual
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The gangs that were tried to be placed; on the one named `bad` it fails half-way."""
     seen: list[str] = []
-    place = allocate.place_gang
+    place = Placer.place_gang
 
-    def place_gang(cycle: Cycle, gang: Gang, *rest: object, **options: bool) -> bool:
-        assert isinstance(gang, Job)
-        seen.append(gang.key)
-        done = place(cycle, gang, *rest, **options)  # type: ignore[arg-type]  # handed on as they came
-        if gang.key == "bad":
-            raise ValueError("no such row")
+    def place_gang(placer: Placer, gang: Gang, rows: Rows) -> bool:
+        done = place(placer, gang, rows)
+        if placer.mode is Mode.REAL:
+            seen.append(gang.job.key)
+            if gang.job.key == "bad":
+                raise ValueError("no such row")
         return done
 
-    monkeypatch.setattr(allocate, "place_gang", place_gang)
+    monkeypatch.setattr(Placer, "place_gang", place_gang)
     return seen
 
 

@@ -14,8 +14,8 @@ from spinney.api.meta import convert
 from spinney.kube.caches.cache import Cache
 from spinney.kube.controllers.health import Health
 from spinney.scheduler.config import ACTIONS, DEFAULT_PLUGINS, Config
-from spinney.scheduler.cycle import Attempt
 from spinney.scheduler.plan import plan
+from spinney.scheduler.result import Attempt
 from spinney.scheduler.service.metrics import ACTION, PLUGIN, CycleMetrics, Timing
 from spinney.scheduler.service.snapshot_view import FrozenCache
 from spinney.scheduler.stopwatch import Stopwatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
@@ -19,7 +19,7 @@ def run(cycle: Cycle) -> None:
         if waiting.ready():
             jobs.append(waiting)
         else:
-            cycle.problems[waiting.key] = [not_ready(waiting)]
+            cycle.result.problems[waiting.key] = [not_ready(waiting)]
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(NAME))
     while order:
         job = order.pop()
@@ -44,14 +44,13 @@ def place_next(cycle: Cycle, job: Job) -> bool:
     """Place a gang's next tasks for good, all of them or none."""
     point = cycle.transaction.checkpoint()
     started = any(task.status & st.CHARGED for task in job.all_tasks())
-    if not place_gang(cycle, job, cycle.all_rows, trial=False):
+    if not cycle.get(Placers).real.place_gang(job, cycle.all_rows):
         cycle.transaction.rollback(point)
         return False
     waits = must_wait(job)
     if waits:
         cycle.transaction.delay(job, point)
     cycle.commit(NAME, point)
-    cycle.pools = None
     if not waits and not started:
         cycle.transaction.set(job, "last_start", cycle.now)
     return True

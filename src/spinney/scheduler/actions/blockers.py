@@ -13,7 +13,7 @@ def add_blockers(cycle: Cycle) -> None:
     """Note them for every gang that still waits; they stand first."""
     for job in cycle.state.jobs.values():
         if job.pending and (found := list(_blockers(cycle, job))):
-            cycle.problems[job.key] = [*found, *cycle.problems.get(job.key, ())]
+            cycle.result.problems[job.key] = [*found, *cycle.result.problems.get(job.key, ())]
 
 
 def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:
@@ -28,7 +28,7 @@ def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:
         return
     delay = job.spec.preemption_delay
     until = max(job.created, job.last_eviction or job.created) + delay
-    if delay > 0 and cycle.now < until and job.key in cycle.problems:
+    if delay > 0 and cycle.now < until and job.key in cycle.result.problems:
         yield HeldBack(delay, until)
 
 

@@ -9,17 +9,22 @@ from functools import partial
 import numpy as np
 
 from spinney.scheduler.actions.failed_jobs import Failed
-from spinney.scheduler.cycle import Cycle, Scenario, Searched
-from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scenario
+from spinney.scheduler.place.free_gpus import FreeGpus
+from spinney.scheduler.place.placer import Placers
+from spinney.scheduler.result import Searched
 from spinney.scheduler.share.job_order import JobOrder, anyone
 from spinney.scheduler.share.sorted_jobs import Pool, job_key
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import NotFound
 from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.state.transaction import Checkpoint
 from spinney.scheduler.victims.bounds import Freeable, hopeless, local_room
+from spinney.scheduler.victims.job_pools import JobPools
 from spinney.scheduler.victims.kept_victims import let_stay
 from spinney.scheduler.victims.search import SOLVED, Check, PlaceAgain, Solver
 
@@ -53,8 +58,8 @@ def consolidation(cycle: Cycle) -> None:
     def may(job: Job) -> bool:
         nonlocal spare
         if spare[0] != cycle.transaction.version:
-            spare = (cycle.transaction.version, float(np.maximum(cycle.spare.gpus()[ready], 0.0).sum()))
-        wanted = sum(task.cls.quota for task in cycle.chunk(job))
+            spare = (cycle.transaction.version, float(np.maximum(cycle.get(FreeGpus).gpus()[ready], 0.0).sum()))
+        wanted = sum(task.cls.quota for task in next_tasks(job))
         return spare[1] >= wanted and _memory_left(cycle, job, ready)
 
     rules = _Rules(CONSOLIDATION, may, victims, _all_placed, caps, (Solver.gang_first,))
@@ -114,7 +119,7 @@ def preempt(cycle: Cycle) -> None:
         return JobOrder.of_pool(pool, [job.queue], accept)
 
     def may(job: Job) -> bool:
-        return job.spec.preempts and all(check(job, cycle.chunk(job)) is None for check in hooks.over_quota)
+        return job.spec.preempts and all(check(job, next_tasks(job)) is None for check in hooks.over_quota)
 
     def caps(job: Job, _: Freeable) -> dict[int, float | None]:
         return {job.queue: None}
@@ -139,55 +144,51 @@ class _Rules:
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
-    failed = Failed(cycle)
+    failed, placer = Failed(cycle), cycle.get(Placers).trial
     while order:
         job = order.pop()
         assert isinstance(job, Job)
         cycle.considering = job
-        tasks = cycle.chunk(job)
+        tasks = next_tasks(job)
         if not tasks or failed.covers(job) or _too_large(cycle, tasks) or not rules.may(job):
             continue
-        waiting, running, freeable = _pools(cycle)
-        caps = rules.caps(job, freeable)
-        if hopeless(cycle, tasks, freeable, caps):
+        pools = cycle.get(JobPools).current()
+        caps = rules.caps(job, pools.freeable)
+        if hopeless(cycle, tasks, pools.freeable, caps):
             failed.add(job)
             continue
-        solver = Solver(cycle, job, rules.check, partial(rules.victims, job, running), waiting, rules.place_again)
-        solver.freeable = partial(local_room, freeable, caps)
+        victims = partial(rules.victims, job, pools.running)
+        solver = Solver(cycle, placer, job, rules.check, victims, pools.waiting, rules.place_again)
+        solver.freeable = partial(local_room, pools.freeable, caps)
         enough = _room_was_left(cycle, job, tasks)
         point = solver.solve()
         if point is not None and enough and _somebody_is_lost(cycle, point):
             cycle.transaction.rollback(point)
-            place_gang(cycle, job, cycle.all_rows, trial=True)
+            placer.place_gang(job, cycle.all_rows)
         result = SOLVED if point is not None else solver.failure()
-        cycle.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
+        cycle.result.searches.append(Searched(rules.action, solver.steps, result, tuple(solver.attempts)))
         if point is None:
             failed.add(job)
             if not solver.complete:
-                problem = NotFound(rules.action, solver.steps)
-                cycle.problems.setdefault(job.key, []).append(problem)
+                cycle.result.add_problem(job, NotFound(rules.action, solver.steps))
             continue
         touched = {move.task.job for move in cycle.transaction.done[point[1] :] if move.task.job is not None}
-        before = len(cycle.decided)
+        before = len(cycle.result.decided)
         cycle.commit(rules.action, point, job)
+        changes = cycle.result.changes
         let_stay(cycle, before)
-        if len(touched) > MANY:
-            cycle.pools = None
-            continue
-        waiting.changed(touched)
-        running.changed(touched)
-        for one in touched:
-            freeable.changed(one)
+        if cycle.result.changes == changes and len(touched) <= MANY:
+            pools.update(touched)
 
 
 def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
     """Whether victims of gangs served before leave room for this one too: then nobody is to lose its place for it."""
     sizes = {task.cls.unit for task in tasks}
     size = sizes.pop() if len(sizes) == 1 else 0.0
-    if not cycle.evicting or (size and cycle.spare.count(size) < len(tasks)):
+    if not cycle.result.evicts or (size and cycle.get(FreeGpus).count(size) < len(tasks)):
         return False
     point = cycle.transaction.checkpoint()
-    found = place_gang(cycle, job, cycle.all_rows, trial=True)
+    found = cycle.get(Placers).trial.place_gang(job, cycle.all_rows)
     cycle.transaction.rollback(point)
     return found
 
@@ -199,19 +200,8 @@ def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:
 def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
     """Whether a task asks for more than any node has: then nobody's leaving helps."""
     if len(tasks) == 1:
-        return cycle.too_large(tasks[0].cls)
-    return any(cycle.too_large(cls) for cls in {task.cls for task in tasks})
-
-
-def _pools(cycle: Cycle) -> tuple[Pool, Pool, Freeable]:
-    """Who waits, who may be evicted, and what that would free."""
-    if cycle.pools is None:
-        leaf = cycle.queues.leaf
-        waiting = Pool(cycle, lambda job: job.pending > 0 and job.queue >= 0 and leaf(job.queue), victims=False)
-        running = Pool(cycle, lambda job: job.queue >= 0 and leaf(job.queue) and _evictable(job), victims=True)
-        cycle.pools = (waiting, running, Freeable(cycle, running))
-    pools: tuple[Pool, Pool, Freeable] = cycle.pools
-    return pools
+        return cycle.sizes.too_large(tasks[0].cls)
+    return any(cycle.sizes.too_large(cls) for cls in {task.cls for task in tasks})
 
 
 def _claimants(cycle: Cycle) -> list[Job]:
@@ -227,13 +217,9 @@ def _held_back(cycle: Cycle, job: Job) -> bool:
     return cycle.now < since + delay
 
 
-def _evictable(job: Job) -> bool:
-    return job.preemptible and any(job.active)
-
-
 def _memory_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
     """Whether the memory of GPUs that nobody uses, wherever they are, would be enough."""
-    nodes, memory = cycle.nodes, sum(task.cls.memory for task in cycle.chunk(job))
+    nodes, memory = cycle.nodes, sum(task.cls.memory for task in next_tasks(job))
     if not memory:
         return True
     whole = (nodes.whole_gpus(nodes.idle).astype(int) + nodes.whole_gpus(nodes.releasing).astype(int))[rows]

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.tasks import Task, Vector
 
 
@@ -16,7 +17,7 @@ class Failed:
 
     def __init__(self, cycle: Cycle) -> None:
         self.cycle = cycle
-        self._decided = len(cycle.decided)
+        self._decided = len(cycle.result.decided)
         self._kinds: set[object] = set()
         # Requests of failed jobs, largest first, by everything but size.
         self._sizes: dict[object, list[Vector]] = {}
@@ -26,7 +27,7 @@ class Failed:
         self._forget_if_stale()
         self._kinds.add(_kind(self.cycle, job))
         if self.cycle.config.skip_alike and not any(job.active):
-            tasks = self.cycle.chunk(job)
+            tasks = next_tasks(job)
             self._sizes.setdefault(_signature(self.cycle, job, tasks), []).append(_sorted(tasks))
 
     def covers(self, job: Job) -> bool:
@@ -38,13 +39,13 @@ class Failed:
             return True
         if not self._sizes or any(job.active):
             return False
-        tasks = self.cycle.chunk(job)
+        tasks = next_tasks(job)
         known = self._sizes.get(_signature(self.cycle, job, tasks), ())
         return any(_at_least(_sorted(tasks), least) for least in known)
 
     def _forget_if_stale(self) -> None:
-        if self._decided != len(self.cycle.decided):
-            self._decided = len(self.cycle.decided)
+        if self._decided != len(self.cycle.result.decided):
+            self._decided = len(self.cycle.result.decided)
             self._kinds.clear()
             self._sizes.clear()
 
@@ -53,14 +54,14 @@ def _kind(cycle: Cycle, job: Job) -> object:
     """Equal for jobs that fare alike; jobs that run in part are one of a kind."""
     if any(job.active):
         return job.key
-    tasks = tuple((task.cls.id, task.podset, cycle.apart(task)) for task in cycle.chunk(job))
+    tasks = tuple((task.cls.id, task.podset, cycle.placement_key(task)) for task in next_tasks(job))
     return (job.queue, job.priority, job.preemptible, id(job.tree), tasks)
 
 
 def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
     """Equal for jobs that differ at most in how many tasks they have and how large these are."""
     rules = frozenset(
-        (task.cls.constraints, cycle.apart(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
+        (task.cls.constraints, cycle.placement_key(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
         for task in tasks
     )
     tree = job.tree

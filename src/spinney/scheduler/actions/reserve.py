@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney.scheduler.actions import allocate
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.gang_placement import place_gang
+from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.place.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
 from spinney.scheduler.place.reserved_nodes import find_vacancy
 from spinney.scheduler.place.task_placement import allowed, choose_gpus
@@ -16,6 +16,7 @@ from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.share.sorted_jobs import job_key
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.problems import Reserved
 from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.victims.search import overspent
@@ -26,14 +27,15 @@ NAME = "reservation"
 MOST_TRIED = 8
 
 
-def begin(cycle: Cycle, found: Reservations) -> None:
+def begin(cycle: Cycle, found: Reservations) -> Book:
     """Hold what the last cycle kept, and place those that it was kept for, with whoever goes before them."""
-    book = cycle.reserved = Book.of(cycle, found)
+    book = Book.of(cycle, found)
+    cycle.hooks.placement_keys.append(book.barred)
     cycle.hooks.task_masks.append(book.mask)
     cycle.hooks.over_capacity.append(book.in_queue)
     holders = book.holders()
     if not holders or allocate.NAME not in cycle.config.actions:
-        return
+        return book
     known = {job.key for job in holders}
     ahead = [
         job
@@ -46,6 +48,7 @@ def begin(cycle: Cycle, found: Reservations) -> None:
     for kept in book.kept:
         if waits(cycle, kept.job, kept.since):
             _start_without_guests(cycle, book, kept)
+    return book
 
 
 def _weakest(holders: list[Job]) -> list[Job]:
@@ -63,21 +66,20 @@ def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
     victims = _leaving(book.guests_of(kept))
     if not victims:
         return
-    transaction, known = cycle.transaction, list(cycle.problems.get(kept.job.key, ()))
+    transaction, known = cycle.transaction, list(cycle.result.problems.get(kept.job.key, ()))
     point = transaction.checkpoint()
     for tasks in victims.values():
         for task in tasks:
             transaction.evict(task)
-    trial = Trial(kept.job, cycle.chunk(kept.job), [], list(victims.values()))
-    if place_gang(cycle, kept.job, cycle.all_rows, trial=True):
+    trial = Trial(kept.job, next_tasks(kept.job), [], list(victims.values()))
+    if cycle.get(Placers).trial.place_gang(kept.job, cycle.all_rows):
         for job in sorted(victims, key=lambda one: job_key(cycle, one)):
             _stay(cycle, job, victims[job])
         if not overspent(trial.tasks()) and all(check(trial) for check in cycle.hooks.preempt_checks):
             cycle.commit(NAME, point, kept.job)
-            cycle.pools = None
             return
     transaction.rollback(point)
-    cycle.problems[kept.job.key] = known
+    cycle.result.problems[kept.job.key] = known
 
 
 def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
@@ -112,11 +114,9 @@ def _fits_again(cycle: Cycle, task: Task) -> bool:
     return chosen is not None and chosen[0] == task.groups
 
 
-def renewed(cycle: Cycle) -> Reservations:
+def renewed(cycle: Cycle, book: Book) -> Reservations:
     """What the next cycle is handed: reservations that still wait, new ones, and claims on room being freed."""
-    book = cycle.reserved
-    assert book is not None
-    placed = [move.task for _, move, _ in cycle.decided if move.kind in ("bind", "wait")]
+    placed = [move.task for _, move, _ in cycle.result.decided if move.kind in ("bind", "wait")]
     waiting = {task.job.key for task in placed if task.job is not None and task.status == st.PIPELINED}
     for kept in book.kept:
         kept.guests |= guests_among(book, kept, placed)
@@ -129,7 +129,7 @@ def renewed(cycle: Cycle) -> Reservations:
     held += _earned(cycle, book, held, taken)
     for kept in held:
         if kept.job.key not in waiting:
-            cycle.problems.setdefault(kept.job.key, []).append(Reserved(len(kept.rows), kept.since))
+            cycle.result.add_problem(kept.job, Reserved(len(kept.rows), kept.since))
     keys = {kept.job.key for kept in held}
     claims = tuple((key, book.claims.get(key, cycle.now)) for key in sorted(waiting - keys))
     return Reservations(book.since, tuple(_plain(cycle, book, kept) for kept in held), claims)

@@ -39,4 +39,4 @@ def is_stale(job: Job) -> bool:
 
 def _since(cycle: Cycle, job: Job, moment: float | None) -> None:
     cycle.transaction.set(job, "stale_since", moment)
-    cycle.staleness[job.key] = moment
+    cycle.result.staleness[job.key] = moment

@@ -1,32 +1,29 @@
-"""Placing many tasks of one class at once: nodes are sorted once, then filled one after the other.
+"""Placement of many tasks of one class at once: nodes are sorted once, then filled one after the other.
 
 This gives the same nodes as placing one by one, because a node that just got a task is the fullest of its kind and so
-stays the best until it is full. It holds for tasks that look at nothing but room, and for scores that say so by their
+stays the best until it is full. It holds for tasks that need nothing but resources, and for scores that say so by their
 role: `steady` ones do not change while such tasks are placed, `room` prefers nodes with room now, `density` prefers
 full nodes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Hooks, Scores
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.tasks import CPU, GPU, Task, TaskClass, Vector
 
 ROLES = frozenset({"steady", "room", "density"})
 
 
-def can_fill(cycle: Cycle, task: Task) -> bool:
-    """Whether tasks of a class may be placed together."""
-    if not task.cls.plain or cycle.assign is not None:
-        return False
-    if task.spec.nominated_node:
-        return False
-    if cycle.fillable is None:
-        roles = [hook.role for hook in cycle.hooks.scores]
-        cycle.fillable = set(roles) <= ROLES and roles.count("density") == 1 and roles.count("room") == 1
-    return cycle.fillable
+def scores_allow_filling(hooks: Hooks) -> bool:
+    """Whether all scores have roles, and there is exactly one for room and one for density."""
+    roles = [hook.role for hook in hooks.scores]
+    return set(roles) <= ROLES and roles.count("density") == 1 and roles.count("room") == 1
 
 
 def capacity(cls: TaskClass, amounts: Vector) -> Vector:
@@ -58,46 +55,61 @@ def allowed_rows(cycle: Cycle, task: Task, rows: Rows) -> Mask:
     return mask
 
 
-def fill(cycle: Cycle, tasks: list[Task], rows: Rows, trial: bool) -> int:
-    """Place tasks of one class on a set of nodes; how many found a place."""
-    task, nodes = tasks[0], cycle.nodes
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Nodes that hold at least one task of a class."""
+
+    rows: Rows
+    steady: Scores
+    # What is left of the resource that the nodes are filled by.
+    left: Vector
+    # How many tasks each node holds now, and once releasing tasks are gone.
+    now: Vector
+    total: Vector
+
+
+def find_candidates(cycle: Cycle, task: Task, rows: Rows) -> Candidates | None:
+    """The nodes of a set that hold tasks like this one; None if there is none."""
+    nodes = cycle.nodes
     rows = rows[allowed_rows(cycle, task, rows)]
     idle = nodes.idle[rows]
-    spare = idle + nodes.releasing[rows]
-    total = capacity(task.cls, spare)
+    free = idle + nodes.releasing[rows]
+    total = capacity(task.cls, free)
     fits = total > 0
     if not fits.any():
-        return 0
-    rows, total, left = rows[fits], total[fits], spare[fits, CPU if task.cls.cpu_only else GPU]
+        return None
+    rows, total, left = rows[fits], total[fits], free[fits, _filled_by(task)]
     now = np.minimum(capacity(task.cls, idle[fits]), total)
     steady = steady_scores(cycle, task, rows)
     keep = steady > -np.inf
-    if not keep.all():
-        rows, total, left, now, steady = rows[keep], total[keep], left[keep], now[keep], steady[keep]
-    if trial:
-        return _fill_trial(cycle, tasks, rows, np.lexsort((left, now <= 0, -steady)), total)
-    return _fill_now(cycle, tasks, rows, (steady, left, now, total))
+    if keep.all():
+        return Candidates(rows, steady, left, now, total)
+    return Candidates(rows[keep], steady[keep], left[keep], now[keep], total[keep])
 
 
-def _fill_trial(cycle: Cycle, tasks: list[Task], rows: Rows, order: Rows, total: Vector) -> int:
-    """Everyone waits; room that is free now is preferred, but not used up."""
-    number = 0
-    for place in order:
-        some = tasks[number : number + int(total[place])]
-        cycle.transaction.wait_all(some, int(rows[place]))
-        number += len(some)
-        if number == len(tasks):
+def _filled_by(task: Task) -> int:
+    return CPU if task.cls.cpu_only else GPU
+
+
+def fill_waiting(cycle: Cycle, tasks: list[Task], found: Candidates) -> int:
+    """Let tasks wait for nodes, those with room now first, but do not use that room up; how many found a node."""
+    count = 0
+    for place in np.lexsort((found.left, found.now <= 0, -found.steady)):
+        some = tasks[count : count + int(found.total[place])]
+        cycle.transaction.wait_all(some, int(found.rows[place]))
+        count += len(some)
+        if count == len(tasks):
             break
-    return number
+    return count
 
 
-def _fill_now(cycle: Cycle, tasks: list[Task], rows: Rows, columns: tuple[Scores, Vector, Vector, Vector]) -> int:
-    """Room that is free now first, then room being released; better steady scores before either."""
-    steady, left, now, total = columns
-    size = tasks[0].cls.request[CPU if tasks[0].cls.cpu_only else GPU]
-    number, left, rest = 0, left.copy(), total.copy()
-    for score in -np.unique(-steady):
-        group = np.flatnonzero(steady == score)
+def fill(cycle: Cycle, tasks: list[Task], found: Candidates) -> int:
+    """Use room that is free now, then room being released, best steady scores first; how many found a node."""
+    rows, now = found.rows, found.now
+    size = tasks[0].cls.request[_filled_by(tasks[0])]
+    number, left, rest = 0, found.left.copy(), found.total.copy()
+    for score in -np.unique(-found.steady):
+        group = np.flatnonzero(found.steady == score)
         open_now = group[now[group] > 0]
         for place in open_now[np.argsort(left[open_now], kind="stable")]:
             count = min(int(now[place]), len(tasks) - number)

@@ -1,12 +1,12 @@
-"""GPUs that nodes have to spare, kept while moves change a few of them: every search for victims begins with them."""
+"""Free GPUs of each node, idle or releasing: kept up to date, because every search for victims begins with them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.scheduler.state.gpus import SharedGpus
-from spinney.scheduler.state.nodes import Mask, Nodes
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.state.nodes import Mask
 from spinney.scheduler.state.tasks import GPU
 
 
@@ -15,10 +15,11 @@ def fitting(room: NDArray[np.float64], size: float) -> NDArray[np.float64]:
     return np.maximum(room // size, 0.0)
 
 
-class Spare:
+class FreeGpus:
     """GPUs idle or releasing on each row; arrays handed out are not changed later."""
 
-    def __init__(self, nodes: Nodes, shared: SharedGpus) -> None:
+    def __init__(self, cycle: Cycle) -> None:
+        nodes, shared = cycle.nodes, cycle.state.gpus
         self._nodes = nodes
         self._shared = shared
         self._seen = len(nodes.touched)
@@ -44,10 +45,10 @@ class Spare:
     def count(self, size: float) -> int:
         """How many times a number of whole GPUs is there, on one row or another."""
         self._refresh()
-        known = self._counts.get(size)
-        if known is None:
-            known = self._counts[size] = int(fitting(self._gpus, size).sum())
-        return known
+        count = self._counts.get(size)
+        if count is None:
+            count = self._counts[size] = int(fitting(self._gpus, size).sum())
+        return count
 
     def _refresh(self) -> None:
         nodes, touched = self._nodes, self._nodes.touched

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import allowed_rows, steady_scores
-from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import CPU, GPU, Task
 
 # The steady score turned round, whether it has to be waited for, what is left, the place among names, the row.
@@ -83,25 +83,17 @@ class Ranking:
         return entry
 
 
-def covers(cycle: Cycle, task: Task, rows: Rows, trial: bool) -> bool:
-    """Whether no node outside a set has room for a task, so that the best of all nodes is the best of the set.
+class Rankings:
+    """Rankings of all nodes by class, made on first use."""
 
-    Trials change shared GPUs to and fro, and with them what tasks without GPUs prefer: those are not ranked there.
-    """
-    if not trial:
-        return rows is cycle.all_rows
-    return task.cls.gpu.whole > 0 and (rows is cycle.open_rows or rows is cycle.all_rows)
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+        self._by_class: dict[tuple[int, Hashable], Ranking] = {}
 
-
-def place_best(cycle: Cycle, task: Task, trial: bool) -> bool:
-    """Place one task on the best of all nodes; a trial never counts on room that is free now."""
-    key = (task.cls.id, cycle.apart(task))
-    ranking = cycle.rankings.get(key)
-    if ranking is None or ranking.stale():
-        ranking = cycle.rankings[key] = Ranking(cycle, task)
-    found = ranking.best()
-    if found is None:
-        return False
-    row, now = found
-    (cycle.transaction.bind if now and not trial else cycle.transaction.wait)(task, row)
-    return True
+    def best(self, task: Task) -> tuple[int, bool] | None:
+        """The best node for a task and whether it has room now; None if no node has any."""
+        key = (task.cls.id, self.cycle.placement_key(task))
+        ranking = self._by_class.get(key)
+        if ranking is None or ranking.stale():
+            ranking = self._by_class[key] = Ranking(self.cycle, task)
+        return ranking.best()

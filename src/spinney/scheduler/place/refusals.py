@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -13,6 +14,13 @@ from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import NodeRefusal, NoRoom
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.tasks import GPU, Task, Vector, mig_slices
+
+
+class RefusalCounts:
+    """Refusals of a class, with the version of the state and the node set that they hold for."""
+
+    def __init__(self, _: Cycle) -> None:
+        self.by_class: dict[tuple[int, Hashable], tuple[int, Rows, tuple[tuple[NodeRefusal, int], ...]]] = {}
 
 
 def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> NoRoom:
@@ -31,7 +39,7 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
         refusals=_refusals(cycle, task, rows),
         needed=task.cls.triple,
         gpu_memory=task.cls.memory,
-        too_large=cycle.too_large(task.cls) or task.cls.memory > cycle.largest_gpu,
+        too_large=cycle.sizes.too_large(task.cls) or task.cls.memory > cycle.sizes.largest_gpu,
     )
 
 
@@ -39,12 +47,13 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[NodeRefusal, 
     """Reasons with their numbers of nodes, in a fixed order; kept for a class while nothing changes."""
     if not task.cls.plain or cycle.state.social:
         return _in_order(count(cycle, task, rows))
-    key = (task.cls.id, cycle.apart(task))
-    version, where, known = cycle.refusals.get(key, (-1, rows, ()))
+    key = (task.cls.id, cycle.placement_key(task))
+    counts = cycle.get(RefusalCounts).by_class
+    version, where, known = counts.get(key, (-1, rows, ()))
     if version == cycle.transaction.version and where is rows:
         return known
     known = _in_order(count(cycle, task, rows))
-    cycle.refusals[key] = (cycle.transaction.version, rows, known)
+    counts[key] = (cycle.transaction.version, rows, known)
     return known
 
 

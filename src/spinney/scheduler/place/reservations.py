@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spinney.scheduler.cycle import Apart, Cycle
+from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.nodes import Mask, Rows
@@ -107,7 +107,7 @@ class Book:
         """Everyone that something is kept for."""
         return [kept.job for kept in self.kept] + [self.cycle.state.jobs[key] for key in self.claims]
 
-    def barred(self, task: Task) -> Apart:
+    def barred(self, task: Task) -> tuple[int, ...]:
         """The reservations whose nodes a task may not use."""
         return tuple(number for number, kept in enumerate(self.kept) if kept.rows and not self._may_use(task, kept))
 

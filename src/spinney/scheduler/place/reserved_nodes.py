@@ -10,9 +10,10 @@ import numpy as np
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import capacity
-from spinney.scheduler.place.gang_placement import place_chunk
+from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.place.reservations import Kept
 from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.nodes import Mask, Nodes, Rows
 from spinney.scheduler.state.tasks import Task, Vector
 
@@ -32,8 +33,8 @@ def find_vacancy(cycle: Cycle, kept: Kept, guests: list[Task], taken: set[int]) 
     and last those that were kept in vain. A kept node is given up only for one that is ready, so what the gang waits
     for shrinks with every task that ends.
     """
-    job, tasks, nodes = kept.job, cycle.chunk(kept.job), cycle.nodes
-    if any((task.cls.request > cycle.largest_node).any() for task in tasks if not task.cls.shared):
+    job, tasks, nodes = kept.job, next_tasks(kept.job), cycle.nodes
+    if any((task.cls.request > cycle.sizes.largest_node).any() for task in tasks if not task.cls.shared):
         return None
     rows = cycle.all_rows[~_flags(nodes, taken)[cycle.all_rows]]
     empty = np.maximum(nodes.allocatable - nodes.foreign, 0.0)
@@ -92,21 +93,24 @@ class _Vacated:
 
     def _placed(self, rows: Rows) -> dict[int, Vector] | None:
         cycle, nodes = self.cycle, self.cycle.nodes
-        known = list(cycle.problems.get(self.job.key, ()))
+        known = list(cycle.result.problems.get(self.job.key, ()))
         point = cycle.transaction.checkpoint()
         cycle.transaction.set(nodes, "releasing", self.empty - nodes.idle)
-        cycle.staying = lambda task: task.job is None or task.job is self.job
+        cycle.hooks.presence.append(self._stays)
         try:
-            if not place_chunk(cycle, self.job, self.tasks, rows, trial=True):
+            if not cycle.get(Placers).trial.place_tasks(self.job, self.tasks, rows):
                 return None
             taken: dict[int, Vector] = {}
             for task in self.tasks:
                 taken[task.node] = taken.get(task.node, np.zeros(self.empty.shape[1])) + task.cls.request
             return taken
         finally:
-            cycle.staying = None
+            cycle.hooks.presence.remove(self._stays)
             cycle.transaction.rollback(point)
-            cycle.problems[self.job.key] = known
+            cycle.result.problems[self.job.key] = known
+
+    def _stays(self, task: Task) -> bool:
+        return task.job is None or task.job is self.job
 
 
 def _least(works: Callable[[int], bool], most: int) -> int:

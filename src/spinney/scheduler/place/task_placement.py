@@ -1,11 +1,11 @@
-"""Placing one task: which nodes have room, which of them is best, and on which GPUs."""
+"""Where one task fits: which nodes have room, how they score, and which GPUs of a node are best."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scores
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.tasks import GPU, Task, TaskClass, Vector
@@ -44,18 +44,8 @@ def _claimed(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
 def _fitting_groups(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
     if not len(cycle.state.gpus):
         return np.zeros(len(rows))
-    result: Vector = np.minimum(devices_with_room(cycle, cls)[rows], cls.devices)
+    result: Vector = np.minimum(cycle.state.gpus.with_room(cls)[rows], cls.devices)
     return result
-
-
-def devices_with_room(cycle: Cycle, cls: TaskClass) -> NDArray[np.intp]:
-    """How many shared GPUs of each node have room for a class; kept while none changes."""
-    gpus = cycle.state.gpus
-    changes, counts = cycle.shared_room.get(cls.id, (-1, None))
-    if counts is None or changes != gpus.changes:
-        counts = gpus.with_room(cls)
-        cycle.shared_room[cls.id] = (gpus.changes, counts)
-    return counts
 
 
 def free(cycle: Cycle, rows: Rows) -> Vector:
@@ -86,39 +76,6 @@ def total_scores(cycle: Cycle, task: Task, rows: Rows) -> Scores:
     return total
 
 
-def place(cycle: Cycle, task: Task, rows: Rows, trial: bool) -> bool:
-    """Put a task on the best node that takes it; a trial never counts on room that is free now."""
-    mask = allowed(cycle, task, rows)
-    if not mask.any():
-        return False
-    if len(rows) == 1:
-        return put(cycle, task, int(rows[0]), trial)
-    scores = np.where(mask, total_scores(cycle, task, rows), NOWHERE)
-    while True:
-        best = int(np.argmax(scores))
-        if scores[best] == NOWHERE:
-            return False
-        if put(cycle, task, int(rows[best]), trial):
-            return True
-        scores[best] = NOWHERE
-
-
-def put(cycle: Cycle, task: Task, row: int, trial: bool) -> bool:
-    """Put a task on a node: at once if its room is free, else to wait for it."""
-    now = not trial and fits_now(cycle, task.cls, row)
-    if cycle.assign is not None:
-        cycle.assign(task, row)
-    if not task.cls.shared:
-        (cycle.transaction.bind if now else cycle.transaction.wait)(task, row)
-        return True
-    chosen = choose_gpus(cycle, task, row, now)
-    if chosen is None:
-        return False
-    groups, now = chosen
-    (cycle.transaction.bind if now else cycle.transaction.wait)(task, row, groups)
-    return True
-
-
 def fits_now(cycle: Cycle, cls: TaskClass, row: int) -> bool:
     """Whether a node has room for a class without waiting."""
     rows = np.array([row])
@@ -138,8 +95,8 @@ def choose_gpus(cycle: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[st
     if idle > 0 or releasing > 0:
         unused = sum(score(None) for score in cycle.hooks.gpu_scores)
         options += [(unused, -1)] * (int(idle) + int(releasing))
-    if cycle.choose is not None:
-        options = cycle.choose(task, row, options)
+    for order in cycle.hooks.gpu_orders:
+        options = order(task, row, options)
     options.sort(key=lambda option: -option[0])
     groups: list[str] = []
     for _, group in options[: cls.devices]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import CPU, GPU, Task, TaskClass
 
@@ -68,7 +69,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     """Score nodes by how little they would be fragmented, and devices of a node likewise."""
     fragments = Fragments(cycle, Rule())
     cycle.hooks.scores.append(Score(fragments.score))
-    cycle.choose = fragments.choose
+    cycle.hooks.gpu_orders.append(fragments.choose)
 
 
 class Fragments:
@@ -239,7 +240,7 @@ def devices(cls: TaskClass) -> int:
 def _usual_portion(cycle: Cycle, cls: TaskClass) -> float:
     """The part of each GPU that a class asks for, wherever it will be; 0 without GPUs."""
     if cls.memory:
-        return min(1.0, cls.memory / cycle.smallest_gpu)
+        return min(1.0, cls.memory / cycle.sizes.smallest_gpu)
     return (cls.portion or 1.0) if devices(cls) else 0.0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spinney.scheduler.actions import allocate
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Turn
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.result import Turn
 from spinney.scheduler.share.job_order import JobOrder
 
 
@@ -16,6 +17,6 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
         order = JobOrder.of_jobs(cycle, waiting, cycle.config.queue_depth.get(allocate.NAME))
         while order:
             spec = order.pop().job.spec
-            cycle.turns.append(Turn(spec.key, spec.queue, spec.priority))
+            cycle.result.turns.append(Turn(spec.key, spec.queue, spec.priority))
 
     cycle.hooks.opened.append(opened)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from spinney.api.duration import seconds
 from spinney.scheduler.config import ConfigError, PluginConfig
-from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scenario
 from spinney.scheduler.state.gangs import Gang, Job
 from spinney.scheduler.state.tasks import Task
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spinney.scheduler.config import ConfigError, PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
-from spinney.scheduler.place.task_placement import devices_with_room, has_room
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
+from spinney.scheduler.place.task_placement import has_room
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import CPU, GPU, Task
 
@@ -34,7 +35,7 @@ def gpu_sharing(cycle: Cycle, _: PluginConfig) -> None:
     def score(task: Task, rows: Rows) -> Scores | None:
         if task.cls.gpu.whole or not cycle.state.gpus.names:
             return None
-        return np.where(devices_with_room(cycle, task.cls)[rows] > 0, SHARING, 0.0)
+        return np.where(cycle.state.gpus.with_room(task.cls)[rows] > 0, SHARING, 0.0)
 
     cycle.hooks.scores.append(Score(score, "steady"))
 

@@ -9,11 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.refusal import Code, Refusal
-from spinney.scheduler.state.specs import Amounts, Numa, NumaZone
+from spinney.scheduler.state.specs import Amounts, Numa, NumaZone, ZoneShares
 from spinney.scheduler.state.tasks import Task
 
 SCORE = 100.0
@@ -29,8 +30,8 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     ledger = Ledger(cycle, ignored)
     cycle.hooks.task_masks.append(ledger.mask)
     cycle.hooks.scores.append(Score(ledger.score))
-    cycle.assign = ledger.assign
-    cycle.zone_names = {row: [zone.id for zone in numa.zones] for row, numa in ledger.numa.items()}
+    cycle.hooks.before_placement.append(ledger.assign)
+    cycle.hooks.zone_shares.append(ledger.shares)
     cycle.transaction.observers.append(ledger.moved)
 
 
@@ -94,6 +95,11 @@ class Ledger:
     def assign(self, task: Task, row: int) -> None:
         """Choose a task's zones before it is moved to a node."""
         self.cycle.transaction.set(task, "zones", self._solve(task, row) or {})
+
+    def shares(self, task: Task, row: int) -> ZoneShares:
+        """What a task on a node is expected to get of which zone, by name."""
+        names = {zone: self.numa[row].zones[zone].id for zone in task.zones}
+        return tuple((names[zone], tuple(sorted(shares.items()))) for zone, shares in sorted(task.zones.items()))
 
     def moved(self, task: Task, row: int, sign: int) -> None:
         """Keep the books when a task takes its place or leaves it."""

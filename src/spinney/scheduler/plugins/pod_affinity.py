@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scores
 from spinney.scheduler.plugins.present_tasks import is_present, selected
 from spinney.scheduler.plugins.topology_spread import evenly
 from spinney.scheduler.state.nodes import Mask, Rows

@@ -125,20 +125,26 @@ def _placement_rules(node: NodeSpec, rules: Constraints) -> Refusal | None:
 
 def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, None] | None:
     """GPU memory is worth more of a GPU on one node than on another, and the queue is charged for that."""
-    if not task.cls.shared or task.job is None or cycle.limits is None:
+    if not task.cls.shared or task.job is None or not cycle.hooks.queue_limits:
         return None
     memories = cycle.nodes.gpu_memory[rows]
     mask = np.ones(len(rows), dtype=np.bool_)
     for memory in np.unique(memories):
-        if cycle.limits(task.job, _charged_on(task, int(memory))) is not None:
+        if _over_limit(cycle, task, int(memory)) is not None:
             mask &= memories != memory
     return mask, None
 
 
-def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> OverLimit | OverQuota | None:
-    if not task.cls.shared or task.job is None or cycle.limits is None:
+def _over_limit(cycle: Cycle, task: Task, memory: int) -> OverLimit | OverQuota | None:
+    """Why the task's queue may not be charged for it on a node whose GPUs have so much memory."""
+    if not task.cls.shared or task.job is None:
         return None
-    return cycle.limits(task.job, _charged_on(task, int(cycle.nodes.gpu_memory[row])))
+    answers = (limit(task.job, _charged_on(task, memory)) for limit in cycle.hooks.queue_limits)
+    return next((problem for problem in answers if problem is not None), None)
+
+
+def _beyond_capacity(cycle: Cycle, task: Task, row: int) -> OverLimit | OverQuota | None:
+    return _over_limit(cycle, task, int(cycle.nodes.gpu_memory[row]))
 
 
 def _charged_on(task: Task, memory: int) -> Triple:

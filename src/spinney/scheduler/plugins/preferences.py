@@ -8,7 +8,8 @@ import numpy as np
 
 from spinney.api.affinity import tolerates
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.plugins.pod_affinity import liking
 from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.plugins.topology_spread import evenness

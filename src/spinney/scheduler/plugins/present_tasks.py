@@ -20,4 +20,4 @@ def selected(cycle: Cycle, term: PodTerm, task: Task) -> Iterator[Task]:
 def is_present(cycle: Cycle, task: Task) -> bool:
     """Whether a task is on a node and stays there."""
     here = task.node >= 0 and task.status & st.ACTIVE != 0
-    return here and (cycle.staying is None or cycle.staying(task))
+    return here and all(rule(task) for rule in cycle.hooks.presence)

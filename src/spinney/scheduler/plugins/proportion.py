@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Head
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Head
 from spinney.scheduler.plugins.reclaim_rules import Reclaiming
 from spinney.scheduler.share.fair_share import fair_shares
 from spinney.scheduler.state.gangs import Job
@@ -25,9 +26,9 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
     hooks.over_quota.append(proportion.over_quota)
     hooks.entitled.append(proportion.entitled)
     hooks.outranks.append(proportion.outranks)
-    cycle.fair = proportion.fair
-    cycle.total = proportion.total
-    cycle.limits = proportion.refuses
+    hooks.queue_limits.append(proportion.refuses)
+    shares = zip(cycle.queues.names, proportion.fair, strict=True)
+    cycle.result.fair_share = {name: (cpu, memory, gpus) for name, (cpu, memory, gpus) in shares}
     multiplier = max(1.0, plugin.number("relcaimerSaturationMultiplier", 1.0))
     Reclaiming(cycle, proportion.fair, proportion.allocatable, multiplier).install()
 
@@ -41,8 +42,13 @@ class Proportion:
         self.state = cycle.state
         usage_weight = max(0.0, plugin.number("kValue", 1.0))
         self.total = _cluster_total(cycle)
+        smallest_gpu = cycle.sizes.smallest_gpu
         requested = [
-            [charged[0] + waiting[0], charged[1] + waiting[1], charged[2] + waiting[2] + memory / cycle.smallest_gpu]
+            [
+                charged[0] + waiting[0],
+                charged[1] + waiting[1],
+                charged[2] + waiting[2] + memory / smallest_gpu,
+            ]
             for charged, waiting, memory in zip(
                 self.state.charged, self.state.waiting, self.state.waiting_memory, strict=True
             )
@@ -111,12 +117,12 @@ class Proportion:
         """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
         if job.preemptible and not self._limited[job.queue]:
             return None
-        wanted = added_up(task.cls.wanted(self.cycle.largest_gpu) for task in tasks)
+        wanted = added_up(task.cls.wanted(self.cycle.sizes.largest_gpu) for task in tasks)
         return self.beyond_limit(job, wanted) or self.beyond_quota(job, wanted)
 
     def over_quota(self, job: Job, tasks: list[Task]) -> OverQuota | None:
         """Why tasks that may not be evicted would take a queue beyond its quota."""
-        return self.beyond_quota(job, added_up(task.cls.wanted(self.cycle.largest_gpu) for task in tasks))
+        return self.beyond_quota(job, added_up(task.cls.wanted(self.cycle.sizes.largest_gpu) for task in tasks))
 
     def refuses(self, job: Job, wanted: Triple) -> OverLimit | OverQuota | None:
         """Why a queue of the job, or one above, has no room for an amount."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from spinney.scheduler.cycle import Cycle, Scenario
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scenario
 from spinney.scheduler.state.gangs import Gang, Job
 from spinney.scheduler.state.queues import added_up, plus, within
 from spinney.scheduler.state.specs import UNLIMITED
@@ -81,7 +82,7 @@ class Reclaiming:
 
     def reclaim_is_fair(self, scenario: Scenario) -> bool:
         """Whether every victim's queue had more than its share when the victim was taken, and nobody ends worse off."""
-        wanted = added_up(task.cls.wanted(self.cycle.smallest_gpu) for task in scenario.pending)
+        wanted = added_up(task.cls.wanted(self.cycle.sizes.smallest_gpu) for task in scenario.pending)
         job = scenario.preemptor.job
         taken: dict[int, list[Triple]] = {}
         for victim, tasks in scenario.victims():

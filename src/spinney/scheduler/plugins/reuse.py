@@ -5,11 +5,10 @@ Always on, but nothing is installed unless such nodes are known. Only scores: no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from spinney.scheduler.cycle import Cycle, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import Task
@@ -19,12 +18,19 @@ WEIGHT = 100_000_000.0
 _NONE: Rows = np.zeros(0, dtype=np.intp)
 
 
-@dataclass(frozen=True, slots=True)
 class Reuse:
-    """The freed nodes of a cycle, and by the gang that left them, which has a number below 0."""
+    """The nodes that tasks have left in a cycle: all of them, and by the gang that left them, with a number."""
 
-    everyone: Rows
-    by_gang: dict[str, tuple[int, Rows]]
+    def __init__(self, cycle: Cycle) -> None:
+        nodes: dict[str, set[int]] = {}
+        for departure, _ in cycle.state.freed.kept(cycle.now):
+            row = cycle.nodes.rows.get(departure.node)
+            if row is not None:
+                nodes.setdefault(departure.gang, set()).add(row)
+        self.everyone: Rows = np.array(sorted(set().union(*nodes.values())), dtype=np.intp)
+        self.by_gang: dict[str, tuple[int, Rows]] = {
+            gang: (number, np.array(sorted(rows))) for number, (gang, rows) in enumerate(nodes.items(), 1)
+        }
 
     def split(self, job: Job | None) -> tuple[Rows, Rows]:
         """The freed nodes that a job goes back to, and those that others go back to."""
@@ -45,13 +51,7 @@ class Reuse:
 
 def install(cycle: Cycle) -> None:
     """Score freed nodes, if there are any."""
-    found: dict[str, set[int]] = {}
-    for departure, _ in cycle.state.freed.kept(cycle.now):
-        row = cycle.nodes.rows.get(departure.node)
-        if row is not None:
-            found.setdefault(departure.gang, set()).add(row)
-    if not found:
-        return
-    by_gang = {gang: (-number, np.array(sorted(rows))) for number, (gang, rows) in enumerate(found.items(), 1)}
-    cycle.reuse = Reuse(np.array(sorted(set().union(*found.values()))), by_gang)
-    cycle.hooks.scores.append(Score(cycle.reuse.score, "steady"))
+    reuse = cycle.get(Reuse)
+    if reuse.by_gang:
+        cycle.hooks.placement_keys.append(reuse.number)
+        cycle.hooks.scores.append(Score(reuse.score, "steady"))

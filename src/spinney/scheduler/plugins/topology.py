@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinney.scheduler.config import PluginConfig
-from spinney.scheduler.cycle import Cycle, Group, Score, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Group, Score, Scores
 from spinney.scheduler.plugins.reuse import Reuse
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Gang
@@ -70,7 +71,7 @@ class _Topology:
         gang, name, constraint, tasks = group.gang, group.name, group.constraint, group.tasks
         if constraint is None or not constraint.topology or not tasks:
             return [rows]
-        domains = self.cycle.domains(constraint.topology)
+        domains = self.cycle.state.domains(constraint.topology)
         if domains is None:
             self._problem(gang, UnknownTopology(constraint.topology))
             return []
@@ -117,7 +118,7 @@ class _Topology:
         return view.domains.ids[level][code] if level else EVERYWHERE
 
     def _problem(self, gang: Gang, problem: Problem) -> None:
-        self.cycle.problems.setdefault(gang.job.key, []).append(problem)
+        self.cycle.result.add_problem(gang.job, problem)
 
     def _view(self, domains: Domains, base: tuple[int, int], tasks: list[Task]) -> _View:
         cycle = self.cycle
@@ -192,7 +193,8 @@ class _Topology:
             for code in order.get(level, range(len(fits)) if level < view.base[0] else ()):
                 if fits[code] and (home is None or self._above(domains, level, code, required) in home):
                     found.append((level, code))
-        return found if self.cycle.reuse is None else self._reused_first(view, group, found, self.cycle.reuse)
+        reuse = self.cycle.get(Reuse)
+        return self._reused_first(view, group, found, reuse) if reuse.by_gang else found
 
     def _reused_first(
         self, view: _View, group: Group, found: list[tuple[int, int]], reuse: Reuse

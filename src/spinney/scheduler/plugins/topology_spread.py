@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.api.affinity import tolerates
-from spinney.scheduler.cycle import Cycle, Scores
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scores
 from spinney.scheduler.plugins.present_tasks import selected
 from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state.nodes import Mask, Rows
@@ -65,11 +66,17 @@ def _homes(cycle: Cycle, spread: SpreadTerm, task: Task) -> Rows:
     checked = spread.selected_only and (rules.node_selector or rules.node_affinity is not None)
     if not checked and not spread.tolerated_only:
         return rows
-    key = (task.cls.id, spread)
-    known = cycle.spread_over.get(key)
-    if known is None:
-        known = cycle.spread_over[key] = rows[[_counts_in(cycle.nodes.spec(row), spread, rules) for row in rows]]
-    return known
+    key, spread_over = (task.cls.id, spread), cycle.get(_SpreadNodes).by_term
+    if key not in spread_over:
+        spread_over[key] = rows[[_counts_in(cycle.nodes.spec(row), spread, rules) for row in rows]]
+    return spread_over[key]
+
+
+class _SpreadNodes:
+    """Nodes that a class is to be spread over, by class and constraint."""
+
+    def __init__(self, _: Cycle) -> None:
+        self.by_term: dict[tuple[int, SpreadTerm], Rows] = {}
 
 
 def _counts_in(node: NodeSpec, spread: SpreadTerm, rules: Constraints) -> bool:

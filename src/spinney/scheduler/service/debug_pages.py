@@ -13,8 +13,8 @@ from spinney.api.meta import Json, convert
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.client.client import Client
 from spinney.scheduler.config import Config
-from spinney.scheduler.cycle import Turn
 from spinney.scheduler.intake.snapshot import Snapshot, write
+from spinney.scheduler.result import Turn
 from spinney.scheduler.service.capture import capture
 from spinney.scheduler.share.simulation import Question, simulate
 

@@ -16,8 +16,8 @@ from spinney.kube.caches.cache import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.actions.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.config import Config
-from spinney.scheduler.cycle import Turn
 from spinney.scheduler.plan import Decision, Plan
+from spinney.scheduler.result import Turn
 from spinney.scheduler.service.default_scheduler import is_ours
 from spinney.scheduler.service.failing_gangs import Aside
 from spinney.scheduler.service.feed import Feed, Shard

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from spinney.scheduler.cycle import Cycle, Head
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Head
 from spinney.scheduler.share import heap
 from spinney.scheduler.share.sorted_jobs import Line, Pool, job_key
 from spinney.scheduler.state.gangs import Gang, Job

@@ -32,6 +32,7 @@ from spinney.scheduler.state.specs import (
 )
 from spinney.scheduler.state.subgroup_tree import Tree
 from spinney.scheduler.state.tasks import Budget, Classes, Columns, Task, Triple
+from spinney.scheduler.state.topology_domains import Domains
 
 # Terms remembered at most: each is looked at whenever a task changes.
 _MOST_SELECTIONS = 256
@@ -84,6 +85,8 @@ class State:
         self._by_job: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._trees: dict[GroupSpec, Tree] = {}
+        # Domains of topologies, for one version of the nodes.
+        self._domains: tuple[int, dict[str, Domains]] = (-1, {})
         self._width = len(self.columns)
 
     @property
@@ -122,6 +125,15 @@ class State:
         """Take a topology away; gangs that need it wait."""
         if self.topologies.pop(name, None) is not None:
             self.nodes.version += 1
+
+    def domains(self, topology: str) -> Domains | None:
+        """The domains of a topology; None if there is no such topology."""
+        if self._domains[0] != self.nodes.version:
+            self._domains = (self.nodes.version, {})
+        known, spec = self._domains[1], self.topologies.get(topology)
+        if spec is not None and topology not in known:
+            known[topology] = Domains(spec, self.nodes)
+        return known.get(topology)
 
     def set_attached(self, node: str, volumes: frozenset[tuple[str, str]]) -> None:
         """Say which volumes are attached to a node."""

@@ -26,6 +26,8 @@ class SharedGpus:
         self.node = np.zeros(0, dtype=np.int64)
         # Grows with every change, also with those taken back.
         self.changes = 0
+        # Devices with room for each class, for one number of changes and one version of the nodes.
+        self._with_room: tuple[tuple[int, int], dict[int, NDArray[np.intp]]] = ((-1, -1), {})
 
     def __len__(self) -> int:
         return len(self.names)
@@ -140,7 +142,17 @@ class SharedGpus:
                 cell[3] = 1
 
     def with_room(self, cls: TaskClass) -> NDArray[np.intp]:
-        """How many devices of each node have room for a task of a class, now or when releasing tasks are gone."""
+        """How many devices of each node have room for a class, now or once releasing tasks are gone; kept meanwhile."""
+        version = (self.changes, self.nodes.version)
+        if self._with_room[0] != version:
+            self._with_room = (version, {})
+        counts = self._with_room[1].get(cls.id)
+        if counts is None:
+            counts = self._with_room[1][cls.id] = self.count_with_room(cls)
+        return counts
+
+    def count_with_room(self, cls: TaskClass) -> NDArray[np.intp]:
+        """The same, counted anew."""
         size = len(self.names)
         cells, homes = self.cells[:size], self.node[:size]
         memory = self.nodes.gpu_memory[homes]

@@ -7,38 +7,45 @@ from spinney.scheduler.state.gangs import Gang, Job, Member
 from spinney.scheduler.state.tasks import Task
 
 
-def to_place(task: Task, trial: bool) -> bool:
-    """Whether a task wants a node; in a trial also when its eviction is part of the same trial."""
-    return task.status == st.PENDING or (trial and task.status == st.RELEASING and task.virtual)
+def next_tasks(gang: Gang) -> list[Task]:
+    """The tasks to place next; kept until a task of the job changes."""
+    job = gang.job
+    if job.chunk is None:
+        job.chunk, job.want = choose_next_tasks(job), None
+    if gang is job:
+        return job.chunk
+    if gang.chunk is None or gang.chunk_of is not job.chunk:
+        gang.chunk, gang.chunk_of, gang.want = choose_next_tasks(gang), job.chunk, None
+    return gang.chunk
 
 
-def next_chunk(gang: Gang, trial: bool) -> list[Task]:
-    """The tasks to place next: what the gang lacks to run, else one more task."""
+def choose_next_tasks(gang: Gang) -> list[Task]:
+    """What the gang lacks to run, else one more task."""
     if gang.tree.simple:
-        return _from_podset(gang, 0, trial)
-    return _from_set(gang, 0, trial)
+        return _from_podset(gang, 0)
+    return _from_set(gang, 0)
 
 
-def _from_set(gang: Gang, index: int, trial: bool) -> list[Task]:
+def _from_set(gang: Gang, index: int) -> list[Task]:
     members = gang.members(index)
     if not gang.set_satisfied(index):
-        return [task for member in members[: gang.needed(index)] for task in _missing(gang, member, trial)]
+        return [task for member in members[: gang.needed(index)] for task in _missing(gang, member)]
     for is_set, child in members:
-        found = _from_set(gang, child, trial) if is_set else _from_podset(gang, child, trial)
+        found = _from_set(gang, child) if is_set else _from_podset(gang, child)
         if found:
             return found
     return []
 
 
-def _missing(gang: Gang, member: Member, trial: bool) -> list[Task]:
+def _missing(gang: Gang, member: Member) -> list[Task]:
     is_set, index = member
     if is_set:
-        return [] if gang.set_satisfied(index) else _from_set(gang, index, trial)
-    return [] if gang.active[index] >= gang.minimums[index] else _from_podset(gang, index, trial)
+        return [] if gang.set_satisfied(index) else _from_set(gang, index)
+    return [] if gang.active[index] >= gang.minimums[index] else _from_podset(gang, index)
 
 
-def _from_podset(gang: Gang, leaf: int, trial: bool) -> list[Task]:
-    waiting = [task for task in gang.tasks[leaf].values() if to_place(task, trial)]
+def _from_podset(gang: Gang, leaf: int) -> list[Task]:
+    waiting = [task for task in gang.tasks[leaf].values() if _to_place(task)]
     lacking = gang.minimums[leaf] - gang.active[leaf]
     if len(waiting) <= 1:
         return waiting
@@ -46,6 +53,11 @@ def _from_podset(gang: Gang, leaf: int, trial: bool) -> list[Task]:
         return [min(waiting, key=_task_order)]
     waiting.sort(key=_task_order)
     return waiting[:lacking]
+
+
+def _to_place(task: Task) -> bool:
+    """Whether a task needs a node: it is pending, or the trial at hand has evicted it."""
+    return task.status == st.PENDING or (task.status == st.RELEASING and task.virtual)
 
 
 def _task_order(task: Task) -> tuple[int, int, int, float, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.scheduler.state.specs import NodeSpec
-from spinney.scheduler.state.tasks import GPU, Columns
+from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY, NodeSpec
+from spinney.scheduler.state.tasks import GPU, Columns, TaskClass
 from spinney.scheduler.state.undo_log import UndoLog
 
 Rows = NDArray[np.intp]
@@ -162,6 +162,24 @@ class Nodes:
             if column < amounts.shape[-1]:
                 total = total + slices * amounts[..., column]
         return total
+
+
+class NodeSizes:
+    """The most that any node of a set has, and its smallest and largest GPU by memory."""
+
+    def __init__(self, nodes: Nodes, rows: Rows) -> None:
+        self.largest_node = nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(nodes.columns))
+        memories = [int(memory) for memory in nodes.gpu_memory[rows] if memory > DEFAULT_GPU_MEMORY]
+        self.smallest_gpu = min(memories, default=DEFAULT_GPU_MEMORY)
+        self.largest_gpu = max(memories, default=DEFAULT_GPU_MEMORY)
+        self._too_large: dict[int, bool] = {}
+
+    def too_large(self, cls: TaskClass) -> bool:
+        """Whether a class asks for more of something than any node has; shared GPUs are not looked at."""
+        answer = self._too_large.get(cls.id)
+        if answer is None:
+            answer = self._too_large[cls.id] = not cls.shared and bool((cls.request > self.largest_node).any())
+        return answer
 
 
 def _restore(nodes: Nodes, row: int, saved: tuple[NDArray[np.float64], NDArray[np.float64], float]) -> None:

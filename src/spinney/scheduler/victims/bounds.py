@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.free_gpus import fitting
+from spinney.scheduler.place.free_gpus import FreeGpus, fitting
 from spinney.scheduler.share.sorted_jobs import Pool
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
@@ -78,8 +78,9 @@ def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int
     size = sizes.pop() if len(sizes) == 1 else 0.0
     if not size:
         return False
-    spare, count = cycle.spare.gpus(), len(tasks)
-    if cycle.spare.count(size) < count and not _holds(spare + freeable.of(caps), size, count):
+    free_gpus, count = cycle.get(FreeGpus), len(tasks)
+    spare = free_gpus.gpus()
+    if free_gpus.count(size) < count and not _holds(spare + freeable.of(caps), size, count):
         return True
     if cycle.state.gpus.on or None in caps.values():
         return False

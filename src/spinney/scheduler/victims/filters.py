@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.free_gpus import fitting
+from spinney.scheduler.place.free_gpus import FreeGpus, fitting
 from spinney.scheduler.state.specs import Constraint
 from spinney.scheduler.state.tasks import Task
 
@@ -25,7 +26,7 @@ class GpuFilter:
         self.room = search.spare.copy()
         # Equal needs are simply counted; the count is kept up to date.
         self.size = self.needs[0] if self.needs[0] == self.needs[-1] else 0.0
-        self.count = cycle.spare.count(self.size) if self.size else 0
+        self.count = cycle.get(FreeGpus).count(self.size) if self.size else 0
 
     @staticmethod
     def of(cycle: Cycle, search: Search) -> GpuFilter | None:
@@ -84,7 +85,7 @@ class TopologyFilter:
             self.needs.setdefault((constraint.topology, constraint.required), []).append(gpus)
         for needs in self.needs.values():
             needs.sort(reverse=True)
-        spare = cycle.spare.gpus()
+        spare = cycle.get(FreeGpus).gpus()
         self.room: dict[tuple[str, str], dict[str, float]] = {key: {} for key in self.needs}
         for row in cycle.all_rows:
             for key in self.needs:
@@ -105,7 +106,7 @@ class TopologyFilter:
         for index, node in enumerate(gang.tree.sets):
             if node.constraint is not None and node.constraint.required:
                 tasks = (task for leaf in gang.tree.podsets_under(index) for task in gang.tasks[leaf].values())
-                groups.append((cycle.resolved(node.constraint), sum(task.cls.quota for task in tasks)))
+                groups.append((_resolved(cycle, node.constraint), sum(task.cls.quota for task in tasks)))
         return TopologyFilter(cycle, groups) if groups else None
 
     def add(self, batch: list[Task]) -> None:
@@ -150,6 +151,14 @@ class NodeFilter:
     def possible(self) -> bool:
         """Whether every task has a node."""
         return all(any(mask[row] for row in self.rows) for mask in self.masks)
+
+
+def _resolved(cycle: Cycle, constraint: Constraint) -> Constraint:
+    """A constraint with its required level as a node label."""
+    domains = cycle.state.domains(constraint.topology)
+    if domains is None:
+        return constraint
+    return replace(constraint, required=domains.aliases.get(constraint.required, constraint.required))
 
 
 def fits_greedily(needs: list[float], rooms: list[float]) -> bool:

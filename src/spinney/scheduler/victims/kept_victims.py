@@ -18,7 +18,7 @@ from spinney.scheduler.state.tasks import GPU, Task
 def let_stay(cycle: Cycle, since: int) -> None:
     """Take evictions back that were decided since a point and nobody gains by; who was taken last is asked first."""
     going: dict[Job, dict[str, Task]] = {}
-    for _, move, beneficiary in reversed(cycle.decided[since:]):
+    for _, move, beneficiary in reversed(cycle.result.decided[since:]):
         job = move.task.job
         if move.kind == "evict" and beneficiary is not None and job is not None:
             going.setdefault(job, {}).setdefault(move.task.key, move.task)
@@ -29,7 +29,7 @@ def let_stay(cycle: Cycle, since: int) -> None:
         if _may_stay(cycle, next(iter(tasks.values()))):
             staying.update(_staying(cycle, job, list(tasks.values())))
     if staying:
-        _drop_evictions(cycle, staying)
+        cycle.result.withdraw_evictions(staying)
 
 
 def _may_stay(cycle: Cycle, task: Task) -> bool:
@@ -63,16 +63,3 @@ def _stays(cycle: Cycle, job: Job, task: Task) -> bool:
         return False
     cycle.transaction.stay(task)
     return bool((free(cycle, row) >= 0).all()) and not cycle.state.gpus.overcommitted(task.node, task.groups)
-
-
-def _drop_evictions(cycle: Cycle, staying: set[str]) -> None:
-    """Decide no longer that some tasks go; who was moved before that still is."""
-    rest = []
-    for one in reversed(cycle.decided):
-        move = one[1]
-        if move.kind == "evict" and move.task.key in staying:
-            staying.discard(move.task.key)
-        else:
-            rest.append(one)
-    cycle.decided[:] = rest[::-1]
-    cycle.pools = None

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from spinney.scheduler.cycle import Attempt, Cycle, Scenario
-from spinney.scheduler.place.gang_placement import place_gang
-from spinney.scheduler.place.task_placement import place
+from spinney.scheduler.cycle import Cycle
+from spinney.scheduler.hooks import Scenario
+from spinney.scheduler.place.free_gpus import FreeGpus
+from spinney.scheduler.place.placer import Placer
+from spinney.scheduler.result import Attempt
 from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.share.sorted_jobs import Pool
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Gang, Job
-from spinney.scheduler.state.next_tasks import trial_part
+from spinney.scheduler.state.next_tasks import next_tasks, trial_part
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import Task, Vector
 from spinney.scheduler.state.transaction import Checkpoint
@@ -39,6 +41,7 @@ class Solver:
     """Looks for victims for one job; on success the moves are made and wait to be committed."""
 
     cycle: Cycle
+    placer: Placer
     job: Job
     check: Check
     victim_order: Callable[[], JobOrder]
@@ -55,7 +58,7 @@ class Solver:
 
     def solve(self) -> Checkpoint | None:
         """Make room for the job's next tasks; the point before the moves, or None."""
-        tasks = self.cycle.chunk(self.job)
+        tasks = next_tasks(self.job)
         before = sum(self.job.used)
         point = self.cycle.transaction.checkpoint()
         if not tasks:
@@ -151,7 +154,7 @@ class Solver:
             return None
         cycle = self.cycle
         point = cycle.transaction.checkpoint()
-        rows = cycle.open_rows = with_rows(cycle, feasible, victims)
+        rows = self.placer.open_rows = with_rows(cycle, feasible, victims)
         cycle.transaction.evict_all(victims)
         if not place_again(trial, rows) or overspent(victims) or not self.check(trial):
             cycle.transaction.rollback(point)
@@ -170,13 +173,13 @@ class Solver:
         for gang in TrialOrder(self.waiting, some):
             if gang is not preemptor:
                 self._place_victim(gang, rows)
-            elif not place_gang(self.cycle, preemptor, rows, trial=True):
+            elif not self.placer.place_gang(preemptor, rows):
                 return False
         return True
 
     def gang_first(self, trial: Trial, rows: Rows) -> bool:
         """The same, but the preemptor goes first: whether its victims may lose their place is for the check to say."""
-        if not place_gang(self.cycle, trial.preemptor, rows, trial=True):
+        if not self.placer.place_gang(trial.preemptor, rows):
             return False
         for gang in TrialOrder(self.waiting, {job.key: job for job, _ in trial.victims()}):
             self._place_victim(gang, rows)
@@ -190,14 +193,14 @@ class Solver:
         places = [(task, task.node) for task in trial.tasks() if task.status != st.RELEASING]
         self.cycle.transaction.rollback(point)
         moved = {task.job for task, _ in places}
-        if not all(place(self.cycle, task, np.array([row]), trial=True) for task, row in places):
+        if not all(self.placer.place_task(task, np.array([row])) for task, row in places):
             return False
         return bool(places) and self._in_order(trial, rows, [job for job, _ in trial.victims() if job not in moved])
 
     def _place_victim(self, gang: Gang, rows: Rows) -> None:
         # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
         wide = self.cycle.config.rehome_anywhere and any(task.cls.cpu_only for task in gang.all_tasks())
-        place_gang(self.cycle, gang, self.cycle.all_rows if wide else rows, trial=True)
+        self.placer.place_gang(gang, self.cycle.all_rows if wide else rows)
 
 
 def _moved(batch: Batch) -> bool:
@@ -214,7 +217,7 @@ def feasible_rows(cycle: Cycle, job: Job) -> Rows:
     """Nodes worth looking at before anyone is evicted: for a job of GPU tasks, those with GPUs to give."""
     if any(task.cls.cpu_only for task in job.all_tasks()):
         return cycle.all_rows
-    return cycle.all_rows[cycle.spare.any()[cycle.all_rows]]
+    return cycle.all_rows[cycle.get(FreeGpus).any()[cycle.all_rows]]
 
 
 def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
-from spinney.scheduler.place.free_gpus import fitting
+from spinney.scheduler.place.free_gpus import FreeGpus, fitting
 from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.tasks import Task, Vector, affordable
 from spinney.scheduler.victims.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
@@ -66,11 +67,11 @@ class Search:
         self.freeable: Callable[[], Vector | None] = _unknown
         self.cycle = cycle
         self.preemptor = preemptor
-        self.pending = cycle.chunk(preemptor)
+        self.pending = next_tasks(preemptor)
         self.recorded = recorded
         self.victims = victims
         self.feasible = feasible
-        self.spare = cycle.spare.gpus()
+        self.spare = cycle.get(FreeGpus).gpus()
         # GPUs that every row has once the recorded victims are gone.
         self.room: Vector = self.spare.copy() if recorded else self.spare
         for batch in recorded:
