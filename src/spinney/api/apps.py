@@ -9,6 +9,8 @@ from spinney.api.pod import PodTemplate
 from spinney.api.selector import LabelSelector
 
 VERSION = "apps/v1"
+# The annotation in which a DaemonSet counts its templates, for clients older than ControllerRevisions.
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class WorkloadSpec(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from spinney.api.meta import Json
@@ -21,16 +22,6 @@ _NODE_INFO = (
 )
 # Members of a status that are always there.
 _STATUS: dict[str, Json] = {
-    "apps/statefulsets": {"replicas": 0, "availableReplicas": 0},
-    "apps/replicasets": {"replicas": 0},
-    "apps/daemonsets": dict.fromkeys(
-        ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"), 0
-    ),
-    "policy/poddisruptionbudgets": dict.fromkeys(
-        ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
-    ),
-    "autoscaling/horizontalpodautoscalers": {"desiredReplicas": 0, "currentMetrics": None},
-    "/replicationcontrollers": {"replicas": 0},
     "networking.k8s.io/ingresses": {"loadBalancer": {}},
     "storage.k8s.io/volumeattachments": {"attached": False},
     "/nodes": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")},
@@ -54,16 +45,8 @@ _TIMES: dict[str, tuple[str, ...]] = {
     "/pods": ("lastProbeTime", "lastTransitionTime"),
     "/nodes": ("lastHeartbeatTime", "lastTransitionTime"),
     "/persistentvolumeclaims": ("lastProbeTime", "lastTransitionTime"),
-    "/replicationcontrollers": ("lastTransitionTime",),
-    "apps/deployments": ("lastUpdateTime", "lastTransitionTime"),
-    "apps/replicasets": ("lastTransitionTime",),
-    "apps/statefulsets": ("lastTransitionTime",),
-    "apps/daemonsets": ("lastTransitionTime",),
-    "batch/jobs": ("lastProbeTime", "lastTransitionTime"),
-    "policy/poddisruptionbudgets": ("lastTransitionTime",),
-    "autoscaling/horizontalpodautoscalers": ("lastTransitionTime",),
 }
-_JOBS, _CLAIMS = "batch/jobs", "/persistentvolumeclaims"
+_CLAIMS = "/persistentvolumeclaims"
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
 _STATES: dict[str, Json] = {
     "running": {"startedAt": None},
@@ -73,14 +56,48 @@ _NONE: Json = {}
 _TABLES = frozenset({*_STATUS, *_OBJECT, *_SPEC, *_TIMES})
 
 
+def status_members(members: Json | None = None, times: tuple[str, ...] = ()) -> Callable[[Json], Json]:
+    """Complete a status by members that are always there, and its conditions by times that may never have been set."""
+    always = members or {}
+
+    def complete(document: Json) -> Json:
+        status = document.get("status") or {}
+        if times and status.get("conditions"):
+            status = with_times(status, times)
+        missing = {key: value for key, value in always.items() if key not in status}
+        if not missing and status is document.get("status"):
+            return document
+        return {**document, "status": {**missing, **status}}
+
+    return complete
+
+
+def object_members(*names: str, **members: Any) -> Callable[[Json], Json]:
+    """Complete an object by members that are always there, null where only their name is given."""
+    always = {**members, **dict.fromkeys(names)}
+
+    def complete(document: Json) -> Json:
+        return {**document, **{key: value for key, value in always.items() if document.get(key, []) == []}}
+
+    return complete
+
+
+def spec_member(name: str) -> Callable[[Json], Json]:
+    """Complete a spec by a member that is null where it is empty."""
+
+    def complete(document: Json) -> Json:
+        spec = document.get("spec") or {}
+        return {**document, "spec": {**spec, name: None}} if spec.get(name, []) == [] else document
+
+    return complete
+
+
 def complete(table: str, document: Json) -> Json:
     """The object with these members; what is nested is shared with the one given and never changed."""
     if table not in _TABLES:
         return document
     if table == "/pods":
         return _pod(document)
-    if table == _JOBS:
-        document = _job(document)
     if table == _CLAIMS:
         document = _claim(document)
     if table in _SPEC:
@@ -93,20 +110,11 @@ def complete(table: str, document: Json) -> Json:
     if table == "/nodes":
         document, status = _node(document, status)
     if status.get("conditions"):
-        status = _timed(status, _TIMES.get(table, ()))
+        status = with_times(status, _TIMES.get(table, ()))
     missing = {key: value for key, value in _STATUS.get(table, {}).items() if key not in status}
     return (
         {**document, "status": {**missing, **status}} if missing or status is not document.get("status") else document
     )
-
-
-def _job(document: Json) -> Json:
-    """A Job without labels has those of its pods."""
-    metadata, template = document["metadata"], (document.get("spec") or {}).get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    if metadata.get("labels") or not labels:
-        return document
-    return {**document, "metadata": {**metadata, "labels": dict(labels)}}
 
 
 def _claim(document: Json) -> Json:
@@ -118,8 +126,8 @@ def _claim(document: Json) -> Json:
     return {**document, "spec": {**spec, **{key: {"apiGroup": None, **spec[key]} for key in bare}}}
 
 
-def _timed(status: Json, times: tuple[str, ...]) -> Json:
-    """The status with every time of its conditions."""
+def with_times(status: Json, times: tuple[str, ...]) -> Json:
+    """The status with these times in all of its conditions."""
     conditions, members = status["conditions"], dict.fromkeys(times)
     filled = [each if each.keys() >= members.keys() else _filled(each, members) for each in conditions]
     return status if all(map(operator.is_, filled, conditions)) else {**status, "conditions": filled}
@@ -131,7 +139,7 @@ def _pod(document: Json) -> Json:
         return document
     changes: Json = {}
     if status.get("conditions"):
-        timed = _timed(status, _TIMES["/pods"])
+        timed = with_times(status, _TIMES["/pods"])
         if timed is not status:
             changes["conditions"] = timed["conditions"]
     if status.get("podIP") and not status.get("podIPs"):

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.resources import pod_defaults, workload_defaults
+from spinney.embedded.apiserver.resources import pod_defaults
 from spinney.embedded.apiserver.resources.pod_defaults import fill
 from spinney.embedded.apiserver.resources.validation.service_specs import is_reachable
 
@@ -197,7 +197,8 @@ def _ingress_class(document: Json) -> None:
         parameters.setdefault("scope", "Cluster")
 
 
-def _only_spec(document: Json) -> None:
+def only_spec(document: Json) -> None:
+    """A spec, at least."""
     document.setdefault("spec", {})
 
 
@@ -255,8 +256,6 @@ DEFAULTS: dict[str, Default] = {
     "admissionregistration.k8s.io/validatingadmissionpolicies": _policy,
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _policy_binding,
     "/pods": pod_defaults.pod,
-    "/podtemplates": workload_defaults.pod_template,
-    "/replicationcontrollers": workload_defaults.replication_controller,
     "/endpoints": _endpoints,
     "/limitranges": _limit_range,
     "storage.k8s.io/csidrivers": _csi_driver,
@@ -266,15 +265,8 @@ DEFAULTS: dict[str, Default] = {
     "/nodes": _node,
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume_object,
-    "apps/deployments": workload_defaults.deployment,
-    "apps/replicasets": workload_defaults.replica_set,
-    "apps/statefulsets": workload_defaults.stateful_set,
-    "apps/daemonsets": workload_defaults.daemon_set,
-    "batch/jobs": workload_defaults.job,
-    "batch/cronjobs": workload_defaults.cron_job,
     "storage.k8s.io/storageclasses": _storage_class,
     "scheduling.k8s.io/priorityclasses": _priority_class,
-    "autoscaling/horizontalpodautoscalers": workload_defaults.autoscaler,
     "rbac.authorization.k8s.io/rolebindings": _binding,
     "rbac.authorization.k8s.io/clusterrolebindings": _binding,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _webhooks,
@@ -282,9 +274,8 @@ DEFAULTS: dict[str, Default] = {
     "apiextensions.k8s.io/customresourcedefinitions": _definition,
     "networking.k8s.io/networkpolicies": _network_policy,
     "networking.k8s.io/ingressclasses": _ingress_class,
-    "networking.k8s.io/ingresses": _only_spec,
-    "policy/poddisruptionbudgets": _only_spec,
-    "/resourcequotas": _only_spec,
+    "networking.k8s.io/ingresses": only_spec,
+    "/resourcequotas": only_spec,
     "discovery.k8s.io/endpointslices": _endpoint_slice,
     "resource.k8s.io/resourceclaims": _resource_claim,
     "resource.k8s.io/deviceclasses": _device_class,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.other_versions import autoscaler_kept
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.pod_defaults import fill
+from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
 
 _SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 # Members in the order in which they are looked at.
@@ -23,7 +28,7 @@ _LONGEST_WINDOW, _LONGEST_PERIOD = 3600, 1800
 def check(document: Json) -> list[FieldError]:
     """An autoscaler."""
     if document.get("apiVersion") == "autoscaling/v1":
-        document = autoscaler_kept(document)
+        document = _from_v1(document)
     spec = document.get("spec") or {}
     found: list[FieldError] = []
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
@@ -175,3 +180,124 @@ def _rules(rules: Json, path: str) -> list[FieldError]:
     if tolerance is not None and quantity.exact(tolerance) < 0:
         found.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
     return found
+
+
+def _default(document: Json) -> None:
+    """A HorizontalPodAutoscaler."""
+    spec = document.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if document.get("apiVersion") == "autoscaling/v1":
+        spec.setdefault("targetCPUUtilizationPercentage", 80)
+    if document.get("apiVersion") == "autoscaling/v2" and not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if spec.get("behavior") is not None:
+        percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+        up, down = spec["behavior"].setdefault("scaleUp", {}), spec["behavior"].setdefault("scaleDown", {})
+        fill(up, stabilizationWindowSeconds=0, selectPolicy="Max")
+        fill(up, policies=[{"type": "Pods", "value": 4, "periodSeconds": 15}, percent])
+        fill(down, selectPolicy="Max", policies=[percent])
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    """A HorizontalPodAutoscaler."""
+    spec, status = cells.spec(document), cells.status(document)
+    target = spec.get("scaleTargetRef") or {}
+    return [
+        cells.name(document),
+        f"{target.get('kind', '')}/{target.get('name', '')}",
+        _shown_targets(spec.get("metrics") or [], status.get("currentMetrics") or []),
+        str(spec.get("minReplicas", "<unset>")),
+        spec.get("maxReplicas", 0),
+        status.get("currentReplicas", 0),
+        cells.age(document, now),
+    ]
+
+
+_SHOWN_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+
+
+_TARGETS_SHOWN = 2
+
+
+def _shown_targets(metrics: list[Json], found: list[Json]) -> str:
+    """Where the metrics are and where they should be; the first two of them."""
+    pairs = zip(metrics, [*found, *({} for _ in metrics)], strict=False)
+    shown = ", ".join(_shown_target(metric, current) for metric, current in list(pairs)[:_TARGETS_SHOWN])
+    more = len(metrics) - _TARGETS_SHOWN
+    return (f"{shown} + {more} more..." if more > 0 else shown) or "<none>"
+
+
+def _shown_target(metric: Json, found: Json) -> str:
+    source = _SHOWN_SOURCES.get(metric.get("type", ""), "")
+    if not source:
+        return "<unknown type>"
+    entry = metric.get(source) or {}
+    wanted, current = entry.get("target") or {}, (found.get(source) or {}).get("current") or {}
+    if source in ("resource", "containerResource"):
+        if "averageValue" in wanted:
+            return f"{entry.get('name')}: {current.get('averageValue', '<unknown>')}/{wanted['averageValue']}"
+        now_at = f"{current['averageUtilization']}%" if "averageUtilization" in current else "<unknown>"
+        aim = f"{wanted['averageUtilization']}%" if "averageUtilization" in wanted else "<auto>"
+        return f"{entry.get('name')}: {now_at}/{aim}"
+    if "averageValue" in wanted:
+        note = "" if source == "pods" else " (avg)"
+        return f"{current.get('averageValue', '<unknown>')}/{wanted['averageValue']}{note}"
+    return f"{current.get('value', '<unknown>')}/{wanted.get('value', '0')}"
+
+
+def _is_cpu_target(metric: Json) -> bool:
+    resource = metric.get("resource") or {}
+    return resource.get("name") == "cpu" and "averageUtilization" in (resource.get("target") or {})
+
+
+def _to_v1(document: Json) -> Json:
+    spec = dict(document.get("spec") or {})
+    cpu = next((metric for metric in spec.pop("metrics", None) or () if _is_cpu_target(metric)), None)
+    if cpu is not None:
+        spec["targetCPUUtilizationPercentage"] = cpu["resource"]["target"]["averageUtilization"]
+    spec.pop("behavior", None)
+    status = dict(document.get("status") or {})
+    current = next((item for item in status.pop("currentMetrics", None) or () if _is_cpu_current(item)), None)
+    if current is not None:
+        status["currentCPUUtilizationPercentage"] = current["resource"]["current"]["averageUtilization"]
+    status.pop("conditions", None)
+    return {**document, "spec": spec, "status": {"currentReplicas": 0, **status}}
+
+
+def _is_cpu_current(metric: Json) -> bool:
+    resource = metric.get("resource") or {}
+    return resource.get("name") == "cpu" and "averageUtilization" in (resource.get("current") or {})
+
+
+def _from_v1(document: Json) -> Json:
+    spec = dict(document.get("spec") or {})
+    percent = spec.pop("targetCPUUtilizationPercentage", None)
+    if percent is not None:
+        target = {"type": "Utilization", "averageUtilization": percent}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    status = dict(document.get("status") or {})
+    status.pop("currentCPUUtilizationPercentage", None)
+    return {**document, "spec": spec, "status": status}
+
+
+HORIZONTAL_POD_AUTOSCALERS = Resource(
+    group="autoscaling",
+    version="v2",
+    kind="HorizontalPodAutoscaler",
+    plural="horizontalpodautoscalers",
+    short_names=("hpa",),
+    categories=("all",),
+    subresources=("status",),
+    other_versions=(OtherVersion(group="autoscaling", version="v1", from_stored=_to_v1, to_stored=_from_v1),),
+    default=_default,
+    complete=complete.status_members({"desiredReplicas": 0, "currentMetrics": None}, times=("lastTransitionTime",)),
+    checks=Checks(object=check),
+    table=Table("Name,Reference,Targets,MinPods,MaxPods,Replicas,Age", _cells),
+)

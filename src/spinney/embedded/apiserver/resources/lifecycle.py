@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.admission import limit_ranges
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import forbidden
 from spinney.embedded.apiserver.followers import custom_definitions
-from spinney.embedded.apiserver.resources import defaults, pod_admission, services, workload_defaults
+from spinney.embedded.apiserver.resources import defaults, pod_admission, services
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.server import ApiServer
@@ -20,7 +20,6 @@ _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 # What a write to the status of a built-in kind leaves alone in its metadata; None for all of it.
 KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
     "/pods": ("ownerReferences",),
-    "apps/deployments": ("labels",),
     "apiextensions.k8s.io/customresourcedefinitions": None,
 }
 STATUS_AT_CREATION = frozenset(("/nodes",))
@@ -83,15 +82,6 @@ def _note_phase(server: ApiServer, volume: Json, old: Json) -> None:
         volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
 
 
-def _count_templates(server: ApiServer, call: Call, new: Json, old: Json) -> None:
-    """A DaemonSet counts its templates itself, and nobody else does."""
-    key = workload_defaults.TEMPLATE_GENERATION
-    count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
-    if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
-        count += 1
-    new["metadata"]["annotations"] = {**(new["metadata"].get("annotations") or {}), key: str(count)}
-
-
 def _namespace(server: ApiServer, call: Call, document: Json) -> None:
     document["status"] = {"phase": "Active"}
     spec = document["spec"]
@@ -122,29 +112,6 @@ def _volume(server: ApiServer, call: Call, document: Json) -> None:
     finalizers = document["metadata"].get("finalizers") or []
     if "kubernetes.io/pv-protection" not in finalizers:
         document["metadata"]["finalizers"] = [*finalizers, "kubernetes.io/pv-protection"]
-
-
-def _job(server: ApiServer, call: Call, document: Json) -> None:
-    metadata, spec = document["metadata"], document["spec"]
-    if spec.get("manualSelector"):
-        own = (spec["template"].get("metadata") or {}).get("labels")
-        if own and not metadata.get("labels"):
-            metadata["labels"] = dict(own)
-        return
-    name, uid = metadata.get("name", ""), metadata["uid"]
-    template = spec["template"]
-    # Labels of the user's own are kept, and refused later where they are not what they should be.
-    labels = {
-        "controller-uid": uid,
-        "job-name": name,
-        "batch.kubernetes.io/controller-uid": uid,
-        "batch.kubernetes.io/job-name": name,
-        **((template.get("metadata") or {}).get("labels") or {}),
-    }
-    template["metadata"] = {**(template.get("metadata") or {}), "labels": labels}
-    selector = spec.get("selector") or {}
-    chosen = {"batch.kubernetes.io/controller-uid": uid, **(selector.get("matchLabels") or {})}
-    spec["selector"] = {**selector, "matchLabels": chosen}
 
 
 def _signing_request(server: ApiServer, call: Call, document: Json) -> None:
@@ -189,7 +156,6 @@ CREATED: dict[str, Callable[[ApiServer, Call, Json], None]] = {
     "/persistentvolumeclaims": _claim,
     "/persistentvolumes": _volume,
     "/services": services.create,
-    "batch/jobs": _job,
     "storage.k8s.io/volumeattributesclasses": _attributes_class,
     "certificates.k8s.io/certificatesigningrequests": _signing_request,
     "scheduling.k8s.io/priorityclasses": _priority_class,
@@ -209,7 +175,6 @@ UPDATED: dict[str, Callable[[ApiServer, Call, Json, Json], None]] = {
     "/pods": _update_pod,
     "/namespaces": _update_namespace,
     "/services": _update_service,
-    "apps/daemonsets": _count_templates,
     "apiextensions.k8s.io/customresourcedefinitions": _update_definition,
 }
 STATUS_UPDATED: dict[str, Callable[[ApiServer, Json, Json], None]] = {

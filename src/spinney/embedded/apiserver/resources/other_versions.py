@@ -30,41 +30,6 @@ def event_kept(document: Json) -> Json:
     return {_KEPT_EVENT_MEMBERS.get(key, key): value for key, value in document.items()}
 
 
-def _is_cpu_target(metric: Json) -> bool:
-    resource = metric.get("resource") or {}
-    return resource.get("name") == "cpu" and "averageUtilization" in (resource.get("target") or {})
-
-
-def _autoscaler_shown(document: Json) -> Json:
-    spec = dict(document.get("spec") or {})
-    cpu = next((metric for metric in spec.pop("metrics", None) or () if _is_cpu_target(metric)), None)
-    if cpu is not None:
-        spec["targetCPUUtilizationPercentage"] = cpu["resource"]["target"]["averageUtilization"]
-    spec.pop("behavior", None)
-    status = dict(document.get("status") or {})
-    current = next((item for item in status.pop("currentMetrics", None) or () if _is_cpu_current(item)), None)
-    if current is not None:
-        status["currentCPUUtilizationPercentage"] = current["resource"]["current"]["averageUtilization"]
-    status.pop("conditions", None)
-    return {**document, "spec": spec, "status": {"currentReplicas": 0, **status}}
-
-
-def _is_cpu_current(metric: Json) -> bool:
-    resource = metric.get("resource") or {}
-    return resource.get("name") == "cpu" and "averageUtilization" in (resource.get("current") or {})
-
-
-def autoscaler_kept(document: Json) -> Json:
-    spec = dict(document.get("spec") or {})
-    percent = spec.pop("targetCPUUtilizationPercentage", None)
-    if percent is not None:
-        target = {"type": "Utilization", "averageUtilization": percent}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    status = dict(document.get("status") or {})
-    status.pop("currentCPUUtilizationPercentage", None)
-    return {**document, "spec": spec, "status": status}
-
-
 EVENTS = OtherVersion(
     group="events.k8s.io",
     version="v1",
@@ -76,4 +41,3 @@ EVENTS = OtherVersion(
         **{name: name for name in ("reason", "source", "type")},
     },
 )
-AUTOSCALERS = OtherVersion(group="autoscaling", version="v1", from_stored=_autoscaler_shown, to_stored=autoscaler_kept)

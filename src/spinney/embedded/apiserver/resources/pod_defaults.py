@@ -163,3 +163,11 @@ def _own_container(container: Json, spec: Json) -> None:
     if spec.get("hostNetwork"):
         for port in container.get("ports") or ():
             port.setdefault("hostPort", port.get("containerPort"))
+
+
+def default_template(spec: Json) -> Json:
+    """The pod template of a spec, with its defaults."""
+    template: Json = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    pod_spec(template.setdefault("spec", {}))
+    return template

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.resources import cells, network_cells, server_cells, storage_cells, workload_cells
+from spinney.embedded.apiserver.resources import cells, network_cells, server_cells, storage_cells
 from spinney.embedded.apiserver.resources.ages import age
 from spinney.embedded.apiserver.resources.pod_cells import pod_cells
 
@@ -208,21 +208,6 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "/endpoints": ("Name,Endpoints,Age", network_cells.endpoints),
     "/resourcequotas": ("Name,Request,Limit,Age", _quota),
     "/limitranges": ("Name,@Created At", cells.created),
-    "apps/deployments": (f"Name,Ready,Up-to-date,Available,Age,{_WORKLOAD}", workload_cells.deployment),
-    "apps/replicasets": (f"Name,#Desired,#Current,#Ready,Age,{_WORKLOAD}", workload_cells.replica_set),
-    "apps/statefulsets": ("Name,Ready,Age,+Containers,+Images", workload_cells.stateful_set),
-    "apps/daemonsets": (
-        f"Name,#Desired,#Current,#Ready,#Up-to-date,#Available,Node Selector,Age,{_WORKLOAD}",
-        workload_cells.daemon_set,
-    ),
-    "apps/controllerrevisions": ("Name,Controller,Revision,Age", workload_cells.revision),
-    "batch/jobs": (f"Name,Status,Completions,Duration,Age,{_WORKLOAD}", workload_cells.job),
-    "batch/cronjobs": (
-        f"Name,Schedule,Timezone,?Suspend,#Active,Last Schedule,Age,{_WORKLOAD}",
-        workload_cells.cron_job,
-    ),
-    "/podtemplates": ("Name,Containers,Images,Pod Labels", workload_cells.pod_template),
-    "/replicationcontrollers": (f"Name,#Desired,#Current,#Ready,Age,{_WORKLOAD}", workload_cells.replica_set),
     "storage.k8s.io/csidrivers": (
         "Name,?AttachRequired,?PodInfoOnMount,?StorageCapacity,TokenRequests,?RequiresRepublish,Modes,Age",
         storage_cells.driver,
@@ -237,14 +222,6 @@ PRINTERS: dict[str, tuple[str, Cells]] = {
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": (
         "Name,PolicyName,ParamRef,Age",
         _policy_binding,
-    ),
-    "policy/poddisruptionbudgets": (
-        "Name,Min Available,Max Unavailable,#Allowed Disruptions,Age",
-        workload_cells.budget,
-    ),
-    "autoscaling/horizontalpodautoscalers": (
-        "Name,Reference,Targets,MinPods,MaxPods,Replicas,Age",
-        workload_cells.autoscaler,
     ),
     "scheduling.k8s.io/priorityclasses": ("Name,#Value,?Global-Default,Age,PreemptionPolicy", _priority_class),
     "scheduling.k8s.io/workloads": ("Name,Age", cells.plain),

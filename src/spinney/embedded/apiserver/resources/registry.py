@@ -9,12 +9,23 @@ from typing import Any
 from spinney.api import naming
 from spinney.embedded.apiserver.resources import (
     complete,
+    controllerrevisions,
+    cronjobs,
+    daemonsets,
     defaults,
+    deployments,
+    horizontalpodautoscalers,
+    jobs,
     lifecycle,
     other_versions,
     pod_admission,
+    poddisruptionbudgets,
+    podtemplates,
     printers,
+    replicasets,
+    replicationcontrollers,
     selectable_fields,
+    statefulsets,
     strategy,
     warnings,
 )
@@ -132,14 +143,31 @@ metrics.k8s.io/v1beta1
   PodMetrics pods n - - - r
 """
 
+BUILT_IN: tuple[Resource, ...] = (
+    podtemplates.POD_TEMPLATES,
+    replicationcontrollers.REPLICATION_CONTROLLERS,
+    controllerrevisions.CONTROLLER_REVISIONS,
+    daemonsets.DAEMON_SETS,
+    deployments.DEPLOYMENTS,
+    replicasets.REPLICA_SETS,
+    statefulsets.STATEFUL_SETS,
+    horizontalpodautoscalers.HORIZONTAL_POD_AUTOSCALERS,
+    cronjobs.CRON_JOBS,
+    jobs.JOBS,
+    poddisruptionbudgets.POD_DISRUPTION_BUDGETS,
+)
+
 # Versions of a kind whose objects are kept as another version's.
 _KEPT_AS: dict[tuple[str, str, str], dict[str, Any]] = {
     ("events.k8s.io", "v1", "events"): {"table": "/events", "stored": "v1", "other": other_versions.EVENTS},
     ("autoscaling", "v1", "horizontalpodautoscalers"): {
         "stored": "autoscaling/v2",
-        "other": other_versions.AUTOSCALERS,
+        "other": horizontalpodautoscalers.HORIZONTAL_POD_AUTOSCALERS.other_versions[0],
     },
 }
+
+
+_BY_TABLE = {f"{resource.group}/{resource.plural}": resource for resource in BUILT_IN}
 
 
 def _names(column: str) -> tuple[str, ...]:
@@ -176,6 +204,8 @@ def _usual(plural: str) -> tuple[str, ...]:
 
 def _record(table: str) -> Resource:
     """The record of a kind, gathered from tables by kind."""
+    if table in _BY_TABLE:
+        return _BY_TABLE[table]
     subresources = {part: check for (name, part), check in checks.PART_CHECKS.items() if name == table}
     printer = printers.PRINTERS.get(table)
     given: dict[str, Any] = {"default": defaults.DEFAULTS.get(table)}

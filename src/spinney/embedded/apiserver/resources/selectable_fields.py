@@ -26,7 +26,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "/namespaces": ("status.phase",),
     "/secrets": ("type",),
     "/services": ("spec.clusterIP", "spec.type"),
-    "/replicationcontrollers": ("status.replicas",),
     "/events": (
         "involvedObject.kind",
         "involvedObject.namespace",
@@ -40,7 +39,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "source",
         "type",
     ),
-    "batch/jobs": ("status.successful",),
     "resource.k8s.io/resourceslices": ("spec.nodeName", "spec.driver"),
     "certificates.k8s.io/certificatesigningrequests": ("spec.signerName",),
 }

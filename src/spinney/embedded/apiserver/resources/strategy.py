@@ -5,18 +5,9 @@ from __future__ import annotations
 GENERATIONS = frozenset(
     (
         "/pods",
-        "/podtemplates",
-        "/replicationcontrollers",
-        "apps/daemonsets",
-        "apps/deployments",
-        "apps/replicasets",
-        "apps/statefulsets",
-        "batch/jobs",
-        "batch/cronjobs",
         "networking.k8s.io/ingresses",
         "networking.k8s.io/ingressclasses",
         "networking.k8s.io/networkpolicies",
-        "policy/poddisruptionbudgets",
         "discovery.k8s.io/endpointslices",
         "scheduling.k8s.io/priorityclasses",
         "resource.k8s.io/resourceslices",
@@ -33,7 +24,6 @@ GENERATIONS = frozenset(
 NO_OVERWRITE = frozenset(
     (
         "node.k8s.io/runtimeclasses",
-        "policy/poddisruptionbudgets",
         "storage.k8s.io/csidrivers",
         "storage.k8s.io/csistoragecapacities",
         "storage.k8s.io/volumeattachments",
@@ -78,6 +68,5 @@ ANSWERS_WITH_DELETED = frozenset(
         "/namespaces",
         "/pods",
         "/services",
-        "/podtemplates",
     )
 )

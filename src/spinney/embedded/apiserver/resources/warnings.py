@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources.record import Warnings, no_warnings
 from spinney.embedded.apiserver.resources.tls_warnings import tls_warning
 from spinney.embedded.apiserver.resources.validation.schemas import strange_formats
-
-_TEMPLATES = {
-    "/podtemplates": ("template",),
-    "/replicationcontrollers": ("spec", "template"),
-    "apps/deployments": ("spec", "template"),
-    "apps/replicasets": ("spec", "template"),
-    "apps/statefulsets": ("spec", "template"),
-    "apps/daemonsets": ("spec", "template"),
-    "batch/jobs": ("spec", "template"),
-    "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
-}
-
 
 # Kinds that are warned of at every update.
 _ALWAYS = frozenset(("/services", "/secrets", "/nodes", "/persistentvolumeclaims"))
@@ -47,29 +36,33 @@ def warnings_of(table: str, document: Json) -> list[str]:
     """The warnings of a pod, of the template of a workload, or of another object."""
     if table == "/pods":
         return list(_spec(document.get("spec") or {}, "spec"))
-    found = list(_OTHERS[table](document)) if table in _OTHERS else []
-    return found + _template(table, document)
+    return list(_OTHERS[table](document)) if table in _OTHERS else []
 
 
 def warnings_of_update(table: str, new: Json, old: Json) -> list[str]:
     """The warnings of a changed object: of a template only where the object is of a new generation."""
     if table in _ALWAYS:
         return list(_OTHERS[table](new))
-    if table not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
-        return []
-    if table == "apps/daemonsets" and new["spec"].get("template") == old["spec"].get("template"):
-        return []
-    return _template(table, new)
+    return []
 
 
-def _template(table: str, document: Json) -> list[str]:
-    path = _TEMPLATES.get(table)
-    if path is None:
-        return []
-    node = document
-    for part in path:
-        node = node.get(part) or {}
-    return list(_spec(node.get("spec") or {}, ".".join((*path, "spec"))))
+def template_warnings(*path: str, own: Callable[[Json], Iterable[str]] = no_warnings) -> Warnings:
+    """Warn of the pod template at a path: in a new object, beside its own warnings, and in a new generation of it."""
+
+    def template(document: Json) -> Iterable[str]:
+        node = document
+        for part in path:
+            node = node.get(part) or {}
+        return _spec(node.get("spec") or {}, ".".join((*path, "spec")))
+
+    def create(document: Json) -> Iterable[str]:
+        yield from own(document)
+        yield from template(document)
+
+    def update(new: Json, old: Json) -> Iterable[str]:
+        return () if new["metadata"].get("generation") == old["metadata"].get("generation") else template(new)
+
+    return Warnings(create=create, update=update)
 
 
 def host_name(name: str) -> Iterator[str]:
@@ -82,7 +75,8 @@ def host_name(name: str) -> Iterator[str]:
         yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
 
 
-def _pod_names(document: Json) -> Iterator[str]:
+def warn_of_name(document: Json) -> Iterator[str]:
+    """Warn of a Job's name that its pods cannot have as their host name."""
     problems = naming.label_problems(document["metadata"].get("name", ""))
     if problems:
         told = "this is used in Pod names and hostnames, which can result in surprising behavior"
@@ -233,8 +227,6 @@ _OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
     "/secrets": _secret,
     "/nodes": _node,
     "/persistentvolumeclaims": _volume_claim,
-    "batch/jobs": _pod_names,
-    "batch/cronjobs": _pod_names,
     "networking.k8s.io/ingresses": _ingress,
     "discovery.k8s.io/endpointslices": _slice,
 }

@@ -14,8 +14,6 @@ NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
     "/services": naming.dns_1035_problems,
     "/namespaces": naming.label_problems,
     "/events": naming.path_problems,
-    "apps/statefulsets": naming.label_problems,
-    "policy/poddisruptionbudgets": naming.path_problems,
     "rbac.authorization.k8s.io/roles": naming.path_problems,
     "rbac.authorization.k8s.io/clusterroles": naming.path_problems,
     "rbac.authorization.k8s.io/rolebindings": naming.path_problems,

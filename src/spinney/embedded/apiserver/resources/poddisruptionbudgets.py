@@ -1,0 +1,77 @@
+"""PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from spinney.api import naming
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, invalid, unsupported
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
+from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
+from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
+
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+def _check(document: Json) -> list[FieldError]:
+    """A PodDisruptionBudget."""
+    spec = document.get("spec") or {}
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    found: list[FieldError] = []
+    if least is not None and most is not None:
+        shown_spec = {
+            "MinAvailable": least,
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": most,
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        found.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
+    for key, value in (("minAvailable", least), ("maxUnavailable", most)):
+        if isinstance(value, int) and value < 0:
+            found.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
+        if isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit()):
+            detail = "a valid percent string must be a numeric string followed by an ending '%'"
+            found.append(
+                invalid(
+                    f"spec.{key}", value, detail + " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+                )
+            )
+        elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
+            found.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return found + check_selector(spec.get("selector"), "spec.selector")
+
+
+def _check_status(new: Json, old: Json) -> list[FieldError]:
+    """What nobody may say of a budget."""
+    status = new.get("status") or {}
+    return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _COUNTS if status.get(key, 0) < 0]
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    """A PodDisruptionBudget."""
+    spec, status = cells.spec(document), cells.status(document)
+    least, most = spec.get("minAvailable", "N/A"), spec.get("maxUnavailable", "N/A")
+    return [cells.name(document), str(least), str(most), status.get("disruptionsAllowed", 0), cells.age(document, now)]
+
+
+POD_DISRUPTION_BUDGETS = Resource(
+    group="policy",
+    kind="PodDisruptionBudget",
+    plural="poddisruptionbudgets",
+    short_names=("pdb",),
+    subresources=("status",),
+    default=only_spec,
+    complete=complete.status_members(dict.fromkeys(_COUNTS, 0), times=("lastTransitionTime",)),
+    has_generation=True,
+    allow_unconditional_update=False,
+    checks=Checks(name=naming.path_problems, object=_check, subresources={"status": _check_status}),
+    table=Table("Name,Min Available,Max Unavailable,#Allowed Disruptions,Age", _cells),
+)
