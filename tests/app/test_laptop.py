@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from spinney.api.apps import Deployment
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.kaishard import SchedulingShard
@@ -13,7 +14,6 @@ from spinney.app.laptop import Laptop, Options, laptop
 from spinney.backends.registry import Registry
 from spinney.cli.backends import runs
 from spinney.cli.demo import apply_file
-from spinney.embedded.controllers.views import Deployment
 from spinney.embedded.nodes.profile import Profile
 from tests import make
 

@@ -8,6 +8,7 @@ from typing import Any
 from spinney.api import labels
 from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.core import ConfigMap, Service
+from spinney.api.discovery import EndpointSlice
 from spinney.api.kai import Config, SchedulingShard
 from spinney.api.untyped import untyped
 from spinney.app.components import load
@@ -15,11 +16,10 @@ from spinney.app.installation import install_crds
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests
-from spinney.services.platform.leader_endpoints import ENDPOINT_SLICE
 from tests import worlds
 from tests.e2e.installation import NAMESPACE, Installed
 
-ENDPOINT_SLICES = untyped(ENDPOINT_SLICE)
+ENDPOINT_SLICES = untyped(EndpointSlice.resource)
 SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}
 CONFIG: dict[str, Any] = {
     "global": {"replicaCount": 2, "nodeSelector": {"role": "control"}, "tolerations": [{"operator": "Exists"}]},

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from spinney.api.batch import Job
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Object
-from spinney.embedded.controllers.views import Job
 from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes

@@ -1,42 +1,56 @@
-"""batch: jobs that end."""
+"""batch: Jobs and CronJobs. Templates stay plain data: nothing in them is lost."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import ClassVar
 
-from spinney.api.meta import Condition, Object, ObjectMeta, Resource, Struct
-from spinney.api.pod import PodTemplate
+from spinney.api.meta import Condition, Json, Object, Resource, Struct
 from spinney.api.selector import LabelSelector
 
 VERSION = "batch/v1"
 
 
 class JobSpec(Struct, frozen=True):
-    """How many pods must succeed, how many run at once."""
+    """How many pods must succeed, how many run at once, and how failures count."""
 
-    parallelism: int | None = None
+    parallelism: int = 1
     completions: int | None = None
-    completion_mode: str = ""
-    backoff_limit: int | None = None
     active_deadline_seconds: int | None = None
+    backoff_limit: int = 6
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
     ttl_seconds_after_finished: int | None = None
+    completion_mode: str = "NonIndexed"
     suspend: bool = False
     selector: LabelSelector | None = None
-    manual_selector: bool = False
-    template: PodTemplate = PodTemplate()
+    pod_failure_policy: Json | None = None
+    pod_replacement_policy: str = "TerminatingOrFailed"
+    success_policy: Json | None = None
+    managed_by: str = ""
+    template: Json = {}
+
+
+class UncountedPods(Struct, frozen=True):
+    """UIDs of ended pods whose finalizer may still be there, so that none is counted twice."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 class JobStatus(Struct, frozen=True):
-    """How far a job is."""
+    """Counts of a Job's pods, and its outcome."""
 
     active: int = 0
-    ready: int = 0
+    ready: int | None = None
     succeeded: int = 0
     failed: int = 0
+    terminating: int | None = None
+    completed_indexes: str = ""
+    failed_indexes: str | None = None
+    uncounted_terminated_pods: UncountedPods = UncountedPods()
     start_time: datetime | None = None
     completion_time: datetime | None = None
-    completed_indexes: str = ""
     conditions: tuple[Condition, ...] = ()
 
 
@@ -49,26 +63,31 @@ class Job(Object, frozen=True):
     status: JobStatus = JobStatus()
 
 
-class JobTemplate(Struct, frozen=True):
-    """What a CronJob makes its jobs from."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: JobSpec = JobSpec()
-
-
 class CronJobSpec(Struct, frozen=True):
-    """When, and what."""
+    """A schedule and the Job to create on it."""
 
     schedule: str = ""
     time_zone: str = ""
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = "Allow"
     suspend: bool = False
-    concurrency_policy: str = ""
-    job_template: JobTemplate = JobTemplate()
+    job_template: Json = {}
+    successful_jobs_history_limit: int = 3
+    failed_jobs_history_limit: int = 1
+
+
+class CronJobStatus(Struct, frozen=True):
+    """The running Jobs, and when the last one was created."""
+
+    active: tuple[Json, ...] = ()
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
 
 
 class CronJob(Object, frozen=True):
-    """Makes jobs on a schedule."""
+    """Creates Jobs on a schedule."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "CronJob", "cronjobs")
 
     spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()

@@ -30,6 +30,7 @@ __all__ = [
     "Container",
     "ContainerState",
     "ContainerStatus",
+    "Endpoints",
     "EnvVar",
     "Event",
     "EventSource",
@@ -129,8 +130,10 @@ class ServicePort(Struct, frozen=True):
     """A port of a service."""
 
     name: str = ""
-    protocol: str = ""
+    protocol: str = "TCP"
+    app_protocol: str | None = None
     port: int = 0
+    # A number, or the name of a container's port.
     target_port: int | str = 0
     node_port: int = 0
 
@@ -151,6 +154,24 @@ class Service(Object, frozen=True):
     resource: ClassVar[Resource] = Resource("v1", "Service", "services")
 
     spec: ServiceSpec = ServiceSpec()
+
+    @property
+    def selects(self) -> bool:
+        """Whether a selector decides its endpoints; otherwise someone else writes them."""
+        return bool(self.spec.selector) and self.spec.type != "ExternalName"
+
+    @property
+    def headless(self) -> bool:
+        """Whether it has no address of its own."""
+        return self.spec.cluster_ip in ("", "None")
+
+
+class Endpoints(Object, frozen=True):
+    """The addresses behind a service, in one object."""
+
+    resource: ClassVar[Resource] = Resource("v1", "Endpoints", "endpoints")
+
+    subsets: tuple[Json, ...] = ()
 
 
 class ConfigMap(Object, frozen=True):

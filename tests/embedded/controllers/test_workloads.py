@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.api.apps import Deployment, ReplicaSet
+from spinney.api.batch import CronJob, Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Resource
 from spinney.embedded.cluster import Cluster
-from spinney.embedded.controllers.views import CronJob, Deployment, Job, ReplicaSet
 from tests.embedded.virtual import FirstNode, after, get, run
 
 

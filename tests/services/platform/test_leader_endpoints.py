@@ -8,11 +8,11 @@ import pytest
 
 from spinney.api.coordination import Lease
 from spinney.api.core import Pod, Service
+from spinney.api.discovery import EndpointSlice
 from spinney.api.kai import Config
 from spinney.api.meta import Json
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler.service.component import lease_name
-from spinney.services.platform.leader_endpoints import ENDPOINT_SLICE
 from tests import make
 from tests.services.platform.test_platform import NAMESPACE, platform
 from tests.services.stage import Stage, virtual
@@ -39,7 +39,7 @@ async def leads(held: Stage, holder: str) -> None:
 
 async def endpoints(held: Stage) -> Json:
     """What the Service leads to."""
-    found: Json = await held.client.get(ENDPOINT_SLICE, f"{NAME}-leader", NAMESPACE)
+    found: Json = await held.client.get(EndpointSlice.resource, f"{NAME}-leader", NAMESPACE)
     return found
 
 
@@ -84,7 +84,7 @@ async def test_one_replica_needs_no_leader() -> None:
         await held.client.patch(Config, "kai-config", "", {"spec": {"scheduler": {"replicas": 1}}})
         await asyncio.sleep(6)
         assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {"app": NAME}
-        assert await held.gone(ENDPOINT_SLICE, f"{NAME}-leader", NAMESPACE)
+        assert await held.gone(EndpointSlice.resource, f"{NAME}-leader", NAMESPACE)
 
 
 @pytest.mark.parametrize(

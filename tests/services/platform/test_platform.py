@@ -145,7 +145,7 @@ async def test_an_edited_config_reaches_the_services() -> None:
         assert budgets == {"admission"}
         hook = (await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")).webhooks[0]
         assert hook.match_conditions[0].expression == 'object.spec.schedulerName == "other"'
-        annotations = [each["admission"].spec.template.metadata.annotations for each in (before, found)]
+        annotations = [each["admission"].spec.template["metadata"]["annotations"] for each in (before, found)]
         assert annotations[0] != annotations[1], "new settings must mean new pods"
 
 
@@ -240,12 +240,12 @@ async def test_one_scheduler_per_pool() -> None:
 async def test_a_shard_moves_to_another_pool() -> None:
     """Its scheduler gets the new value, and restarts with it; a value that no label can have is told."""
     async with platform() as held:
-        before = (await deployments(held))["kai-scheduler-default"].spec.template.metadata.annotations
+        before = (await deployments(held))["kai-scheduler-default"].spec.template["metadata"]["annotations"]
         await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "Green_1"}})
         await asyncio.sleep(5)
         data = (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data
         assert yaml.safe_load(data["config.yaml"])["partitionLabelValue"] == "Green_1"
-        assert (await deployments(held))["kai-scheduler-default"].spec.template.metadata.annotations != before
+        assert (await deployments(held))["kai-scheduler-default"].spec.template["metadata"]["annotations"] != before
         await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "a b"}})
         await asyncio.sleep(5)
         status, message = await said(held, SchedulingShard, "default", "Deployed")

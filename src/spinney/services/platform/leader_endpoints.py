@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.coordination import Lease
 from spinney.api.core import Pod
+from spinney.api.discovery import EndpointSlice
 from spinney.api.kaiconfig import Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, Resource
@@ -20,7 +21,6 @@ from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of, plan_scheduler
 from spinney.services.platform.shard_config import ShardError, check_pool
 
-ENDPOINT_SLICE = Resource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 # Well within the time that a new leader needs: a watch on all leases of a cluster would cost more than it tells.
 _LOOK_AGAIN_SECONDS = 5.0
 
@@ -39,8 +39,8 @@ def plan_slice(process: Process, shard: SchedulingShard, config: ConfigSpec, lea
         endpoints.append({"addresses": [address], "conditions": {"ready": True}, "targetRef": target})
     metrics = ports_of(process.component, config).metrics
     return {
-        "apiVersion": ENDPOINT_SLICE.api_version,
-        "kind": ENDPOINT_SLICE.kind,
+        "apiVersion": EndpointSlice.resource.api_version,
+        "kind": EndpointSlice.resource.kind,
         "metadata": {
             "name": slice_name(process),
             "namespace": namespace_of(config),
@@ -107,13 +107,13 @@ class Leaders:
 
     async def _put(self, wanted: Json) -> None:
         name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
-        known = await self._get(ENDPOINT_SLICE, name, namespace)
+        known = await self._get(EndpointSlice.resource, name, namespace)
         # The API server shows an empty list as null.
         if known is not None and holds({**known, "endpoints": known.get("endpoints") or []}, wanted):
             return
-        await self._client.patch(ENDPOINT_SLICE, name, namespace, wanted, kind=Patch.APPLY, force=True)
+        await self._client.patch(EndpointSlice.resource, name, namespace, wanted, kind=Patch.APPLY, force=True)
 
     async def _remove(self, name: str, namespace: str) -> None:
-        known = await self._get(ENDPOINT_SLICE, name, namespace)
+        known = await self._get(EndpointSlice.resource, name, namespace)
         if known is not None:
-            await self._client.delete(ENDPOINT_SLICE, name, namespace, uid=known["metadata"]["uid"])
+            await self._client.delete(EndpointSlice.resource, name, namespace, uid=known["metadata"]["uid"])

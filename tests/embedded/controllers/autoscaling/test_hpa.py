@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from spinney.api.apps import Deployment
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers.autoscaling.hpa import PodMetrics
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, limited, stabilized
-from spinney.embedded.controllers.views import Deployment
 from tests.embedded.virtual import FirstNode, after, get, run
 
 

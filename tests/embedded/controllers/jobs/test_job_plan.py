@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.embedded.controllers.jobs import indexes
 from spinney.embedded.controllers.jobs.job_plan import FINALIZER, INDEX, plan_job
-from spinney.embedded.controllers.views import Job
 from tests import make
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spinney.api.core import Pod
+from spinney.api.core import Pod, Service
+from spinney.api.discovery import EndpointSlice
 from spinney.api.meta import Json, convert
 from spinney.embedded.controllers.network.endpoint_slices import SlicePlan, plan_slices
 from spinney.embedded.controllers.network.endpoints import plan_subsets, truncated
-from spinney.embedded.controllers.network.service_views import EndpointSlice, Service
 
 SERVICE = convert(
     Service,

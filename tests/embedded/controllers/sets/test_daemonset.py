@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from spinney.api.apps import DaemonSet
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
 from spinney.embedded.controllers.sets.daemonset_plan import DaemonPlan, node_of, plan_daemonset
 from spinney.embedded.controllers.sets.revisions import REVISION
-from spinney.embedded.controllers.views import DaemonSet
 from tests import make
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
@@ -14,7 +15,6 @@ from spinney.embedded.controllers.pods.disruption_budgets import plan_budget
 from spinney.embedded.controllers.pods.state import least_wanted_first
 from spinney.embedded.controllers.sets.deployment_plan import HASH, plan_deployment
 from spinney.embedded.controllers.sets.replicaset import plan_replicaset
-from spinney.embedded.controllers.views import Deployment, ReplicaSet
 from tests import make
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

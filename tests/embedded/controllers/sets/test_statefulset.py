@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.api.apps import StatefulSet
 from spinney.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Json
 from spinney.api.storage import StorageClass
 from spinney.embedded.cluster import Cluster
-from spinney.embedded.controllers.views import StatefulSet
 from tests import make
 from tests.embedded.virtual import FirstNode, after, get, pod, run
 

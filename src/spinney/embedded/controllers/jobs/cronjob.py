@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.api import cron
+from spinney.api.batch import CronJob, Job
 from spinney.api.conditions import is_true
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.views import CronJob, Job
 from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spinney.api.batch import Job
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.embedded.controllers.views import Job
 
 
 def action(job: Job, pod: Pod) -> tuple[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.embedded.controllers.jobs import failure_policy, indexes
-from spinney.embedded.controllers.views import Job
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"

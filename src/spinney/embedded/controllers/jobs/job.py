@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.jobs.job_plan import FINALIZER, JobPlan, plan_job
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
-from spinney.embedded.controllers.views import Job
 from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.batch import Job
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
@@ -12,7 +13,6 @@ from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs import failure_policy, index_policy, indexes
 from spinney.embedded.controllers.jobs.index_policy import FAILURES, INDEX, index_of
 from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready, is_terminal, least_wanted_first
-from spinney.embedded.controllers.views import Job
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 _REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")

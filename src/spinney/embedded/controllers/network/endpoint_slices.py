@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from spinney.api.core import Node, Pod
+from spinney.api.core import Node, Pod, Service
+from spinney.api.discovery import EndpointSlice
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.network.service_pods import (
@@ -17,7 +18,6 @@ from spinney.embedded.controllers.network.service_pods import (
     ports,
     target,
 )
-from spinney.embedded.controllers.network.service_views import EndpointSlice, Service
 from spinney.embedded.controllers.pods.state import is_ready
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.errors import Forbidden, NotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from spinney.api.core import Pod
+from spinney.api.core import Endpoints, Pod, Service
 from spinney.api.meta import Json
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
@@ -16,7 +16,6 @@ from spinney.embedded.controllers.network.service_pods import (
     ports,
     target,
 )
-from spinney.embedded.controllers.network.service_views import Endpoints, Service
 from spinney.embedded.controllers.pods.state import is_ready
 from spinney.kube.caches.cache import Key
 from spinney.kube.errors import AlreadyExists, Forbidden, NotFound

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spinney.api.core import Endpoints
 from spinney.embedded.controllers.network.endpoint_slices import SliceWriter, service_keys
 from spinney.embedded.controllers.network.endpoints import EndpointsWriter
 from spinney.embedded.controllers.network.service_pods import ServicePods, Triggers, matters
-from spinney.embedded.controllers.network.service_views import Endpoints
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.runtime import Runtime

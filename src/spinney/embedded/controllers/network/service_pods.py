@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from spinney.api.conditions import find
-from spinney.api.core import Pod
+from spinney.api.core import Pod, Service, ServicePort
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.network.service_views import Service, ServicePort
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.runtime import Runtime

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spinney.api.apps import ControllerRevision, DaemonSet
 from spinney.api.core import Node, Pod
 from spinney.embedded.controllers.sets.daemonset_plan import plan_daemonset
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid, create_once, delete_once, report
-from spinney.embedded.controllers.views import ControllerRevision, DaemonSet
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from spinney.api.affinity import NodeSelector, NodeSelectorTerm, Toleration, tolerates
-from spinney.api.apps import TEMPLATE_GENERATION
+from spinney.api.apps import TEMPLATE_GENERATION, DaemonSet
 from spinney.api.core import Node, Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json, convert
@@ -15,7 +15,6 @@ from spinney.api.selector import satisfies
 from spinney.embedded.controllers.pods.state import available_in, from_template, is_ready, is_terminal
 from spinney.embedded.controllers.sets.revisions import REVISION, revision, template_hash
 from spinney.embedded.controllers.sets.set_plan import SetPlan, soonest, told_anew
-from spinney.embedded.controllers.views import DaemonSet
 
 _GENERATION = "pod-template-generation"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

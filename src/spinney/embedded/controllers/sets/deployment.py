@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.meta import Json
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.sets.deployment_plan import (
@@ -18,7 +19,6 @@ from spinney.embedded.controllers.sets.deployment_plan import (
     revision_of,
 )
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
-from spinney.embedded.controllers.views import Deployment, ReplicaSet
 from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key

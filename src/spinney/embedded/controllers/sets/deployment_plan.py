@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.conditions import find
 from spinney.api.intstr import at_least, at_most
 from spinney.api.meta import Json
@@ -13,7 +14,6 @@ from spinney.api.times import rfc3339
 from spinney.embedded.controllers.sets.replicaset import FAILURE
 from spinney.embedded.controllers.sets.revisions import template_hash
 from spinney.embedded.controllers.sets.set_plan import told_anew
-from spinney.embedded.controllers.views import Deployment, ReplicaSet
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

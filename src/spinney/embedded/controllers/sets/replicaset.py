@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.apps import ReplicaSet
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
@@ -30,7 +31,6 @@ from spinney.embedded.controllers.sets.set_plan import (
     soonest,
     told_anew,
 )
-from spinney.embedded.controllers.views import ReplicaSet
 from spinney.kube.caches.cache import Change, Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from spinney.api.apps import ControllerRevision, StatefulSet
 from spinney.api.core import PersistentVolumeClaim, Pod
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid, create_once, delete_once, report
 from spinney.embedded.controllers.sets.statefulset_plan import StatefulPlan, plan_statefulset
-from spinney.embedded.controllers.views import ControllerRevision, StatefulSet
 from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder

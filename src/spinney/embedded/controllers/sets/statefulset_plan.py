@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.apps import StatefulSet
 from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json
@@ -12,7 +13,6 @@ from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.pods.state import available_in, from_template, is_active, is_ready, is_terminal
 from spinney.embedded.controllers.sets.revisions import REVISION, revision, template_hash
 from spinney.embedded.controllers.sets.set_plan import SetPlan, soonest, told_anew
-from spinney.embedded.controllers.views import StatefulSet
 
 HASH = "controller.kubernetes.io/hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
