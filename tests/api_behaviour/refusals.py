@@ -1,8 +1,8 @@
 """Requests that Kubernetes refuses, as data: `refusals/*.yaml` holds each with the answer of the real server.
 
 An entry says what it is `about`, the `request` (method and path, `{ns}` for the test's namespace), its `body`,
-the `crd` it needs (a name in schemas.yaml), what was done `before` it, and the `answer`: code, reason, message. An
-answer without a message is one whose words are our own.
+the `crd` it needs (a name in schemas.yaml), what was done `before` it, and the `answer`: code, reason, message.
+`ours: true` says that the embedded server has its own sentence: only code, reason and the fields must agree.
 `python -m tests.api_behaviour.refusals` asks the real server for the answers that are missing, so that a new entry
 needs none.
 """
@@ -63,6 +63,12 @@ def told(answer: Answer, namespace: str) -> list[Any]:
         message = message.partition("\n")[0]
     message = re.sub(r'patch: Invalid value: ".*": ', "patch: Invalid value: {object}: ", message)
     return [answer.code, reason, re.sub(r"in record \(\d+\)", "in record ({rv})", message)]
+
+
+def fields_agree(answer: Answer, recorded: str) -> bool:
+    """Whether every field that an answer names as a cause is one of the recorded message."""
+    causes = (answer.body.get("details") or {}).get("causes") or ()
+    return all(f"{cause['field']}: " in recorded for cause in causes if cause.get("field"))
 
 
 async def _request(api: Api, namespace: str, entry: Json) -> Answer:

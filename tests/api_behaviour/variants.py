@@ -1,10 +1,11 @@
 """Objects of every built-in kind in many variants, as data: `variants/*.yaml` holds what the real server makes of each.
 
 A table names a kind by its `path`, an object as `base`, and rows of three: what the row is about, how the object
-differs from the base (members by their path; null takes one away), and the answer. `new` rows are created; `changed`
-and `patched` rows replace or merge into the base, `status` rows merge into its status. An answer that is text says why
-the object is invalid; a list is the code and message of another refusal; a map holds the members that the server gave,
-and its warnings, beside those that it gives the base (`gives`). All but the base are dry runs.
+differs from the base (members by their path; null takes one away), and the answer. A fourth value, `ours`, says that
+the embedded server refuses it in its own words: only the field, or the code, must agree. `new` rows are created;
+`changed` and `patched` rows replace or merge into the base, `status` rows merge into its status. An answer that is text
+says why the object is invalid; a list is the code and message of another refusal; a map holds the members that the
+server gave, and its warnings, beside those that it gives the base (`gives`). All but the base are dry runs.
 `python -m tests.api_behaviour.variants` asks the real server for the answers that are missing.
 """
 
@@ -57,6 +58,13 @@ def load() -> dict[str, Json]:
         for table in yaml.safe_load_all(file.read_text()):
             tables[f"{file.stem}: {table['about']}"] = table
     return tables
+
+
+def without_words(answer: Any) -> Any:
+    """What both servers agree on where our own words differ: the first field, or the code."""
+    if isinstance(answer, str):
+        return answer.removeprefix("[").partition(": ")[0]
+    return answer[0] if isinstance(answer, list) else answer
 
 
 def variant(base: Json, changes: Json) -> Json:

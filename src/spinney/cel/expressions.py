@@ -1,4 +1,4 @@
-"""CEL as Kubernetes speaks it: expressions compiled, checked for types, and evaluated."""
+"""Compile CEL expressions over declared variables, and evaluate them."""
 
 from __future__ import annotations
 
@@ -10,46 +10,81 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-from spinney.api.meta import Json
-from spinney.cel.functions import FUNCTIONS, with_problems
+from spinney.cel.functions import FUNCTIONS, expand_format_validation
 
 _T = cel.Type
-_SCALARS = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}
-_KINDS = ("integer", "string", "boolean", "array", "object")
-_COLLECTIONS = tuple(f"{kind} {inner}" for kind in _KINDS[3:] for inner in _KINDS[:3])
-# The first letter of a variable that stands in for a field, by the field's type.
-_LETTERS = dict(zip((*_KINDS, *_COLLECTIONS), "isbaoABCMNO", strict=True))
-_LONGEST = 60
-_OPERATOR = re.compile(r"found no matching overload for '[^\w']*_[^\w']*_?' applied to '(.*)'")
+_SCALARS = {"dyn": _T.DYN, "int": _T.INT, "string": _T.STRING, "bool": _T.BOOL}
+# The types that a variable can be declared with, in CEL's own notation.
+TYPES = {
+    **_SCALARS,
+    **{f"list({name})": _T.List(item) for name, item in _SCALARS.items()},
+    **{f"map(string, {name})": _T.Map(_T.STRING, item) for name, item in _SCALARS.items()},
+}
+_NO_OPERATOR = re.compile(r"found no matching overload for '[^\w']*_[^\w']*_?' applied to '\((.*)\)'")
+_NO_SELECTION = re.compile(r"expression of type '(\w+)' cannot be the operand of a select operation")
+_NO_KEY = re.compile(r'NOT_FOUND: Key not found in map : "?(.*?)"?$')
 
 
-_SELECTED = re.compile(r"expression of type '(\w+)' cannot be the operand of a select operation")
+class CompileError(Exception):
+    """An expression that does not compile; the text points at the place, as Kubernetes writes it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        operands = _NO_OPERATOR.search(message)
+        # Set where an operator does not take operands of these types.
+        self.operand_types = tuple(operands[1].split(", ")) if operands else ()
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without the place."""
+        return re.sub(r"^ERROR: <input>:\d+:\d+: ", "", str(self).partition("\n")[0])
 
 
-_QUALIFIED = re.compile(
-    r"ERROR: <input>:(?P<line>\d+):(?P<column>\d+): undeclared reference to '(?P<first>\w+)(?P<rest>(?:\.\w+)+)' "
-    r"\(in container ''\)\n \| (?P<text>.*)\n \| \.*\^"
-)
+class EvaluationError(Exception):
+    """An expression that failed on the values it was given."""
+
+    def __init__(self, message: str, missing_key: str = "") -> None:
+        super().__init__(message)
+        self.missing_key = missing_key
 
 
-class BadRule(Exception):
-    """A rule that does not compile."""
+class Program:
+    """A compiled expression."""
+
+    __slots__ = ("_expression", "result_type")
+
+    def __init__(self, expression: Any) -> None:
+        self._expression = expression
+        # CEL's name of the type, such as `BOOL`, or `DYN` where it depends on the values.
+        self.result_type = str(expression.return_type())
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """Return the expression's value; `values` holds every declared variable."""
+        result = self._expression.eval(data=dict(values))
+        if result.type() == _T.ERROR:
+            raise _evaluation_error(str(result.value()))
+        return result.plain_value()
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(text: str, variables: tuple[str, ...], types: tuple[tuple[str, str], ...] = ()) -> Program:
+    """Compile an expression over these variables; those without an entry in `types` can be anything."""
+    declared = tuple({**dict.fromkeys(variables, "dyn"), **dict(types)}.items())
+    try:
+        return Program(_environment(declared).compile(expand_format_validation(text)))
+    except RuntimeError as error:
+        raise _compile_error(str(error)) from None
+
+
+def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+    """Compile an expression over the names of these values, and evaluate it."""
+    return compile_expression(text, tuple(values)).evaluate(values)
 
 
 @lru_cache(maxsize=64)
-def _environment(names: tuple[str, ...]) -> Any:
-    return _made_environment(dict.fromkeys(names, _T.DYN))
-
-
-@lru_cache(maxsize=8)
-def _typed_environment(name: str) -> Any:
-    kind = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}[name]
-    return _made_environment({"self": kind, "oldSelf": kind})
-
-
-def _made_environment(variables: dict[str, Any]) -> Any:
+def _environment(declared: tuple[tuple[str, str], ...]) -> Any:
     return cel.NewEnv(
-        variables=variables,
+        variables={name: TYPES[type_name] for name, type_name in declared},
         extensions=[
             ext_strings.ExtStrings(),
             ext_math.ExtMath(),
@@ -61,112 +96,17 @@ def _made_environment(variables: dict[str, Any]) -> Any:
     )
 
 
-@lru_cache(maxsize=4096)
-def program(text: str, names: tuple[str, ...]) -> Any:
-    """A compiled expression over these variables."""
-    try:
-        return _environment(names).compile(with_problems(text))
-    except RuntimeError as error:
-        raise BadRule(_compile_error(error)) from None
+def _compile_error(message: str) -> CompileError:
+    message = message.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+    return CompileError(_NO_SELECTION.sub(r"type '\1' does not support field selection", message))
 
 
-def _compile_error(error: RuntimeError) -> str:
-    told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
-    told = _QUALIFIED.sub(_first_name, told)
-    return _SELECTED.sub(r"type '\1' does not support field selection", told)
-
-
-def _first_name(found: re.Match[str]) -> str:
-    """Of `a.b`, which is not there, Kubernetes names `a`, and points to it."""
-    line, column, first, rest, text = found["line"], int(found["column"]), found["first"], found["rest"], found["text"]
-    start = column - 1 - len(first) - len(rest.rpartition(".")[0])
-    told = f"ERROR: <input>:{line}:{start + 1}: undeclared reference to '{first}' (in container '')"
-    return f"{told}\n | {text}\n | {'.' * start}^"
-
-
-def checked(text: str, schema: Json) -> str:
-    """The type that a rule over a value of this schema evaluates to; raises where the rule does not compile."""
-    kind = str(program(text, ("self", "oldSelf")).return_type())
-    typed = {"integer": _T.INT, "string": _T.STRING, "boolean": _T.BOOL}.get(schema.get("type", ""))
-    if typed is None or schema.get("format") or schema.get("nullable") or schema.get("x-kubernetes-int-or-string"):
-        return kind
-    entries = schema["x-kubernetes-validations"]
-    if any(e.get("optionalOldSelf") and text in (e.get("rule"), e.get("messageExpression")) for e in entries):
-        return kind
-    try:
-        return str(_typed_environment(schema["type"]).compile(with_problems(text)).return_type())
-    except RuntimeError as error:
-        # Kubernetes compares numbers of different types, which this engine knows only of untyped values.
-        if "double" in str(error) or "uint" in str(error):
-            return kind
-        raise BadRule(_compile_error(error)) from None
-
-
-def stand_in(schema: Json, length: int) -> str:
-    """A variable of so many letters whose type is that of the schema; none where the type can be several."""
-    letter = _LETTERS.get(_type_name_of(schema), "")
-    return letter + "_" * (length - 1) if letter and length <= _LONGEST else ""
-
-
-def _type_name_of(schema: Json) -> str:
-    kind = schema.get("type", "")
-    marks = ("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
-    if any(schema.get(mark) for mark in marks) or (schema.get("format") and kind != "integer"):
-        return ""
-    below = schema.get("items") if kind == "array" else schema.get("additionalProperties")
-    if not isinstance(below, dict):
-        return str(kind) if kind in _SCALARS else ""
-    inner = _type_name_of(below)
-    return f"{kind} {inner}" if inner in _SCALARS else str(kind)
-
-
-@lru_cache(maxsize=1)
-def _stand_ins() -> Any:
-    """An environment with every stand-in."""
-    types = dict(_SCALARS)
-    for name, inner in (*_SCALARS.items(), ("", _T.DYN)):
-        types[f"array {name}".strip()] = _T.List(inner)
-        types[f"object {name}".strip()] = _T.Map(_T.STRING, inner)
-    variables = {
-        _LETTERS[name] + "_" * more: kind for name, kind in types.items() for more in range(len("self"), _LONGEST)
-    }
-    return _made_environment({"self": _T.DYN, "oldSelf": _T.DYN, **variables})
-
-
-def mistyped(text: str) -> str:
-    """What is wrong with the types in a rule of stand-ins: operators that do not take what they are given."""
-    try:
-        _stand_ins().compile(text)
-    except RuntimeError as error:
-        told = _compile_error(error)
-        # Numbers of different types are compared by Kubernetes, and what is not an operator may be a function of its.
-        found = _OPERATOR.search(told)
-        return told if found and not re.search("double|uint|dyn", found[1]) else ""
-    return ""
-
-
-class Failed(Exception):
-    """An expression that could not be evaluated."""
-
-
-def evaluate(text: str, values: Mapping[str, Any]) -> Any:
-    """The value of an expression."""
-    result = program(text, tuple(values)).eval(data=dict(values))
-    if result.type() == _T.ERROR:
-        raise Failed(_told(str(result.value())))
-    return result.plain_value()
-
-
-_OTHER_WORDS = {"divide by zero": "division by zero"}
-
-
-def _told(message: str) -> str:
-    """A run-time error as Kubernetes' own engine puts it."""
-    missing = re.match(r'NOT_FOUND: Key not found in map : "?(.*?)"?$', message)
+def _evaluation_error(message: str) -> EvaluationError:
+    """The engine's run-time error in Kubernetes' words."""
+    missing = _NO_KEY.match(message)
     if missing:
-        return f"no such key: {missing[1]}"
+        return EvaluationError(f"no such key: {missing[1]}", missing[1])
     if "No matching overloads" in message:
-        return "no such overload"
-    for engine, kubernetes in _OTHER_WORDS.items():
-        message = message.replace(engine, kubernetes)
-    return message.partition(": ")[2] or message
+        return EvaluationError("no such overload")
+    message = message.replace("divide by zero", "division by zero")
+    return EvaluationError(message.partition(": ")[2] or message)

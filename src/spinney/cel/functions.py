@@ -1,4 +1,4 @@
-"""The functions that Kubernetes adds to CEL: what they make of a text is a map, since the engine has no other kinds."""
+"""The functions that Kubernetes adds to CEL; their values are maps, because the engine has no other types for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def _function(name: str, *overloads: tuple[list[Any], Any, Any, bool]) -> Any:
     return cel.FunctionDecl(name, made)
 
 
-def _quantity(text: str) -> Json:
+def quantity_value(text: str) -> Json:
+    """A quantity as expressions see it."""
     if not _is_quantity(text):
         rule = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         raise ValueError(f"quantities must match the regular expression {rule}")
@@ -103,7 +104,8 @@ def _is_global(value: Mapping[str, Any]) -> bool:
     return not outside and str(address) != "255.255.255.255"
 
 
-def _version(text: str) -> Json:
+def semver_value(text: str) -> Json:
+    """A semantic version as expressions see it."""
     if not _VERSION.fullmatch(text):
         raise ValueError(f"No Major.Minor.Patch elements found: {text}")
     return {"semver": text}
@@ -176,7 +178,7 @@ _FORMATS: dict[str, Callable[[str], list[str]]] = {
 }
 _VALIDATED = re.compile(r"(\bformat\.\w+\(\))\.validate\(((?:[^()]|\([^()]*\))*)\)")
 FUNCTIONS = [
-    _function("quantity", ([_T.STRING], _MAP, _quantity, False)),
+    _function("quantity", ([_T.STRING], _MAP, quantity_value, False)),
     _function("isQuantity", ([_T.STRING], _T.BOOL, _is_quantity, False)),
     _function("isGreaterThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) > _order(b), True)),
     _function("isLessThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) < _order(b), True)),
@@ -196,8 +198,8 @@ FUNCTIONS = [
     ),
     _function(
         "semver",
-        ([_T.STRING], _MAP, _version, False),
-        ([_T.STRING, _T.BOOL], _MAP, lambda t, loose: _version(_normal_version(t) if loose else t), False),
+        ([_T.STRING], _MAP, semver_value, False),
+        ([_T.STRING, _T.BOOL], _MAP, lambda t, loose: semver_value(_normal_version(t) if loose else t), False),
     ),
     _function(
         "isSemver",
@@ -271,6 +273,6 @@ FUNCTIONS = [
 ]
 
 
-def with_problems(text: str) -> str:
-    """An expression in which `validate` of a format is spelled as the engine can be taught: a list, made optional."""
+def expand_format_validation(text: str) -> str:
+    """Spell `format.x().validate(…)` with functions that this engine can be given."""
     return _VALIDATED.sub(r"optional.ofNonZeroValue(\1.problems(\2))", text)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json
-from spinney.cel import expressions
-from spinney.cel.authorizer import asked_by
+from spinney.cel.expressions import CompileError, EvaluationError, evaluate
+from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
 from spinney.embedded.apiserver.admission.matching import Hook, Operation, hook_of
 from spinney.embedded.apiserver.errors import Refusal, forbidden
 from spinney.embedded.apiserver.read import selectors
@@ -106,7 +106,7 @@ def check(server: ApiServer, policy: Bound, call: Call, request: Json, namespace
         "request": request,
         "namespaceObject": namespace,
     }
-    with asked_by(server, call) as authorizer:
+    with authorizer_variable(server.authorizer, call) as authorizer:
         values["authorizer"] = authorizer
         try:
             if not _concerned(policy, values):
@@ -126,9 +126,9 @@ def _concerned(policy: Bound, values: dict[str, Any]) -> bool:
     failed = ""
     for rule in policy.spec.get("matchConditions") or ():
         try:
-            if expressions.evaluate(rule["expression"], {**values, "params": None}) is not True:
+            if evaluate(rule["expression"], {**values, "params": None}) is not True:
                 return False
-        except (expressions.Failed, expressions.BadRule) as error:
+        except (EvaluationError, CompileError) as error:
             failed = failed or f"expression '{rule['expression']}' resulted in error: {error}"
     if failed:
         raise _Unusable(failed)
@@ -177,12 +177,10 @@ def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
     failed: dict[str, str] = {}
     for variable in policy.spec.get("variables") or ():
         try:
-            variables[variable["name"]] = expressions.evaluate(
-                variable["expression"], {**values, "variables": variables}
-            )
-        except (expressions.Failed, expressions.BadRule) as error:
+            variables[variable["name"]] = evaluate(variable["expression"], {**values, "variables": variables})
+        except (EvaluationError, CompileError) as error:
             # Whoever uses it fails for want of it.
-            failed[variable["name"]] = _excuse(str(error), failed)
+            failed[variable["name"]] = _reason(error, failed)
     found: list[Objection] = []
     for rule in policy.spec.get("validations") or ():
         why = _failure(rule, {**values, "variables": variables}, failed, policy)
@@ -191,28 +189,28 @@ def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
     return found
 
 
-def _excuse(error: str, failed: dict[str, str]) -> str:
-    """An error that is for want of a variable tells why that is not there."""
-    name = error.removeprefix("no such key: ")
-    if name == error or name not in failed:
-        return error
+def _reason(error: Exception, failed: dict[str, str]) -> str:
+    """The error's message; where a variable is missing because it failed, the reason of that."""
+    name = error.missing_key if isinstance(error, EvaluationError) else ""
+    if name not in failed:
+        return str(error)
     return f'composited variable "{name}" fails to evaluate: {failed[name]}'
 
 
 def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy: Bound) -> str:
     expression = rule["expression"]
     try:
-        if expressions.evaluate(expression, values) is True:
+        if evaluate(expression, values) is True:
             return ""
-    except (expressions.Failed, expressions.BadRule) as error:
-        told = _excuse(str(error), failed)
+    except (EvaluationError, CompileError) as error:
+        told = _reason(error, failed)
         return "" if _forgives(policy) else f"expression '{expression}' resulted in error: {told}"
     if rule.get("messageExpression"):
         try:
-            told = expressions.evaluate(rule["messageExpression"], values)
+            told = evaluate(rule["messageExpression"], values)
             if isinstance(told, str) and told.strip() and "\n" not in told and len(told) <= _LONGEST_MESSAGE:
                 return told
-        except (expressions.Failed, expressions.BadRule):
+        except (EvaluationError, CompileError):
             pass
     return str(rule.get("message") or f"failed expression: {expression}")
 

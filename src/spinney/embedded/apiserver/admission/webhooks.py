@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
-from spinney.cel import expressions
-from spinney.cel.authorizer import asked_by
+from spinney.cel.expressions import EvaluationError, evaluate
 from spinney.embedded.apiserver.admission import validating_policies, webhook_responses
+from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
 from spinney.embedded.apiserver.admission.matching import Hook, Operation, hooks_of
 from spinney.embedded.apiserver.admission.validating_policies import BINDINGS, POLICIES, Bound, bound_policies
 from spinney.embedded.apiserver.admission.webhook_responses import BadAnswer
@@ -116,7 +116,7 @@ class Admission:
         if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
             return None
         request = _request(self._server.chance.uid(), call, operation, new, old)
-        with asked_by(self._server, call) as authorizer:
+        with authorizer_variable(self._server.authorizer, call) as authorizer:
             if not _conditions_hold(hook, call, request, authorizer):
                 return None
         try:
@@ -194,9 +194,9 @@ def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) ->
     failed = ""
     for _, expression in hook.conditions:
         try:
-            if expressions.evaluate(expression, values) is not True:
+            if evaluate(expression, values) is not True:
                 return False
-        except expressions.Failed as error:
+        except EvaluationError as error:
             failed = failed or f"expression '{expression}' resulted in error: {error}"
     if failed and hook.must_answer:
         raise forbidden(call.kind, call.name, failed)

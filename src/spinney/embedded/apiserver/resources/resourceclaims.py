@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.cel import expressions
+from spinney.cel.expressions import CompileError, compile_expression
 from spinney.embedded.apiserver.errors import (
     FieldError,
     duplicate,
@@ -170,8 +170,8 @@ def _selectors(selectors: list[Json] | tuple[()], path: str) -> list[FieldError]
             continue
         text = rule.get("expression", "")
         try:
-            expressions.program(text, ("device",))
-        except expressions.BadRule as error:
+            compile_expression(text, ("device",))
+        except CompileError as error:
             found.append(invalid(f"{path}[{at}].cel.expression", text, f"compilation failed: {error}"))
     return found
 

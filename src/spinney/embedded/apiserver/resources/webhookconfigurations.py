@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.cel import expressions
+from spinney.cel.expressions import CompileError, compile_expression
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
@@ -167,8 +167,8 @@ def check_conditions(conditions: Sequence[Json], values: tuple[str, ...], where:
 def check_expression(text: str, values: tuple[str, ...], where: str, *wanted: str) -> list[FieldError]:
     """An expression over some values that gives one of some types, or any."""
     try:
-        kind = str(expressions.program(text, values).return_type())
-    except expressions.BadRule as error:
+        kind = compile_expression(text, values).result_type
+    except CompileError as error:
         return [invalid(where, text, f"compilation failed: {error}")]
     # The types of variables are not known here.
     if not wanted or kind in wanted or (kind == "DYN" and "variables." in text):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.cel.expressions import BadRule, Failed, evaluate
+from spinney.cel.expressions import CompileError, EvaluationError, evaluate
 from spinney.embedded.apiserver.errors import FieldError, required, shown
 
 _OLD = re.compile(r"\boldSelf\b")
@@ -56,7 +56,7 @@ class Rule:
         try:
             if evaluate(self._bound(self.evaluated, values), values) is True:
                 return None
-        except Failed as error:
+        except EvaluationError as error:
             detail = f"{error} evaluating rule: {self.message or self.text}"
             return _error("", path or "<nil>", _type_name(value), detail)
         detail = self._detail(values)
@@ -79,7 +79,7 @@ class Rule:
                 told = evaluate(self._bound(self.message_expression, values), values)
                 if isinstance(told, str) and told.strip() and "\n" not in told:
                     return told
-            except (Failed, BadRule):
+            except (EvaluationError, CompileError):
                 pass
         return self.message or f"failed rule: {self.text.strip()}"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from spinney.api.meta import Json
-from spinney.cel import expressions
+from spinney.cel.expressions import TYPES, CompileError, compile_expression
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, shown, unsupported
 from spinney.embedded.apiserver.schema.cel_rules import escaped
 
@@ -23,6 +23,10 @@ _CEL_TYPES = {
     "object": "MAP",
     "number": "DOUBLE",
 }
+_VARIABLES = ("self", "oldSelf")
+_SCALARS = {"integer": "int", "string": "string", "boolean": "bool"}
+# A variable for each type that a field can have.
+_FIELD_VARIABLES = {type_name: f"field_{at}" for at, type_name in enumerate(TYPES) if type_name != "dyn"}
 _STRING: Json = {"type": "string"}
 _ANYTHING: Json = {}
 
@@ -103,37 +107,65 @@ def _leads_somewhere(path: str, schema: Json) -> bool:
 
 def _problem(text: str, schema: Json, wanted: str, otherwise: str, *, root: bool) -> str:
     try:
-        kind = expressions.checked(text, schema)
-    except expressions.BadRule as error:
+        result_type = _result_type(text, schema)
+    except CompileError as error:
         return f"compilation failed: {error}"
-    unknown, known = _fields(text, schema, root=root)
-    if unknown:
-        return f"compilation failed: {unknown}"
-    mistyped = _mistyped(text, schema, root=root)
-    if mistyped:
-        return f"compilation failed: {mistyped}"
-    return "" if (known or kind) in (wanted, "DYN") else otherwise
+    unknown, field_type = _fields(text, schema, root=root)
+    problem = unknown or _operand_problem(text, schema, root=root)
+    if problem:
+        return f"compilation failed: {problem}"
+    return "" if (field_type or result_type) in (wanted, "DYN") else otherwise
 
 
-def _mistyped(text: str, schema: Json, *, root: bool) -> str:
-    """What is wrong with the types of fields in a rule.
+def _result_type(text: str, schema: Json) -> str:
+    """The type of a rule's value; `self` is typed where the schema allows one scalar type only."""
+    untyped = compile_expression(text, _VARIABLES).result_type
+    type_name = _SCALARS.get(schema.get("type", ""))
+    if type_name is None or schema.get("format") or schema.get("nullable") or schema.get("x-kubernetes-int-or-string"):
+        return untyped
+    entries = schema["x-kubernetes-validations"]
+    if any(e.get("optionalOldSelf") and text in (e.get("rule"), e.get("messageExpression")) for e in entries):
+        return untyped
+    try:
+        return compile_expression(text, _VARIABLES, tuple((name, type_name) for name in _VARIABLES)).result_type
+    except CompileError as error:
+        # Kubernetes compares numbers of different types; this engine does so only for values without a type.
+        if "double" in str(error) or "uint" in str(error):
+            return untyped
+        raise
 
-    The engine knows the types of variables only: for each field a variable stands in, of as many letters, so that
-    places stay what they are.
-    """
-    spelled = text
-    bare = _without_texts(text)
-    for match in _CHAIN.finditer(bare):
+
+def _operand_problem(text: str, schema: Json, *, root: bool) -> str:
+    """What is wrong with the operands of a rule; each field is replaced by a variable of its type."""
+    typed, bare = text, _without_texts(text)
+    for match in reversed(list(_CHAIN.finditer(bare))):
         node = _with_head(schema) if root else schema
         for name in match[2].split(".")[1:]:
             node = _below(node, name) or _ANYTHING
-        variable = expressions.stand_in(node, len(match[0]))
+        variable = _FIELD_VARIABLES.get(_cel_type(node))
         if variable and not bare[: match.start()].rstrip().endswith("has("):
-            spelled = spelled[: match.start()] + variable + spelled[match.end() :]
-    problem = expressions.mistyped(spelled) if spelled != text else ""
-    for line, original in zip(spelled.splitlines(), text.splitlines(), strict=True):
-        problem = problem.replace(f" | {line}\n", f" | {original}\n")
-    return problem
+            typed = typed[: match.start()] + variable + typed[match.end() :]
+    try:
+        compile_expression(typed, _VARIABLES, tuple((name, kind) for kind, name in _FIELD_VARIABLES.items()))
+    except CompileError as error:
+        # Numbers of different types can be compared, and a type that is not known may be the right one.
+        if error.operand_types and not {"double", "uint", "dyn"} & set(error.operand_types):
+            return error.problem
+    return ""
+
+
+def _cel_type(schema: Json) -> str:
+    """CEL's type of a field, empty where the schema allows several."""
+    kind = schema.get("type", "")
+    marks = ("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+    if any(schema.get(mark) for mark in marks) or (schema.get("format") and kind != "integer"):
+        return ""
+    items = schema.get("items") if kind == "array" else schema.get("additionalProperties")
+    if not isinstance(items, dict):
+        return _SCALARS.get(kind, "")
+    inner = _cel_type(items)
+    inner = inner if inner in _SCALARS.values() else "dyn"
+    return f"list({inner})" if kind == "array" else f"map(string, {inner})"
 
 
 def _without_texts(text: str) -> str:

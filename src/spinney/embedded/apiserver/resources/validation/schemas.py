@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.cel.expressions import BadRule
+from spinney.cel.expressions import CompileError
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation.schema_rules import check_rules, uncorrelated
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
@@ -232,7 +232,7 @@ def _broken_rules(schema: Json, path: str) -> list[FieldError]:
     """What the rules of a schema have against its own default; a rule that does not compile is told of elsewhere."""
     try:
         errors = Rules(schema).check(schema["default"], None, path)
-    except BadRule:
+    except CompileError:
         return []
     return errors
 

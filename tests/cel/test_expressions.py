@@ -1,0 +1,68 @@
+"""CEL expressions: what compiles, what they evaluate to, and how they fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spinney.api.meta import Json
+from spinney.cel.expressions import CompileError, EvaluationError, compile_expression, evaluate
+from spinney.cel.functions import quantity_value, semver_value
+
+DEVICE: Json = {
+    "driver": "gpu.example.com",
+    "attributes": {"gpu.example.com": {"model": "H100", "driverVersion": semver_value("550.54.15")}},
+    "capacity": {"gpu.example.com": {"memory": quantity_value("80Gi")}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('device.driver == "gpu.example.com"', True),
+        ('device.attributes["gpu.example.com"].model.lowerAscii() == "h100"', True),
+        ('device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0', True),
+        ('device.capacity["gpu.example.com"].memory == quantity("81920Mi")', True),
+        ('device.attributes["gpu.example.com"].driverVersion.isLessThan(semver("550.100.0"))', True),
+        ('has(device.attributes["gpu.example.com"].model)', True),
+        ('device.attributes["gpu.example.com"].model.startsWith("A")', False),
+    ],
+)
+def test_device_selectors(text: str, value: Any) -> None:
+    """Selectors of devices see the driver, attributes and capacity, with Kubernetes' functions."""
+    program = compile_expression(text, ("device",))
+    assert program.result_type == "BOOL"
+    assert program.evaluate({"device": DEVICE}) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "problem", "operands"),
+    [
+        ("device.driver ==", (), "Syntax error: mismatched input", ()),
+        ("node.name == 'a'", (), "undeclared reference to 'node", ()),
+        ("device > 'a'", (("device", "int"),), "found no matching overload for '_>_'", ("int", "string")),
+    ],
+)
+def test_compile_errors(text: str, types: tuple[tuple[str, str], ...], problem: str, operands: tuple[str, ...]) -> None:
+    """An expression that does not compile says what is wrong and where."""
+    with pytest.raises(CompileError) as caught:
+        compile_expression(text, ("device",), types)
+    assert str(caught.value).startswith("ERROR: <input>:1:")
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.operand_types == operands
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "missing_key"),
+    [
+        ("self.b", "no such key: b", "b"),
+        ("1 / self.a", "division by zero", ""),
+        ("self.a.startsWith('a')", "no such overload", ""),
+    ],
+)
+def test_evaluation_errors(text: str, message: str, missing_key: str) -> None:
+    """An expression that fails on its values says so in Kubernetes' words."""
+    with pytest.raises(EvaluationError, match=message) as caught:
+        evaluate(text, {"self": {"a": 0}})
+    assert caught.value.missing_key == missing_key
