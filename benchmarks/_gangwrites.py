@@ -45,15 +45,15 @@ async def gang_costs(client: Client, pod_spec: Json, count: int = 400) -> Json:
         return lambda name, _: client.create(kind, {**body, "metadata": {**body["metadata"], "name": name}}, "default")
 
     def gone(kind: Any) -> Any:
-        return lambda name, _: client.delete(kind, name, "default")
+        return lambda name, _: client.delete(kind, ("default", name))
 
     writes = {
         "pod": made(Pod, gated),
         "clique": made(PodClique, clique),
         "gang": made(PodGang, gang),
         "PodGroup": made(PodGroup, group),
-        "BackendReady": lambda name, _: client.patch(PodGang, name, "default", said, subresource="status"),
-        "gate off": lambda name, _: client.patch(Pod, name, "default", off, kind=Patch.STRATEGIC),
+        "BackendReady": lambda name, _: client.patch(PodGang, ("default", name), said, subresource="status"),
+        "gate off": lambda name, _: client.patch(Pod, ("default", name), off, kind=Patch.STRATEGIC),
         "Service": made(Service, {"clusterIP": "None", "selector": {"bench.io/nobody": "true"}}),
         "pod gone": gone(Pod),
         "gang gone": gone(PodGang),

@@ -27,15 +27,15 @@ async def costs(
         "pod created": lambda name, number: creator.create(Pod, pod(number), "default"),
         "its group": lambda name, number: services.create(PodGroup, _group(name), "default"),
         "its place in the group": lambda name, number: services.patch(
-            Pod, name, "default", {"metadata": {"annotations": {"pod-group-name": name}}}, kind=Patch.STRATEGIC
+            Pod, ("default", name), {"metadata": {"annotations": {"pod-group-name": name}}}, kind=Patch.STRATEGIC
         ),
         "BindRequest": lambda name, number: services.create(BindRequest, _request(name, node), "default"),
-        "binding": lambda name, number: services.post(Pod, name, "default", "binding", _binding(name, node)),
+        "binding": lambda name, number: services.post(Pod, ("default", name), "binding", _binding(name, node)),
         "request's status": lambda name, number: services.patch(
-            BindRequest, name, "default", {"status": {"phase": "Succeeded"}}, subresource="status"
+            BindRequest, ("default", name), {"status": {"phase": "Succeeded"}}, subresource="status"
         ),
         "group's status": lambda name, number: services.patch(
-            PodGroup, name, "default", {"status": _status()}, subresource="status"
+            PodGroup, ("default", name), {"status": _status()}, subresource="status"
         ),
     }
     names = [str(pod(number)["metadata"]["name"]) for number in range(count)]

@@ -228,7 +228,7 @@ async def real(nodes: int, count: int) -> Json:
             body["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
             made = await client.create(Node, body)
             # Admission taints new nodes, and no controller runs here that would take that back.
-            await client.patch(Node, made.name, "", {"spec": {"taints": None}})
+            await client.patch(Node, made.name, {"spec": {"taints": None}})
         await client.create(ServiceAccount, {"metadata": {"name": "default"}}, "default")
         caches = Caches(client)
         life = asyncio.create_task(caches.run())
@@ -271,7 +271,7 @@ async def _account(plane: ControlPlane, client: Client) -> Path:
         assert resource is not None
         await client.create(resource, document, document["metadata"].get("namespace", ""))
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 36000}}
-    given = await client.post(ServiceAccount, "spinney-services", NAMESPACE, "token", asked)
+    given = await client.post(ServiceAccount, (NAMESPACE, "spinney-services"), "token", asked)
     document = yaml.safe_load(plane.kubeconfig().read_text())
     document["users"][0]["user"] = {"token": given["status"]["token"]}
     file = plane.folder / "services.kubeconfig"

@@ -135,7 +135,7 @@ class Binder:
         self._count += 1
         node = self._nodes[self._count % len(self._nodes)]
         body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
-        task = asyncio.create_task(self._client.post(Pod, pod.name, pod.namespace, "binding", body))
+        task = asyncio.create_task(self._client.post(Pod, pod.key, "binding", body))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -179,13 +179,13 @@ async def measure(
     for name, to in (("minus50", max(replicas - 25, 0)), ("plus50", replicas), ("zero", 0)):
         reached = pods.when(lambda to=to: len(pods.exist) == len(pods.free) == 2 * to)
         begin = Moment.now()
-        await client.patch(PodCliqueSet, "scale", "default", {"spec": {"replicas": to}})
+        await client.patch(PodCliqueSet, ("default", "scale"), {"spec": {"replicas": to}})
         took[name] = (await reached).since(begin)
         if to:
             await asyncio.sleep(1)
     await cleared(client)
     took["cleared"] = Moment.now().since(begin)
-    await client.delete(PodCliqueSet, "scale", "default")
+    await client.delete(PodCliqueSet, ("default", "scale"))
     return took, per_replica
 
 
@@ -225,7 +225,7 @@ async def bare(client: Client, pods: Pods, count: int) -> Moment:
 
     async def remove(index: int) -> None:
         async with slots:
-            await client.delete(Pod, f"bare-{index}", "default", grace_seconds=0)
+            await client.delete(Pod, ("default", f"bare-{index}"), grace_seconds=0)
 
     gone = pods.when(lambda: not pods.exist)
     await asyncio.gather(*(remove(index) for index in range(count)))

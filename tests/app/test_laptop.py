@@ -59,7 +59,7 @@ async def test_a_scheduler_that_is_reconfigured_goes_on() -> None:
         await apply_file(running.client, "2-evaluation")
         await until_pods(running, all_run(4))
         patch = {"spec": {"placementStrategy": {"gpu": "spread", "cpu": "spread"}}}
-        await running.client.patch(SchedulingShard, "default", "", patch)
+        await running.client.patch(SchedulingShard, "default", patch)
         await restarted(running)
         await running.client.create(Deployment, deployment("kai-scheduler"), "default")
         await until_pods(running, all_run(6))
@@ -82,7 +82,7 @@ async def test_backends_tell_which_schedulers_run_here() -> None:
         found = {backend.name: await runs(running.client, backend) for backend in Registry.load()}
         assert found["kai"] == "yes: shard default"
         assert found["volcano"] == "no lease found"
-        await running.client.patch(SchedulingShard, "default", "", {"spec": {"args": {"nope": "1"}}})
+        await running.client.patch(SchedulingShard, "default", {"spec": {"args": {"nope": "1"}}})
         kai = next(backend for backend in Registry.load() if backend.name == "kai")
         for _ in range(1800):
             said = await runs(running.client, kai)

@@ -46,7 +46,7 @@ async def install(client: Client) -> None:
     known = {found["metadata"]["name"] for found in msgspec.json.decode(response.body)["items"]}
     for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
         if crd["metadata"]["name"] not in known:
-            await client.patch(CRD, crd["metadata"]["name"], "", crd, kind=Patch.APPLY, force=True)
+            await client.patch(CRD, crd["metadata"]["name"], crd, kind=Patch.APPLY, force=True)
 
 
 # These two speak for the pod or the node that they run on, and for nobody without one.
@@ -66,7 +66,7 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
         resource = await discovery.resource(document["apiVersion"], document["kind"])
         assert resource is not None
         where = document["metadata"].get("namespace", "")
-        await admin.patch(resource, document["metadata"]["name"], where, document, kind=Patch.APPLY, force=True)
+        await admin.patch(resource, (where, document["metadata"]["name"]), document, kind=Patch.APPLY, force=True)
     account = f"system:serviceaccount:{namespace}:spinney-{name}"
     wire = Listening(cluster.transport(account))
     config = convert(component.settings, {}) if component.settings is not None else None

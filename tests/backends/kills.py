@@ -220,7 +220,7 @@ async def play(stage: Stage, step: Step, namespace: str, at: int | None, *, arri
     """One life of a set with the change in it: the writes until the end or the cut, and the picture at the end."""
     client = stage.client
     await client.create(Namespace, {"metadata": {"name": namespace}})
-    await client.patch(ClusterTopologyBinding, BINDING["metadata"]["name"], "", {"spec": BINDING["spec"]})
+    await client.patch(ClusterTopologyBinding, BINDING["metadata"]["name"], {"spec": BINDING["spec"]})
     async with stage.running() as wire:
         if step.before is not None:
             await client.create(PodCliqueSet, step.before(namespace).build(), namespace)
@@ -234,7 +234,7 @@ async def play(stage: Stage, step: Step, namespace: str, at: int | None, *, arri
         await asyncio.sleep(step.settle)
     picture = await stage.picture(namespace)
     with suppress(NotFound):
-        await client.delete(PodCliqueSet, "train", namespace)
+        await client.delete(PodCliqueSet, (namespace, "train"))
     await asyncio.sleep(SETTLE_SECONDS)
     return wire.writes, picture
 

@@ -80,7 +80,7 @@ class Schedules:
 
     def refused(self, namespace: str, name: str) -> bool:
         """Whether a gang is told that there is no room: by us on 1.35, by kube-scheduler from 1.36 on."""
-        gang = self.gangs.get(name, namespace)
+        gang = self.gangs.get((namespace, name))
         conditions = gang.status.conditions if gang else ()
         ours = any(c.type == "BackendReady" and c.reason == "DoesNotFitYet" for c in conditions)
         theirs = any(c.type == "BackendReady" and "Unschedulable" in c.message for c in conditions)
@@ -88,7 +88,7 @@ class Schedules:
 
     def scheduled(self, namespace: str, name: str) -> bool:
         """Whether a gang is Scheduled."""
-        gang = self.gangs.get(name, namespace)
+        gang = self.gangs.get((namespace, name))
         return any(c.type == "Scheduled" and c.status == "True" for c in (gang.status.conditions if gang else ()))
 
     def settled(self, namespace: str) -> bool:

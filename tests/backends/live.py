@@ -59,8 +59,8 @@ async def clear(client: Client, *kinds: type[Object]) -> None:
         for found in (await client.list(kind)).items:
             with suppress(NotFound):
                 if found.metadata.finalizers:
-                    await client.patch(kind, found.name, found.namespace, {"metadata": {"finalizers": None}})
-                await client.delete(kind, found.name, found.namespace)
+                    await client.patch(kind, found.key, {"metadata": {"finalizers": None}})
+                await client.delete(kind, found.key)
 
 
 def _established(found: CustomResourceDefinition | None) -> bool:

@@ -52,7 +52,7 @@ def patched(patch: Json) -> Act:
     """A merge patch of the set."""
 
     async def act(client: Client, namespace: str) -> None:
-        await client.patch(PodCliqueSet, "train", namespace, patch)
+        await client.patch(PodCliqueSet, (namespace, "train"), patch)
 
     return act
 
@@ -68,26 +68,28 @@ def created(backend: str) -> Act:
 
 async def scale_workers(client: Client, namespace: str) -> None:
     """One more worker, by the clique's own scale."""
-    await client.patch(PodClique.resource, "train-0-workers", namespace, {"spec": {"replicas": 4}}, subresource="scale")
+    await client.patch(
+        PodClique.resource, (namespace, "train-0-workers"), {"spec": {"replicas": 4}}, subresource="scale"
+    )
 
 
 async def relabel(client: Client, namespace: str) -> None:
     """The broadest level of the topology is found by another node label from now on."""
-    await client.patch(ClusterTopologyBinding, BINDING["metadata"]["name"], "", {"spec": {"levels": RELABELLED}})
+    await client.patch(ClusterTopologyBinding, BINDING["metadata"]["name"], {"spec": {"levels": RELABELLED}})
 
 
 async def new_image(client: Client, namespace: str) -> None:
     """A new revision: the replica is updated pod by pod."""
-    stored = await client.get(PodCliqueSet.resource, "train", namespace)
+    stored = await client.get(PodCliqueSet.resource, (namespace, "train"))
     cliques = stored["spec"]["template"]["cliques"]
     for clique in cliques:
         clique["spec"]["podSpec"]["containers"][0]["image"] = "busybox:2"
-    await client.patch(PodCliqueSet, "train", namespace, {"spec": {"template": {"cliques": cliques}}})
+    await client.patch(PodCliqueSet, (namespace, "train"), {"spec": {"template": {"cliques": cliques}}})
 
 
 async def delete(client: Client, namespace: str) -> None:
     """The set goes."""
-    await client.delete(PodCliqueSet, "train", namespace)
+    await client.delete(PodCliqueSet, (namespace, "train"))
 
 
 def steps(backend: str) -> dict[str, Step]:

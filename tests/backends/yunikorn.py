@@ -65,13 +65,13 @@ class YuniKornStandIn:
         node = next(iter(self._nodes)).name
         body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
         with suppress(ApiError):
-            await self._client.post(Pod, pod.name, pod.namespace, "binding", body)
+            await self._client.post(Pod, pod.key, "binding", body)
 
     async def _fail(self, pod: Pod) -> None:
         status = {"phase": "Failed", "reason": "ResourceReservationTimeout", "message": "no room for placeholders"}
         with suppress(ApiError):
             patch = {"status": status}
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.MERGE, subresource="status")
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.MERGE, subresource="status")
 
 
 def _reserved(pod: Pod) -> int:

@@ -101,7 +101,7 @@ class Installed:
         found: Queue | None = await self.client.get(Queue, queue)
         while found is not None:
             share = {"spec": {"resources": {"gpu": {"quota": gpus}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
-            await self.client.patch(Queue, found.name, "", share)
+            await self.client.patch(Queue, found.name, share)
             above = found.spec.parent_queue
             found = await self.client.get(Queue, above) if above else None
 
@@ -112,7 +112,7 @@ class Installed:
         try:
             await self.client.create(resource, document, place)
         except AlreadyExists:
-            await self.client.patch(resource, document["metadata"]["name"], place, document)
+            await self.client.patch(resource, (place, document["metadata"]["name"]), document)
 
     async def apply_file(self, path: Path, namespace: str = "default") -> None:
         """Create the objects of a file, unchanged."""
@@ -147,7 +147,7 @@ class Installed:
 
     async def drop_job(self, name: str) -> None:
         """Delete a Job with its pods."""
-        await self.client.delete(Job, name, "default", propagation="Background")
+        await self.client.delete(Job, ("default", name), propagation="Background")
 
     async def pods(self, prefix: str = "", namespace: str = "default") -> list[Pod]:
         """Pods that are not finished and not going."""
@@ -176,7 +176,7 @@ class Installed:
             await self.drop_job(job.name)
         for pod in (await self.client.list(Pod, "default")).items:
             with suppress(NotFound):
-                await self.client.delete(Pod, pod.name, "default", grace_seconds=0)
+                await self.client.delete(Pod, ("default", pod.name), grace_seconds=0)
 
         async def empty() -> bool:
             return not (await self.client.list(Pod, "default")).items

@@ -99,7 +99,7 @@ class Answers:
         name = secret_name(Process(self._name, self._name, self._name, PlatformSettings()))
         for _ in range(1800):
             with suppress(NotFound):
-                data = (await client.get(Secret, name, NAMESPACE)).data
+                data = (await client.get(Secret, (NAMESPACE, name))).data
                 parts = [base64.b64decode(data[key]).decode() for key in ("tls.crt", "tls.key")]
                 self._server.use(*parts)
                 return

@@ -69,7 +69,7 @@ async def test_a_change_is_followed_and_a_restart_writes_nothing(ready: worlds.C
         await client.create(PodGang, training(backend, namespace).build(), namespace)
         await live.told(client, "train-0", namespace, "Synced", 1)
     patch = {"spec": {"podgroups": training(backend, namespace).group("extra", 2, pods=0).object["spec"]["podgroups"]}}
-    await client.patch(PodGang, "train-0", namespace, patch)
+    await client.patch(PodGang, (namespace, "train-0"), patch)
     async with live.running(client, backend):
         gang = await live.told(client, "train-0", namespace, "Synced", 2)
     total = sum(_minimum(found) for found in await live.owned(client, GROUPS[backend], gang))
@@ -97,9 +97,9 @@ async def test_fields_of_others_survive(ready: worlds.Cluster) -> None:
         await live.told(client, "train-0", namespace, "Synced", 1)
         condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "3/4 fit"}
         status = {"phase": "Inqueue", "conditions": [{**condition, "transitionID": "1"}]}
-        await client.patch(volcano.PodGroup.resource, "train-0", namespace, {"status": status})
+        await client.patch(volcano.PodGroup.resource, (namespace, "train-0"), {"status": status})
         patch = {"spec": {"priorityClassName": "high"}}
-        await client.patch(PodGang, "train-0", namespace, patch)
+        await client.patch(PodGang, (namespace, "train-0"), patch)
         gang = await live.told(client, "train-0", namespace, "Synced", 2)
         told = find(gang.status.conditions, "BackendReady")
         assert told is not None
@@ -152,7 +152,7 @@ async def test_conditions_of_others_are_kept(ready: worlds.Cluster) -> None:
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     status = {"phase": "Starting", "conditions": [initialized]}
-    await client.patch(PodGang, created.name, namespace, {"status": status}, subresource="status")
+    await client.patch(PodGang, (namespace, created.name), {"status": status}, subresource="status")
     async with live.running(client, "kai"):
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
     assert [condition.type for condition in gang.status.conditions] == ["Initialized", "BackendReady"]
@@ -167,7 +167,7 @@ async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster, bac
         await client.create(PodGang, training(backend, namespace).build(), namespace)
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
         objects = await live.owned(client, GROUPS[backend], gang)
-        await client.delete(PodGang, "train-0", namespace)
+        await client.delete(PodGang, (namespace, "train-0"))
         for found in objects:
             kind = stored(GROUPS[backend].resource)
             await live.until(client, kind, found["metadata"]["name"], namespace, lambda found: found is None)
@@ -184,16 +184,16 @@ async def test_what_a_gang_was_told_to_leave_behind_stays(ready: worlds.Cluster)
         await client.create(PodGang, training("kai", namespace).build(), namespace)
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
         (group,) = await live.owned(client, kai.PodGroup, gang)
-        await client.delete(PodGang, "train-0", namespace, propagation="Orphan")
+        await client.delete(PodGang, (namespace, "train-0"), propagation="Orphan")
         await live.until(client, PodGang, "train-0", namespace, lambda found: found is None)
         # A gang that comes and goes afterwards shows that the backend has been through all that was before.
         await client.create(PodGang, training("kai", namespace, "later-0").build(), namespace)
         later = await live.told(client, "later-0", namespace, "Synced", 1)
         (last,) = await live.owned(client, kai.PodGroup, later)
-        await client.delete(PodGang, "later-0", namespace)
+        await client.delete(PodGang, (namespace, "later-0"))
         kind = stored(kai.PodGroup.resource)
         await live.until(client, kind, last["metadata"]["name"], namespace, lambda found: found is None)
-        left = await client.get(kai.PodGroup, group["metadata"]["name"], namespace)
+        left = await client.get(kai.PodGroup, (namespace, group["metadata"]["name"]))
         assert left.metadata.deletion_timestamp is None
 
 
@@ -220,7 +220,7 @@ async def test_kais_topology_is_written_and_made_anew_when_levels_change(ready: 
         topology = await client.get(kai.Topology.resource, name)
         assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == ["example.com/block", "example.com/rack"]
         levels = [{"domain": "rack", "key": "example.com/rack"}]
-        await client.patch(kind, name, "", {"spec": {"levels": levels}})
+        await client.patch(kind, name, {"spec": {"levels": levels}})
         made = stored(kai.Topology.resource)
         await live.until(client, made, name, "", lambda found: found is not None and len(found.spec["levels"]) == 1)
         await client.delete(kind, name)

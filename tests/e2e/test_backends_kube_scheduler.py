@@ -36,7 +36,7 @@ async def cluster(plane: ControlPlane) -> AsyncIterator[Schedules]:
     async with schedules(plane) as view:
         yield view
         for left in (await view.client.list(PodCliqueSet)).items:
-            await view.client.delete(PodCliqueSet, left.name, left.namespace)
+            await view.client.delete(PodCliqueSet, left.key)
         await view.until("nothing is left", lambda: len(view.gangs) == 0)
 
 
@@ -89,7 +89,7 @@ async def test_a_lost_pod_is_replaced(cluster: Schedules) -> None:
     await cluster.apply(role(gang("train", where), "workers", 3, 3), where)
     await cluster.until("all are bound", lambda: cluster.bound(where) == {"workers": 3})
     lost = cluster.living(where)[0]
-    await cluster.client.delete(Pod, lost.name, where, grace_seconds=0)
+    await cluster.client.delete(Pod, (where, lost.name), grace_seconds=0)
 
     def replaced() -> bool:
         return lost.name not in {pod.name for pod in cluster.living(where)} and cluster.bound(where) == {"workers": 3}
@@ -103,7 +103,7 @@ async def test_a_set_that_is_scaled_out_gets_another_gang(cluster: Schedules) ->
     await cluster.node("scaled-0", 4, where=where)
     await cluster.apply(role(gang("serve", where), "workers", 2, 2), where)
     await cluster.until("the first is bound", lambda: cluster.scheduled(where, "serve-0"))
-    await cluster.client.patch(PodCliqueSet, "serve", where, {"spec": {"replicas": 2}})
+    await cluster.client.patch(PodCliqueSet, (where, "serve"), {"spec": {"replicas": 2}})
     await cluster.until("the second is bound", lambda: cluster.scheduled(where, "serve-1"))
     assert cluster.bound(where) == {"workers": 4}
 
@@ -124,7 +124,7 @@ async def test_two_gangs_that_compete_run_one_after_the_other(cluster: Schedules
     await cluster.until("one of them runs and the other is refused", lambda: halves() == {0, 3})
     winner, loser = ("one", "two") if cluster.bound(where, "one-0") == {"workers": 3} else ("two", "one")
     await cluster.until("the loser is refused", lambda: cluster.refused(where, f"{loser}-0"))
-    await cluster.client.delete(PodCliqueSet, winner, where)
+    await cluster.client.delete(PodCliqueSet, (where, winner))
     await cluster.until("the other runs", lambda: cluster.bound(where, f"{loser}-0") == {"workers": 3})
     assert cluster.bound(where, "never-0") == {"workers": 0}
 
@@ -155,7 +155,7 @@ async def test_small_pods_that_come_first_leave_large_ones_their_room(cluster: S
     await cluster.until("the small ones have their nodes in view", waits_for_large)
     for pod in cluster.living(where):
         if pod.spec.scheduling_gates:
-            await cluster.client.patch(Pod, pod.name, where, {"spec": {"schedulingGates": None}})
+            await cluster.client.patch(Pod, (where, pod.name), {"spec": {"schedulingGates": None}})
     await cluster.until("all are bound", lambda: sum(cluster.bound(where).values()) == 6)
 
 

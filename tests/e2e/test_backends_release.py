@@ -47,7 +47,7 @@ async def operator(nodes: Profile) -> AsyncIterator[Client]:
 
 async def told(client: Client, gang: str) -> Condition:
     """What the backend says about a gang."""
-    found = find((await client.get(PodGang, gang, "default")).status.conditions, "BackendReady")
+    found = find((await client.get(PodGang, ("default", gang))).status.conditions, "BackendReady")
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ async def refuse(client: Client, gang: str) -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no"}
     for pod in await pods(client, gang):
         patch = {"status": {"conditions": [condition]}}
-        await client.patch(Pod, pod.name, "default", patch, kind=Patch.STRATEGIC, subresource="status")
+        await client.patch(Pod, ("default", pod.name), patch, kind=Patch.STRATEGIC, subresource="status")
 
 
 def training(name: str, **spec: object) -> dict[str, object]:
@@ -85,7 +85,7 @@ def test_a_gang_that_is_never_bound_is_made_anew_three_times_and_then_waits() ->
                 assert not any(pod.spec.scheduling_gates for pod in await pods(client, "never-0"))
                 await refuse(client, "never-0")
                 await asyncio.sleep(310)
-                gang = await client.get(PodGang, "never-0", "default")
+                gang = await client.get(PodGang, ("default", "never-0"))
                 assert len(gang.metadata.annotations["grove.io/release-attempts"].split()) == attempt
                 again = await pods(client, "never-0")
                 assert len(again) == 2

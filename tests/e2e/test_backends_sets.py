@@ -86,7 +86,7 @@ async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: 
         pods = (await client.list(Pod, namespace)).items
         assert len(pods) == 3
         assert {pod.spec.scheduler_name for pod in pods} == {SCHEDULERS[backend] or "default-scheduler"}
-        await client.delete(PodCliqueSet, "train", namespace)
+        await client.delete(PodCliqueSet, (namespace, "train"))
         await live.until(client, PodCliqueSet, "train", namespace, lambda found: found is None)
         await live.until(client, PodGang, "train-0", namespace, lambda found: found is None)
         kinds: list[type[Object]] = [PodClique, Pod]

@@ -36,7 +36,7 @@ def test_each_attempt_is_a_new_application_until_one_finds_room() -> None:
         async with kills.staged("yunikorn", twice_in_vain) as stage, stage.running():
             await stage.client.create(PodCliqueSet, training("default").build(), "default")
             await asyncio.sleep(2 * 900 + 300)
-            gang = await stage.client.get(PodGang, "train-0", "default")
+            gang = await stage.client.get(PodGang, ("default", "train-0"))
             assert gang.metadata.annotations[labels.ATTEMPT] == "3"
             assert is_true(gang.status.conditions, "Scheduled")
             dead, pods = made[0].dead["default"], (await stage.client.list(Pod, "default")).items

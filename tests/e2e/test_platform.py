@@ -21,9 +21,9 @@ TWO = Profile(count=2, gpus=8, racks=1, blocks=1)
 
 async def into_pool(held: Installed, node: str, pool: str) -> None:
     """Put a node, a queue of its own and nothing else into a pool."""
-    await held.client.patch(Node, node, "", {"metadata": {"labels": {labels.NODE_POOL: pool}}})
+    await held.client.patch(Node, node, {"metadata": {"labels": {labels.NODE_POOL: pool}}})
     await held.queue(f"{pool}-queue")
-    await held.client.patch(Queue, f"{pool}-queue", "", {"metadata": {"labels": {labels.NODE_POOL: pool}}})
+    await held.client.patch(Queue, f"{pool}-queue", {"metadata": {"labels": {labels.NODE_POOL: pool}}})
 
 
 async def pool_pod(held: Installed, name: str, pool: str = "") -> None:
@@ -112,11 +112,11 @@ async def test_a_pool_has_one_scheduler(held: Installed) -> None:
 async def test_gpu_sharing_is_switched_by_config(held: Installed) -> None:
     """With GPU sharing switched off, fractions are refused, with the setting that would allow them."""
     half = make.pod("half").scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.5")
-    await held.client.patch(Config, "kai-config", "", {"spec": {"admission": {"gpuSharing": False}}})
+    await held.client.patch(Config, "kai-config", {"spec": {"admission": {"gpuSharing": False}}})
     await asyncio.sleep(3)
     with pytest.raises(ApiError, match=r"GPU sharing is disabled.*admission.gpuSharing"):
         await held.apply(half.build())
-    await held.client.patch(Config, "kai-config", "", {"spec": {"admission": {"gpuSharing": True}}})
+    await held.client.patch(Config, "kai-config", {"spec": {"admission": {"gpuSharing": True}}})
     await asyncio.sleep(3)
     await held.apply(half.build())
     await held.runs("half", 1)
@@ -126,7 +126,7 @@ async def test_gpu_sharing_is_switched_by_config(held: Installed) -> None:
 async def test_names_are_switched_by_config(held: Installed) -> None:
     """Another scheduler name and another queue label reach every service that reads them."""
     names = {"schedulerName": "mine", "queueLabelKey": "team/queue"}
-    await held.client.patch(Config, "kai-config", "", {"spec": {"global": names}})
+    await held.client.patch(Config, "kai-config", {"spec": {"global": names}})
     await asyncio.sleep(5)
     await held.queue("team-a", "default-parent-queue")
     await held.apply(make.pod("ours").scheduler("mine").gpus(1).label("team/queue", "team-a").build())
@@ -142,7 +142,7 @@ async def test_the_namespace_is_switched_by_config(held: Installed) -> None:
     """Accounts, rights and webhooks move along; what ran goes on, new pods are grouped, checked and placed."""
     await held.job("before", pods=1, queue="default-queue")
     await held.runs("before", 1)
-    await held.client.patch(Config, "kai-config", "", {"spec": {"namespace": "elsewhere"}})
+    await held.client.patch(Config, "kai-config", {"spec": {"namespace": "elsewhere"}})
     await asyncio.sleep(10)
     half = make.pod("half").scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.5")
     await held.apply(half.label(labels.QUEUE, "default-queue").build())
@@ -159,7 +159,7 @@ async def test_placement_is_switched_by_the_shard(held: Installed) -> None:
     assert len({pod.spec.node_name for pod in await held.runs("packed", 2)}) == 1
     await held.drop_job("packed")
     strategy = {"placementStrategy": {"gpu": "spread", "cpu": "spread"}}
-    await held.client.patch(SchedulingShard, "default", "", {"spec": strategy})
+    await held.client.patch(SchedulingShard, "default", {"spec": strategy})
     await asyncio.sleep(5)
     await held.job("spread", pods=2, gpus=1, queue="default-queue")
     assert len({pod.spec.node_name for pod in await held.runs("spread", 2)}) == 2
@@ -168,7 +168,7 @@ async def test_placement_is_switched_by_the_shard(held: Installed) -> None:
 @end_to_end(TWO)
 async def test_a_shard_with_a_mistake_schedules_on(held: Installed) -> None:
     """A mistake is told in the shard's conditions while its scheduler goes on as before."""
-    await held.client.patch(SchedulingShard, "default", "", {"spec": {"actions": {"dance": {"enabled": True}}}})
+    await held.client.patch(SchedulingShard, "default", {"spec": {"actions": {"dance": {"enabled": True}}}})
     await asyncio.sleep(3)
     shard = await held.client.get(SchedulingShard, "default")
     ready = find(shard.status.conditions, "Ready")
@@ -210,7 +210,7 @@ async def test_no_service_can_do_what_it_need_not(held: Installed) -> None:
 async def test_pods_of_a_full_queue_stay_gated(held: Installed) -> None:
     """With gating on, only as many pods as the queue's limit allows are let through; the next when one ends."""
     marks = {"metadata": {"annotations": {labels.GATE_BLOCKED_PODS: "true"}}}
-    await held.client.patch(Config, "kai-config", "", marks)
+    await held.client.patch(Config, "kai-config", marks)
     await held.queue("small", "default-parent-queue", limit=2)
     await asyncio.sleep(5)
     await held.job("limited", pods=4, queue="small")
@@ -219,7 +219,7 @@ async def test_pods_of_a_full_queue_stay_gated(held: Installed) -> None:
     await held.runs("free", 2)
     gated = [pod for pod in await held.pods("limited") if pod.spec.scheduling_gates]
     assert len(gated) == 2
-    await held.client.delete(Pod, (await held.running("limited"))[0].name, "default")
+    await held.client.delete(Pod, ("default", (await held.running("limited"))[0].name))
     await asyncio.sleep(10)
     await held.runs("limited", 2)
 
@@ -227,9 +227,7 @@ async def test_pods_of_a_full_queue_stay_gated(held: Installed) -> None:
 @end_to_end(TWO)
 async def test_who_may_use_a_queue_is_asked(held: Installed) -> None:
     """With the review on, a sender needs the verb `use` on the Queue."""
-    await held.client.patch(
-        Config, "kai-config", "", {"metadata": {"annotations": {labels.REVIEW_QUEUE_ACCESS: "true"}}}
-    )
+    await held.client.patch(Config, "kai-config", {"metadata": {"annotations": {labels.REVIEW_QUEUE_ACCESS: "true"}}})
     await asyncio.sleep(5)
     subject = {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
@@ -257,12 +255,12 @@ async def test_kinds_have_defaults_and_namespaces_can_be_left_out(held: Installe
     await held.client.create(ConfigMap, {"metadata": {"name": "kinds"}, "data": {"types": types}}, "kai-scheduler")
     args = {"defaultPrioritiesConfigMapName": "kinds", "defaultPrioritiesConfigMapNamespace": "kai-scheduler"}
     spec = {"podGrouper": {"args": args}, "global": {"namespaceLabelSelector": {"kai": "yes"}}}
-    await held.client.patch(Config, "kai-config", "", {"spec": spec})
+    await held.client.patch(Config, "kai-config", {"spec": spec})
     await asyncio.sleep(5)
     await held.job("late", pods=1, queue="default-queue")
     await asyncio.sleep(10)
     assert (await held.client.list(PodGroup, "default")).items == []
-    await held.client.patch(Namespace, "default", "", {"metadata": {"labels": {"kai": "yes"}}})
+    await held.client.patch(Namespace, "default", {"metadata": {"labels": {"kai": "yes"}}})
     await held.runs("late", 1)
     group = await held.group("pg-late")
     assert (group.spec.priority_class_name, group.spec.preemptibility) == ("build", "preemptible")

@@ -47,7 +47,7 @@ async def test_everything_is_deployed_settles_and_goes(cluster: worlds.Cluster) 
         written = await _versions(held)
         assert set(written) == {*SERVICES, "kai-scheduler-default"}
         # Anything that changes makes it look again; what is as it should be stays untouched.
-        await client.patch(Config, labels.KAI_CONFIG, "", {"metadata": {"annotations": {"look": "again"}}})
+        await client.patch(Config, labels.KAI_CONFIG, {"metadata": {"annotations": {"look": "again"}}})
         await _at_rest(host)
         assert await _versions(held) == written
         await client.delete(SchedulingShard, "default")

@@ -49,7 +49,7 @@ def test_a_part_of_a_gpu(file: str, pod: str, portion: str) -> None:
             name = pod or documents(path)[0]["metadata"]["name"]
             found = (await held.runs(name, 1))[0]
             assert found.metadata.annotations[labels.RECEIVED_RESOURCE_TYPE] == "Fraction"
-            request = await held.client.get(BindRequest, name, "default")
+            request = await held.client.get(BindRequest, ("default", name))
             assert request.spec.received_gpu is not None
             assert request.spec.received_gpu.portion == portion
             assert len(await held.pods(namespace=labels.RESERVATION_NAMESPACE)) == 1
@@ -84,7 +84,7 @@ async def test_quickstart(held: Installed) -> None:
         group = await held.group(f"pg-{name}")
         assert (group.spec.min_member, group.spec.queue) == (1, "default-queue")
     for name in ("cpu-only-pod", "gpu-pod"):
-        await held.client.delete(Pod, name, "default")
+        await held.client.delete(Pod, ("default", name))
     await asyncio.sleep(5)
     await sample(held, "examples/quickstart/pods/cpu-only-pod.yaml")
     await sample(held, "examples/quickstart/pods/gpu-pod.yaml")
@@ -199,12 +199,12 @@ async def test_topology_aliases(held: Installed) -> None:
     """The alias stands for the label: all three pods in one rack, and the Job completes."""
     for index in range(4):
         rack = {"accelerator.nvidia.com/rack": f"r{index // 2}"}
-        await held.client.patch(Node, f"node-0{index}", "", {"metadata": {"labels": rack}})
+        await held.client.patch(Node, f"node-0{index}", {"metadata": {"labels": rack}})
     await sample(held, "examples/topology-aliases/topology-aliases.yaml")
     pods = await held.runs("aliased", 3)
     assert len({int(pod.spec.node_name[-1]) // 2 for pod in pods}) == 1
     await asyncio.sleep(3700)
-    job = await held.client.get(Job, "aliased-topology-job", "default")
+    job = await held.client.get(Job, ("default", "aliased-topology-job"))
     assert is_true(job.status.conditions, "Complete")
 
 
@@ -223,7 +223,7 @@ async def test_what_others_schedule(held: Installed) -> None:
     await held.client.create(ConfigMap, {"metadata": {"name": "kai-charts"}}, "chart-repo")
 
     async def charts() -> bool:
-        found = await held.client.get(Deployment, "chart-repo", "chart-repo")
+        found = await held.client.get(Deployment, ("chart-repo", "chart-repo"))
         return found.status.available_replicas == 1
 
     await held.eventually(charts, 180)

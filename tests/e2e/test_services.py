@@ -74,7 +74,7 @@ async def test_fractions_share_one_gpu(held: Installed) -> None:
     devices = {each.data[labels.ENV_VISIBLE_DEVICES] for each in maps if labels.ENV_VISIBLE_DEVICES in each.data}
     assert len(devices) == 1
     for name in ("left", "right"):
-        await held.client.delete(Pod, name, "default")
+        await held.client.delete(Pod, ("default", name))
 
     async def let_go() -> bool:
         return not await held.pods(namespace=labels.RESERVATION_NAMESPACE)
@@ -148,7 +148,7 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
         body={"spec": {"unschedulable": True}},
         content_type="application/merge-patch+json",
     )
-    await held.client.delete(Pod, gang[0].name, "default")
+    await held.client.delete(Pod, ("default", gang[0].name))
     await asyncio.sleep(20)
     assert len(await held.running("gang")) == 1
 
@@ -161,7 +161,7 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
 @end_to_end(nodes(2, gpus=1))
 async def test_autoscalers_see_what_is_missing(held: Installed) -> None:
     """A part of a GPU that has no room is stood for by a whole one until a node comes; a gang waits visibly, whole."""
-    await held.client.patch(Node, "node-01", "", {"spec": {"unschedulable": True}})
+    await held.client.patch(Node, "node-01", {"spec": {"unschedulable": True}})
     for name in ("first", "second"):
         pod = make.pod(name).scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.9")
         await held.apply(pod.label(labels.QUEUE, "default-queue").build())
@@ -173,7 +173,7 @@ async def test_autoscalers_see_what_is_missing(held: Installed) -> None:
     stand_in = (await held.pods(namespace=labels.SCALE_ADJUST_NAMESPACE))[0]
     assert stand_in.spec.containers[0].resources.requests[labels.GPU_RESOURCE] == "1"
     assert _unschedulable(stand_in)
-    await held.client.patch(Node, "node-01", "", {"spec": {"unschedulable": None}})
+    await held.client.patch(Node, "node-01", {"spec": {"unschedulable": None}})
     await held.runs("", 2)
 
     async def gone() -> bool:

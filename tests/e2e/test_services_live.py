@@ -124,10 +124,10 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
     wishes = {labels.BATCH_MIN_MEMBER: "2", labels.STALENESS_GRACE_PERIOD: "1s"}
     await held.job("gang", pods=2, gpus=8, queue="default-queue", annotations=wishes)
     lost = (await held.runs("gang", 2))[0]
-    await held.client.patch(Node, lost.spec.node_name, "", {"spec": {"unschedulable": True}})
-    await held.client.delete(Pod, lost.name, "default", grace_seconds=0)
+    await held.client.patch(Node, lost.spec.node_name, {"spec": {"unschedulable": True}})
+    await held.client.delete(Pod, ("default", lost.name), grace_seconds=0)
     await held.runs("gang", 0)
-    await held.client.patch(Node, lost.spec.node_name, "", {"spec": {"unschedulable": None}})
+    await held.client.patch(Node, lost.spec.node_name, {"spec": {"unschedulable": None}})
 
 
 async def test_a_shard_comes_and_goes(held: Installed) -> None:
@@ -136,9 +136,9 @@ async def test_a_shard_comes_and_goes(held: Installed) -> None:
     nodes = (await held.client.list(Node)).items
     blue = next(node.name for node in nodes if labels.GPU_RESOURCE in node.status.allocatable)
     in_pool = {"metadata": {"labels": {labels.NODE_POOL: "blue"}}}
-    await held.client.patch(Node, blue, "", in_pool)
+    await held.client.patch(Node, blue, in_pool)
     await held.queue("blue")
-    await held.client.patch(Queue, "blue", "", in_pool)
+    await held.client.patch(Queue, "blue", in_pool)
     await held.client.create(SchedulingShard, {"metadata": {"name": "blue"}, "spec": {"partitionLabelValue": "blue"}})
     marks = {labels.NODE_POOL: "blue"}
     await held.job("blue", pods=3, gpus=4, queue="blue", labels=marks)
@@ -152,7 +152,7 @@ async def test_a_shard_comes_and_goes(held: Installed) -> None:
     assert len(await held.running("blue")) == 2, "what runs in the pool runs on"
     await held.clean()
     await held.drop_queue("blue")
-    await held.client.patch(Node, blue, "", {"metadata": {"labels": {labels.NODE_POOL: None}}})
+    await held.client.patch(Node, blue, {"metadata": {"labels": {labels.NODE_POOL: None}}})
 
 
 async def test_what_cannot_be_is_refused(held: Installed) -> None:

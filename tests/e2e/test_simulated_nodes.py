@@ -39,11 +39,11 @@ class World:
         seen = asyncio.Event()
 
         def look(_: Change[Any]) -> None:
-            if holds(cache.get(name, namespace)):
+            if holds(cache.get((namespace, name))):
                 seen.set()
 
         cache.on_change(look)
-        if holds(cache.get(name, namespace)):
+        if holds(cache.get((namespace, name))):
             return
         async with asyncio.timeout(_SECONDS):
             await seen.wait()
@@ -104,7 +104,7 @@ async def test_a_pod_runs_ends_and_goes(cluster: worlds.Cluster) -> None:
 
         await world.until(Pod, "a", namespace, phase("Running"))
         await world.until(Pod, "b", namespace, phase("Succeeded"))
-        await world.client.delete(Pod, "a", namespace)
+        await world.client.delete(Pod, (namespace, "a"))
         await world.until(Pod, "a", namespace, gone)
 
 

@@ -32,7 +32,7 @@ async def test_updated_pods_go_back_to_their_nodes(held: Installed) -> None:
         (filler,) = await held.runs("filler", 1)
         await held.client.create(PodCliqueSet, service("app:1", gpus=4), "default")
         before = await held.runs("svc", PODS)
-        await held.client.patch(PodCliqueSet, "svc", "default", {"spec": service("app:2", gpus=2)["spec"]})
+        await held.client.patch(PodCliqueSet, ("default", "svc"), {"spec": service("app:2", gpus=2)["spec"]})
 
         async def updated() -> bool:
             found = await held.running("svc")

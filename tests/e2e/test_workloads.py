@@ -333,10 +333,10 @@ async def test_the_ray_sample(held: Installed) -> None:
     await held.apply_file(data.path("samples/kai/examples/ray/ray-job.yaml"))
     job = await held.reference("ray.io/v1", "RayJob")
     resource = await held.resource("ray.io/v1", "RayJob")
-    found: Json = await held.client.get(resource, job["name"], "default")
+    found: Json = await held.client.get(resource, ("default", job["name"]))
     cluster = await put(held, "ray.io/v1", "RayCluster", "made", job, spec=found["spec"]["rayClusterSpec"])
     status = {"status": {"rayClusterName": "made"}}
-    await held.client.patch(resource, job["name"], "default", status)
+    await held.client.patch(resource, ("default", job["name"]), status)
     await pods(held, cluster, "ray-head", marks={labels.RAY_GROUP: "headgroup"})
     await pods(held, cluster, "ray-worker-0", "ray-worker-1", marks={labels.RAY_GROUP: "gpu-workers"})
     await held.runs("ray", 3)

@@ -57,7 +57,7 @@ async def phase(cluster: Cluster, name: str) -> str:
 async def get(cluster: Cluster, resource: Resource, name: str, namespace: str = "default") -> Json:
     """An object as plain data; empty where it is not there."""
     try:
-        return await cluster.client().get(resource, name, namespace if resource.namespaced else "")
+        return await cluster.client().get(resource, (namespace if resource.namespaced else "", name))
     except NotFound:
         return {}
 
@@ -88,6 +88,6 @@ class FirstNode:
             return
         self._seen.add(found.uid)
         body = {"metadata": {"name": found.name}, "target": {"kind": "Node", "name": "node-00"}}
-        task = asyncio.create_task(self._client.post(Pod, found.name, found.namespace, "binding", body))
+        task = asyncio.create_task(self._client.post(Pod, found.key, "binding", body))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -72,14 +72,14 @@ def create(of: type, document: Json) -> Step:
 
 def change(of: type, name: str, patch: Json, namespace: str = "default") -> Step:
     async def step(world: World) -> None:
-        await asked(lambda: world.held.client.patch(of, name, namespace, patch))
+        await asked(lambda: world.held.client.patch(of, (namespace, name), patch))
 
     return step
 
 
 def remove(of: type, name: str, namespace: str = "default") -> Step:
     async def step(world: World) -> None:
-        await asked(lambda: world.held.client.delete(of, name, namespace, propagation="Background"))
+        await asked(lambda: world.held.client.delete(of, (namespace, name), propagation="Background"))
 
     return step
 
@@ -100,7 +100,7 @@ def lose(prefix: str, count: int = 1) -> Step:
 
     async def step(world: World) -> None:
         for pod in sorted(await world.held.pods(prefix), key=lambda pod: pod.name)[:count]:
-            await world.held.client.delete(Pod, pod.name, "default")
+            await world.held.client.delete(Pod, ("default", pod.name))
 
     return step
 
@@ -110,7 +110,7 @@ def cordon(closed: bool) -> Step:
 
     async def step(world: World) -> None:
         for node in (await world.held.client.list(Node)).items:
-            await world.held.client.patch(Node, node.name, "", {"spec": {"unschedulable": closed}})
+            await world.held.client.patch(Node, node.name, {"spec": {"unschedulable": closed}})
 
     return step
 

@@ -87,23 +87,23 @@ async def busy_hour(held: Installed) -> None:
     await held.runs("part", 3)
     await held.runs("batch", 4)
 
-    await held.client.patch(PodCliqueSet, "serve", "default", {"spec": ordered("app:2", 2)["spec"]})
+    await held.client.patch(PodCliqueSet, ("default", "serve"), {"spec": ordered("app:2", 2)["spec"]})
     lost = (await held.running("batch"))[0]
-    await held.client.delete(Pod, lost.name, "default")
-    await held.client.delete(Pod, "part-0", "default")
+    await held.client.delete(Pod, ("default", lost.name))
+    await held.client.delete(Pod, ("default", "part-0"))
     await sharing(held, "part-3", "0.5")
     await held.eventually(partial(serving, held, "app:2", 2 * REPLICA), seconds=300)
     await held.runs("part", 3)
     await held.runs("batch", 4)
 
-    await held.client.patch(PodCliqueScalingGroup, "serve-0-decode", "default", {"spec": {"replicas": 3}})
-    await held.client.patch(PodCliqueSet, "serve", "default", {"spec": {"replicas": 1}})
+    await held.client.patch(PodCliqueScalingGroup, ("default", "serve-0-decode"), {"spec": {"replicas": 3}})
+    await held.client.patch(PodCliqueSet, ("default", "serve"), {"spec": {"replicas": 1}})
     await held.eventually(partial(serving, held, "app:2", REPLICA + 3), seconds=120)
 
-    await held.client.delete(PodCliqueSet, "serve", "default")
+    await held.client.delete(PodCliqueSet, ("default", "serve"))
     await held.drop_job("batch")
     for number in range(1, 4):
-        await held.client.delete(Pod, f"part-{number}", "default")
+        await held.client.delete(Pod, ("default", f"part-{number}"))
 
     async def nothing() -> bool:
         return not await left(held)

@@ -146,28 +146,28 @@ class Stage:
 
     async def delete(self, kind: type[Object], name: str) -> None:
         """Delete something, as a user does."""
-        await self.client.delete(kind, name, self.namespace)
+        await self.client.delete(kind, (self.namespace, name))
 
     async def pcs(self, name: str) -> PodCliqueSet:
         """A set as it is stored."""
-        return await self.client.get(PodCliqueSet, name, self.namespace)
+        return await self.client.get(PodCliqueSet, (self.namespace, name))
 
     async def gang(self, name: str) -> PodGang:
         """A gang as it is stored."""
-        return await self.client.get(PodGang, name, self.namespace)
+        return await self.client.get(PodGang, (self.namespace, name))
 
     async def clique(self, name: str) -> PodClique:
         """A clique as it is stored."""
-        return await self.client.get(PodClique, name, self.namespace)
+        return await self.client.get(PodClique, (self.namespace, name))
 
     async def group(self, name: str) -> PodCliqueScalingGroup:
         """A scaling group as it is stored."""
-        return await self.client.get(PodCliqueScalingGroup, name, self.namespace)
+        return await self.client.get(PodCliqueScalingGroup, (self.namespace, name))
 
     async def scale(self, kind: type[Object], name: str, replicas: int) -> None:
         """Scale through the scale subresource, as `kubectl scale` and autoscalers do."""
         await self.client.patch(
-            kind.resource, name, self.namespace, {"spec": {"replicas": replicas}}, subresource="scale"
+            kind.resource, (self.namespace, name), {"spec": {"replicas": replicas}}, subresource="scale"
         )
 
     async def change_image(self, name: str, image: str, *cliques: str) -> None:
@@ -183,12 +183,12 @@ class Stage:
         await self._change_templates(name, lambda found: found.update(pod_spec), cliques)
 
     async def _change_templates(self, name: str, change: Callable[[Json], None], cliques: tuple[str, ...]) -> None:
-        stored = await self.client.get(PodCliqueSet.resource, name, self.namespace)
+        stored = await self.client.get(PodCliqueSet.resource, (self.namespace, name))
         templates = stored["spec"]["template"]["cliques"]
         for template in templates:
             if not cliques or template["name"] in cliques:
                 change(template["spec"]["podSpec"])
-        await self.client.patch(PodCliqueSet, name, self.namespace, {"spec": {"template": {"cliques": templates}}})
+        await self.client.patch(PodCliqueSet, (self.namespace, name), {"spec": {"template": {"cliques": templates}}})
 
     async def images(self) -> Counter[str]:
         """How many pods run which image."""
@@ -214,12 +214,12 @@ class Stage:
         for at, node in enumerate(await self.nodes()):
             closed = at < count
             if node.spec.unschedulable != closed:
-                await self.client.patch(Node, node.name, "", {"spec": {"unschedulable": closed or None}})
+                await self.client.patch(Node, node.name, {"spec": {"unschedulable": closed or None}})
 
     async def uncordon(self, count: int) -> None:
         """Open so many of the closed nodes."""
         for node in [node for node in await self.nodes() if node.spec.unschedulable][:count]:
-            await self.client.patch(Node, node.name, "", {"spec": {"unschedulable": None}})
+            await self.client.patch(Node, node.name, {"spec": {"unschedulable": None}})
 
     async def describe(self) -> str:
         """What there is, for messages."""

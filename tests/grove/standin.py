@@ -54,7 +54,7 @@ class StandIn:
         minimums: list[tuple[bool, str, list[Pod]]] = []
         extras: list[Pod] = []
         for (namespace, name), pods in waiting.items():
-            gang = self._gangs.get(name, namespace)
+            gang = self._gangs.get((namespace, name))
             needed = self._needed(gang, pods) if gang is not None else None
             if gang is None or needed is None:
                 continue
@@ -79,9 +79,7 @@ class StandIn:
             if not any(found.reason == "Unschedulable" for found in pod.status.conditions):
                 with suppress(ApiError):
                     patch = {"status": {"conditions": [said]}}
-                    await self._client.patch(
-                        Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
-                    )
+                    await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
     def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod] | None:
         """What the gang's minimum still lacks; None while not enough pods are free of gates."""
@@ -117,7 +115,7 @@ class StandIn:
         self._bound[pod.uid] = node
         body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
         try:
-            await self._client.post(Pod, pod.name, pod.namespace, "binding", body)
+            await self._client.post(Pod, pod.key, "binding", body)
         except ApiError:
             del self._bound[pod.uid]
             self._wake.set()
@@ -163,7 +161,7 @@ class KubeletStandIn:
     async def _act(self, pod: Pod) -> None:
         with suppress(ApiError):
             if pod.metadata.deletion_timestamp is not None:
-                await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+                await self._client.delete(Pod, pod.key, uid=pod.uid, grace_seconds=0)
             elif pod.uid not in self._started:
                 self._started.add(pod.uid)
                 await self._start(pod)
@@ -174,4 +172,4 @@ class KubeletStandIn:
                 await initc.program(self._client, pod, container)
         conditions = [{"type": kind, "status": "True"} for kind in ("Initialized", "ContainersReady", "Ready")]
         patch = {"metadata": {"uid": pod.uid}, "status": {"phase": "Running", "conditions": conditions}}
-        await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")

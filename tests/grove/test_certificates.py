@@ -123,5 +123,5 @@ async def expected(admin: Client, namespace: str, mode: WebhookOptions) -> str:
     """The certificate that should be served: of the file, or of the Secret."""
     if mode.supplied is not None:
         return mode.supplied.certificate.read_text().replace("\r\n", "\n")
-    secret = await admin.get(Secret.resource, "spinney-grove-webhook", namespace)
+    secret = await admin.get(Secret.resource, (namespace, "spinney-grove-webhook"))
     return base64.b64decode(secret["data"]["certificate"]).decode()

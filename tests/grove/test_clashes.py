@@ -64,7 +64,7 @@ def test_a_name_that_another_holds_is_told_and_left_alone(case: str) -> None:
             gang = await stage.gang("svc-0")
             assert {c.reason: words in c.message for c in gang.status.conditions if c.type == "Scheduled"} == HELD
         assert await requests(stage, 600) < SELDOM
-        found = await stage.client.get(kind, name, "default")
+        found = await stage.client.get(kind, ("default", name))
         assert (found.metadata.labels, found.metadata.generation) == ({}, theirs.metadata.generation)
         await stage.delete(kind, name)
         await stage.runs(1)

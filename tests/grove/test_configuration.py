@@ -156,11 +156,11 @@ def test_one_of_two_operators_acts() -> None:
             for name in ("one", "two")
         }
         await stage.settle(5)
-        first = (await client.get(LEASE, "mine", "here"))["spec"]["holderIdentity"]
+        first = (await client.get(LEASE, ("here", "mine")))["spec"]["holderIdentity"]
         running.pop(first).cancel()
         await stage.settle(5)
         (second,) = running
-        assert (await client.get(LEASE, "mine", "here"))["spec"]["holderIdentity"] == second
+        assert (await client.get(LEASE, ("here", "mine")))["spec"]["holderIdentity"] == second
         running[second].cancel()
 
     play(scenario, nodes=1)

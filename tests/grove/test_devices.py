@@ -109,7 +109,7 @@ def test_shares_cannot_be_changed() -> None:
         (pcs,) = [document for document in documents if document["kind"] == "PodCliqueSet"]
         other = {"spec": {"template": {"resourceSharing": pcs["spec"]["template"]["resourceSharing"][1:]}}}
         with pytest.raises(ApiError, match=r"spec.template.resourceSharing.*immutable"):
-            await stage.client.patch(PodCliqueSet, "rs-test", "default", other)
+            await stage.client.patch(PodCliqueSet, ("default", "rs-test"), other)
 
     play(scenario, nodes=7)
 

@@ -68,7 +68,7 @@ def test_a_set_that_was_told_to_leave_all_behind_does() -> None:
         await stage.apply(make.pcs("kept").clique("worker", 2, **KAI).build())
         await stage.runs(2)
         pods = await stage.uids()
-        await stage.client.delete(PodCliqueSet, "kept", stage.namespace, propagation="Orphan")
+        await stage.client.delete(PodCliqueSet, (stage.namespace, "kept"), propagation="Orphan")
         await stage.sees(partial(stage.list, PodCliqueSet), [])
         await stage.settle()
         assert await stage.uids() == pods
@@ -110,15 +110,15 @@ def test_a_deleted_child_comes_back() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample("e2e-yaml/workload1"))
         await stage.runs(10)
-        await stage.client.delete(PodClique, "workload1-0-pc-a", "default")
-        await stage.client.delete(PodCliqueScalingGroup, "workload1-0-sg-x", "default")
-        await stage.client.delete(PodGang, "workload1-0", "default")
-        await stage.client.delete(Service, "workload1-0", "default")
-        await stage.client.delete(Secret, "workload1-ic-sat", "default")
-        await stage.client.delete(Role, "grove.io:pcs:workload1", "default")
+        await stage.client.delete(PodClique, ("default", "workload1-0-pc-a"))
+        await stage.client.delete(PodCliqueScalingGroup, ("default", "workload1-0-sg-x"))
+        await stage.client.delete(PodGang, ("default", "workload1-0"))
+        await stage.client.delete(Service, ("default", "workload1-0"))
+        await stage.client.delete(Secret, ("default", "workload1-ic-sat"))
+        await stage.client.delete(Role, ("default", "grove.io:pcs:workload1"))
         await stage.runs(10)
         for kind, name in ((Service, "workload1-0"), (Secret, "workload1-ic-sat"), (Role, "grove.io:pcs:workload1")):
-            assert (await stage.client.get(kind, name, "default")).name == name
+            assert (await stage.client.get(kind, ("default", name))).name == name
         assert (await stage.gang("workload1-0")).status.phase == "Running"
 
     play(scenario, nodes=10)
@@ -145,7 +145,7 @@ def test_autoscalers_follow_the_set() -> None:
         groups = template["podCliqueScalingGroups"]
         groups[0].pop("scaleConfig")
         await stage.client.patch(
-            PodCliqueSet, "svc", "default", {"spec": {"template": {"podCliqueScalingGroups": groups}}}
+            PodCliqueSet, ("default", "svc"), {"spec": {"template": {"podCliqueScalingGroups": groups}}}
         )
         await stage.settle(10)
         assert [hpa.name for hpa in await stage.list(HorizontalPodAutoscaler)] == ["svc-0-a"]
@@ -292,7 +292,7 @@ def test_what_goes_wrong_is_told_on_the_set() -> None:
         await stage.settle(30)
         (error,) = (await stage.pcs("svc")).status.last_errors
         assert "Service default/svc-0 exists and belongs to someone else" in error.description
-        await stage.client.delete(Service, "svc-0", "default")
+        await stage.client.delete(Service, ("default", "svc-0"))
         await stage.runs(1)
         await stage.settle(5)
         assert not (await stage.pcs("svc")).status.last_errors

@@ -155,7 +155,7 @@ def test_od8_a_failed_node_is_left_pod_by_pod(both: Play) -> None:
         assert await stage.uids() == before
         await delete_first(stage, "pc-a")
         (moved,) = [pod for pod in await stage.pods() if pod.uid not in before]
-        stored = await stage.client.get(Pod.resource, moved.name, stage.namespace)
+        stored = await stage.client.get(Pod.resource, (stage.namespace, moved.name))
         assert stored["spec"]["affinity"] == shuns(bad)
         assert moved.spec.node_name not in ("", bad)
         assert before - await stage.uids() == {first.uid}
@@ -186,6 +186,6 @@ def test_od9_strategies_can_be_switched() -> None:
         assert await stage.uids() == before
 
     async def strategy(stage: Stage, kind: str) -> None:
-        await stage.client.patch(PodCliqueSet, NAME, "default", {"spec": {"updateStrategy": {"type": kind}}})
+        await stage.client.patch(PodCliqueSet, ("default", NAME), {"spec": {"updateStrategy": {"type": kind}}})
 
     on_delete(steps, "pc-a")

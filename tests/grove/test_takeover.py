@@ -79,7 +79,7 @@ def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
         pcs = with_defaults(make.pcs("old", namespace).clique("a", 2, schedulerName="kai-scheduler").build())
         stored = await client.create(PodCliqueSet, pcs, namespace)
         status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
-        await client.patch(PodCliqueSet, "old", namespace, {"status": status}, subresource="status")
+        await client.patch(PodCliqueSet, (namespace, "old"), {"status": status}, subresource="status")
         clique, gang, pods = upstreams(pcs, stored.uid, namespace)
         owner = await client.create(PodClique, clique, namespace)
         await client.create(PodGang, gang, namespace)
@@ -130,7 +130,7 @@ def test_the_older_token_goes_when_no_pod_mounts_it() -> None:
         pcs = with_defaults(make.pcs("old", namespace).clique("a", 1, schedulerName="kai-scheduler").build())
         stored = await client.create(PodCliqueSet, pcs, namespace)
         status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
-        await client.patch(PodCliqueSet, "old", namespace, {"status": status}, subresource="status")
+        await client.patch(PodCliqueSet, (namespace, "old"), {"status": status}, subresource="status")
         clique, gang, (pod, _) = upstreams(pcs, stored.uid, namespace)
         gang["spec"]["podgroups"][0]["podReferences"].pop()
         gang["spec"]["podgroups"][0]["minReplicas"] = 1
@@ -169,7 +169,7 @@ def test_pods_that_wait_for_a_scheduler_that_is_not_theirs_any_more_are_made_ane
         validating = webhook_resource("ValidatingWebhookConfiguration")
         await stage.client.delete(validating, "spinney-grove")
         annotation = {"grove.io/scheduler-backend": "default"}
-        await stage.client.patch(PodCliqueSet, "workload2", "default", {"metadata": {"annotations": annotation}})
+        await stage.client.patch(PodCliqueSet, ("default", "workload2"), {"metadata": {"annotations": annotation}})
         await stage.settle(30)
         pods = await stage.pods()
         assert len(pods) == 10

@@ -36,8 +36,8 @@ async def started(stage: Stage, *documents: Json) -> set[str]:
 async def kill(stage: Stage, *pods: Pod) -> None:
     """Close the nodes of some pods, then delete the pods: their successors find no place."""
     for pod in pods:
-        await stage.client.patch(Node, pod.spec.node_name, "", {"spec": {"unschedulable": True}})
-        await stage.client.delete(Pod, pod.name, pod.namespace)
+        await stage.client.patch(Node, pod.spec.node_name, {"spec": {"unschedulable": True}})
+        await stage.client.delete(Pod, pod.key)
 
 
 async def none_left(stage: Stage, before: set[str]) -> None:

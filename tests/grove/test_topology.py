@@ -93,7 +93,7 @@ def test_tas1_tas19_a_schedulers_topology_follows_the_binding() -> None:
         assert await levels(stage) == ["k/zone", "k/rack"]
         assert await drift(stage, "dc") == ("False", "InSync")
         changed = binding("dc", zone="k/zone", host="k/host")["spec"]
-        await stage.client.patch(ClusterTopologyBinding, "dc", "", {"spec": changed})
+        await stage.client.patch(ClusterTopologyBinding, "dc", {"spec": changed})
         await stage.settle(5)
         assert await levels(stage) == ["k/zone", "k/host"]
         assert await drift(stage, "dc") == ("False", "InSync")
@@ -155,7 +155,7 @@ def test_tas20_a_vanished_binding(both: Play) -> None:
         await stage.sees(lambda: condition(stage, name), ("False", "AllClusterTopologyLevelsAvailable"))
         await stage.sees(lambda: topology_of(stage, f"{name}-0"), "tas20-topology")
         levels = {"spec": {"levels": [{"domain": "zone", "key": "z"}]}}
-        await stage.client.patch(ClusterTopologyBinding, "tas20-topology", "", levels)
+        await stage.client.patch(ClusterTopologyBinding, "tas20-topology", levels)
         await stage.sees(lambda: condition(stage, name), ("True", "ClusterTopologyLevelsUnavailable"))
 
     async def condition(stage: Stage, name: str) -> tuple[str, str]:

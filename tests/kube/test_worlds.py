@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spinney.api.core import ConfigMap
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import Json, Key, Resource
 from spinney.kube.admission.webhooks import Registration, WebhookServer, allow, deny
 from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.kube.client.client import Client, Patch
@@ -17,7 +17,7 @@ from spinney.kube.client.https import connect
 from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.client.retry import Backoff
 from spinney.kube.clock import SystemClock
-from spinney.kube.controllers.controller import Controller, Key, run_controllers
+from spinney.kube.controllers.controller import Controller, run_controllers
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.controllers.host import Host
 from spinney.kube.controllers.leader import LEASE, Election, LeaseLost, Timing
@@ -93,24 +93,24 @@ async def test_the_verbs(cluster: Cluster) -> None:
         await client.create(ConfigMap, config(name, x="1"), namespace, dry_run=name == "d")
     listing = await client.list(ConfigMap, namespace, page=1)
     assert [found.name for found in listing.items if len(found.name) == 1] == ["a", "b", "c"]
-    patched = await client.patch(ConfigMap, "a", namespace, {"data": {"y": "2"}})
+    patched = await client.patch(ConfigMap, (namespace, "a"), {"data": {"y": "2"}})
     assert patched.data == {"x": "1", "y": "2"}
-    await client.patch(ConfigMap, "e", namespace, config("e", x="1"), kind=Patch.APPLY)
-    await client.delete(ConfigMap, "a", namespace, uid=made.uid)
+    await client.patch(ConfigMap, (namespace, "e"), config("e", x="1"), kind=Patch.APPLY)
+    await client.delete(ConfigMap, (namespace, "a"), uid=made.uid)
     with pytest.raises(NotFound):
-        await client.get(ConfigMap, "a", namespace)
+        await client.get(ConfigMap, (namespace, "a"))
     with pytest.raises(Conflict):
-        await client.delete(ConfigMap, "b", namespace, uid=made.uid)
+        await client.delete(ConfigMap, (namespace, "b"), uid=made.uid)
 
 
 async def test_a_conflict(cluster: Cluster) -> None:
     """A patch with the version of an older state is refused."""
     client, namespace = cluster.client(), await cluster.namespace()
     made = await client.create(ConfigMap, config("a", x="1"), namespace)
-    await client.patch(ConfigMap, "a", namespace, {"data": {"x": "2"}})
+    await client.patch(ConfigMap, (namespace, "a"), {"data": {"x": "2"}})
     stale = {"metadata": {"resourceVersion": made.metadata.resource_version}, "data": {"x": "3"}}
     with pytest.raises(Conflict):
-        await client.patch(ConfigMap, "a", namespace, stale)
+        await client.patch(ConfigMap, (namespace, "a"), stale)
 
 
 async def test_a_watch_that_is_cut(cluster: Cluster) -> None:
@@ -121,8 +121,8 @@ async def test_a_watch_that_is_cut(cluster: Cluster) -> None:
     async with watching(client, namespace) as (_, told):
         for x in range(1, 6):
             wire.cut()
-            await client.patch(ConfigMap, "a", namespace, {"data": {"x": str(x)}})
-        await client.delete(ConfigMap, "a", namespace)
+            await client.patch(ConfigMap, (namespace, "a"), {"data": {"x": str(x)}})
+        await client.delete(ConfigMap, (namespace, "a"))
         await until(lambda: "-a" in told)
         assert told == [*(f"a={x}" for x in range(6)), "-a"]
 
@@ -140,13 +140,13 @@ async def test_a_410(cluster: Cluster) -> None:
         wire.forget()
         wire.cut()
         other = cluster.client()
-        await other.patch(ConfigMap, "changed", namespace, {"data": {"x": "1"}})
-        await other.delete(ConfigMap, "gone", namespace)
+        await other.patch(ConfigMap, (namespace, "changed"), {"data": {"x": "1"}})
+        await other.delete(ConfigMap, (namespace, "gone"))
         await other.create(ConfigMap, config("new", x="1"), namespace)
         released.set()
         await until(lambda: len(told) == 3)
         assert sorted(told) == ["-gone", "changed=1", "new=1"]
-        await other.patch(ConfigMap, "same", namespace, {"data": {"x": "2"}})
+        await other.patch(ConfigMap, (namespace, "same"), {"data": {"x": "2"}})
         await until(lambda: told[-1] == "same=2")
 
 
@@ -168,7 +168,7 @@ def children(life: Runtime, cache: Cache[ConfigMap], namespace: str) -> Controll
     """A controller that gives every parent one child with a generated name: a second one would be a mistake."""
 
     async def reconcile(key: Key) -> None:
-        parent = cache.get(key[1], key[0])
+        parent = cache.get(key)
         if parent is None or "x" not in parent.data or any(f.data.get("parent") == key[1] for f in cache):
             return
         body = {"metadata": {"generateName": f"{key[1]}-"}, "data": {"parent": key[1]}}
@@ -232,7 +232,7 @@ async def test_a_slow_server_costs_no_lease(cluster: Cluster) -> None:
         released = wire.hold()
         slow = asyncio.create_task(client.create(ConfigMap, config("a", x="1"), namespace))
         while len(renewals) < 3:
-            renewals.add((await reader.get(LEASE, "lease", namespace))["spec"]["renewTime"])
+            renewals.add((await reader.get(LEASE, (namespace, "lease")))["spec"]["renewTime"])
             await asyncio.sleep(0.01)
         election.may_write()
         assert not slow.done()
@@ -352,7 +352,7 @@ async def apply(client: Client, documents: list[Json]) -> None:
         resource = await discovery.resource(document["apiVersion"], document["kind"])
         assert resource is not None
         metadata = document["metadata"]
-        await client.patch(resource, metadata["name"], metadata.get("namespace", ""), document, kind=Patch.APPLY)
+        await client.patch(resource, (metadata.get("namespace", ""), metadata["name"]), document, kind=Patch.APPLY)
 
 
 async def test_manifests_give_exactly_the_rights(cluster: Cluster) -> None:

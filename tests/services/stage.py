@@ -102,7 +102,7 @@ class Stage:
             built.label(key.replace("__", "/").replace("_", "."), value)
         await self.client.create(Node, built.build())
         # New nodes are tainted as not ready; the controller that takes the taint away is not on this stage.
-        await self.client.patch(Node, name, "", {"spec": {"taints": None}})
+        await self.client.patch(Node, name, {"spec": {"taints": None}})
 
     async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
         """A queue; without limits unless told."""
@@ -127,7 +127,7 @@ class Stage:
     async def gone(self, of: Resource, name: str, namespace: str = "") -> bool:
         """Whether an object is not there."""
         try:
-            await self.client.get(of, name, namespace)
+            await self.client.get(of, (namespace, name))
         except NotFound:
             return True
         return False

@@ -14,6 +14,7 @@ __all__ = [
     "Condition",
     "Conditions",
     "Json",
+    "Key",
     "Object",
     "ObjectMeta",
     "OwnerReference",
@@ -24,6 +25,10 @@ __all__ = [
     "encode",
     "without_nulls",
 ]
+
+
+# Namespace and name of an object; the namespace is empty for cluster-scoped kinds.
+Key = tuple[str, str]
 
 
 class Struct(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", kw_only=True):
@@ -112,6 +117,11 @@ class Object(Struct, frozen=True):
     def namespace(self) -> str:
         """`metadata.namespace`, empty for cluster-scoped kinds."""
         return self.metadata.namespace
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return self.metadata.namespace, self.metadata.name
 
     @property
     def uid(self) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from spinney.api import labels
 from spinney.api.affinity import NodeSelector, NodeSelectorTerm, selects_node
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.meta import Key
 from spinney.api.missing import Lack, Missing
 from spinney.api.quantity import milli
 from spinney.api.selector import Requirement
@@ -21,8 +22,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Lookup(Protocol[T_co]):
     """A cache, as far as it is read here."""
 
-    def get(self, name: str, namespace: str = "") -> T_co | None:
-        """The object of that name."""
+    def get(self, key: Key | str) -> T_co | None:
+        """The object of that namespace and name; for cluster-scoped kinds the name is enough."""
 
     def __iter__(self) -> Iterator[T_co]: ...
 
@@ -92,7 +93,7 @@ def reach_of(pod: Pod, storage: Storage) -> Reach:
             return Reach(impossible=Missing(Lack.CONFIG_MAP, name))
     allowed: frozenset[str] | None = None
     for name in claim_names(pod):
-        claim = storage.claims.get(name, pod.namespace)
+        claim = storage.claims.get((pod.namespace, name))
         if claim is None:
             return Reach(impossible=Missing(Lack.VOLUME_CLAIM, name))
         if claim.metadata.deletion_timestamp is not None:
@@ -109,7 +110,7 @@ def attached_by(pod: Pod, storage: Storage) -> tuple[tuple[str, str], ...]:
     """The volumes of a pod that its node has to attach: the driver, and the volume or the claim that will get one."""
     attached: set[tuple[str, str]] = set()
     for name in claim_names(pod):
-        claim = storage.claims.get(name, pod.namespace)
+        claim = storage.claims.get((pod.namespace, name))
         if claim is None:
             continue
         volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None

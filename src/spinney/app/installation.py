@@ -104,7 +104,7 @@ def webhook_resource(kind: str) -> Resource:
 
 async def apply(client: Client, resource_: Resource, document: Json) -> None:
     """Bring an object of ours to what this version of us wants."""
-    await client.patch(resource_, document["metadata"]["name"], "", document, kind=Patch.APPLY, force=True)
+    await client.patch(resource_, document["metadata"]["name"], document, kind=Patch.APPLY, force=True)
 
 
 def _named(name: str, **metadata: Any) -> Json:

@@ -12,7 +12,7 @@ from typing import Any
 from spinney.api import reasons
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.labels import ALLOW_DOWNGRADE, ATTEMPT, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
@@ -34,7 +34,7 @@ from spinney.backends.served import Served, discover, follow
 from spinney.backends.stored import Stored
 from spinney.backends.sync import Blocked, Targets
 from spinney.backends.topology_controller import TopologyController
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.flow import Priority
 from spinney.kube.conditions import find, is_true
 from spinney.kube.controllers.controller import After, Controller, owner_key
@@ -134,7 +134,7 @@ class BackendController:
     async def reconcile(self, key: Key) -> After | None:
         """Bring one gang's objects and conditions up to date."""
         await self._departed.clear(key)
-        gang = self._gangs.get(key[1], key[0])
+        gang = self._gangs.get(key)
         if gang is None or gang.metadata.deletion_timestamp is not None:
             self._silence.forget(key)
             return None
@@ -175,7 +175,7 @@ class BackendController:
         """Write what is nominated ahead of the condition: nobody takes a gate off before that."""
         client = self._runtime.client
         await all_of(
-            client.patch(Pod, pod.name, pod.namespace, patch, subresource="status")
+            client.patch(Pod, pod.key, patch, subresource="status")
             for pod, patch in plan_nominations(pods_of(self._pods, gang), verdict)
         )
 
@@ -195,12 +195,12 @@ class BackendController:
         if gang.metadata.annotations.get(key) == value:
             return gang
         patch = {"metadata": {"annotations": {key: value}}}
-        return await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch)
+        return await self._runtime.client.patch(PodGang, gang.key, patch)
 
     async def _delete(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             with suppress(NotFound):
-                await self._runtime.client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+                await self._runtime.client.delete(Pod, pod.key, uid=pod.uid)
 
     async def _sync(self, gang: PodGang) -> Outcome:
         backend, allowed = self.backend, allows_downgrade(gang.metadata.annotations)
@@ -254,7 +254,7 @@ class BackendController:
         try:
             # A status that pods wait for.
             async with self._runtime.client.turn(Priority.NORMAL):
-                await self._runtime.client.patch(PodGang, gang.name, gang.namespace, patch, subresource="status")
+                await self._runtime.client.patch(PodGang, gang.key, patch, subresource="status")
         except NotFound:
             # Gone while we looked; the watch will say so.
             return
@@ -275,7 +275,7 @@ class BackendController:
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         name = change.object.metadata.labels.get(PODGANG, "")
-        known = self._gangs.get(name, change.object.namespace)
+        known = self._gangs.get((change.object.namespace, name))
         # Most pods are another backend's: whose it is costs less to find out than what changed.
         if known is None or not _matters(change):
             return

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spinney.api.meta import Key
 from spinney.api.podgang import PodGang
 from spinney.backends.sync import Targets
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 
 
 class Departed:

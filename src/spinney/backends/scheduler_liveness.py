@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from spinney.api.coordination import Lease
 from spinney.api.core import Event
+from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.reasons import SCHEDULER_SILENT
 from spinney.backends.gang_pods import bound, gated, judged
 from spinney.backends.interface import Backend, Readiness
-from spinney.kube.caches.cache import Key
 from spinney.kube.runtime import Runtime
 
 PATIENCE_SECONDS = 30.0

@@ -64,7 +64,7 @@ class Targets:
         return found, tuple(dict.fromkeys(losses)), reports
 
     async def _settled(self, wanted: Wanted, reports: list[str]) -> Json:
-        known = self.watched[wanted.resource].get(wanted.name, wanted.namespace)
+        known = self.watched[wanted.resource].get((wanted.namespace, wanted.name))
         live = known.plain() if known is not None else None
         step = plan_object(wanted, live)
         if step is None:
@@ -81,9 +81,9 @@ class Targets:
         if step.act == "wait":
             raise Blocked(step.why)
         if step.act == "patch":
-            return await self._client.patch(wanted.resource, wanted.name, wanted.namespace, step.body)
+            return await self._client.patch(wanted.resource, (wanted.namespace, wanted.name), step.body)
         if step.act == "replace":
-            await self._client.delete(wanted.resource, wanted.name, wanted.namespace)
+            await self._client.delete(wanted.resource, (wanted.namespace, wanted.name))
         return await self._client.create(wanted.resource, step.body, wanted.namespace)
 
     async def _prune(self, owner: Object, objects: Sequence[Wanted]) -> None:
@@ -109,9 +109,7 @@ class Targets:
         for resource, found in self.owned_by(uid):
             version = found.metadata.resource_version
             try:
-                await self._client.delete(
-                    resource, found.name, found.namespace, uid=found.uid, resource_version=version
-                )
+                await self._client.delete(resource, found.key, uid=found.uid, resource_version=version)
             except Conflict:
                 # Changed since we looked: somebody may have adopted it.
                 raise
@@ -123,7 +121,7 @@ class Targets:
     async def remove(self, resource: Resource, extra: Stored) -> None:
         """Delete this very object."""
         try:
-            await self._client.delete(resource, extra.name, extra.namespace, uid=extra.uid)
+            await self._client.delete(resource, extra.key, uid=extra.uid)
         except NotFound:
             pass
 

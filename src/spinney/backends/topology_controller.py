@@ -8,11 +8,11 @@ import msgspec
 
 from spinney.api import reasons
 from spinney.api.grove import ClusterTopologyBinding, SchedulerTopologyStatus
-from spinney.api.meta import Condition, Json, Resource
+from spinney.api.meta import Condition, Json, Key, Resource
 from spinney.backends.interface import TopologyAware
 from spinney.backends.stored import Stored
 from spinney.backends.sync import Blocked, Targets
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
 from spinney.kube.conditions import as_json, condition, find, merged
 from spinney.kube.controllers.controller import After, Controller
@@ -56,7 +56,7 @@ class TopologyController:
         entry = await self._entry(binding)
         patch = plan_topology_status(binding, self._backend.topology_scheduler, entry, self._runtime.clock)
         if patch is not None:
-            await self._runtime.client.patch(ClusterTopologyBinding, binding.name, "", patch, subresource="status")
+            await self._runtime.client.patch(ClusterTopologyBinding, binding.name, patch, subresource="status")
             self._announce(binding, entry)
         return After(_RETRY_SECONDS) if entry is not None and not entry.in_sync else None
 

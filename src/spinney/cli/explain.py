@@ -68,7 +68,7 @@ def explain(
 
 def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> str:
     """Why there is no story: a pod that waits for another scheduler or for its PodGroup, or nothing of that name."""
-    pod = picture.caches.of(Pod).get(name, namespace) if kind in ("", "pod") else None
+    pod = picture.caches.of(Pod).get((namespace, name)) if kind in ("", "pod") else None
     if pod is None:
         return f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}"
     ours = picture.feed.shard.scheduler_name

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Key
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
 from spinney.grove.model.gang_members import Member
@@ -14,7 +15,7 @@ from spinney.grove.model.topology import levels_of
 from spinney.grove.status import gangs
 from spinney.grove.world import BY_GANG, World
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After
 
@@ -46,7 +47,7 @@ class BareGangs:
     async def reconcile(self, key: Key) -> After | None:
         """Write what changed."""
         namespace, name = key
-        gang = self._world.gangs.get(name, namespace)
+        gang = self._world.gangs.get((namespace, name))
         if gang is None or not is_bare(gang) or gang.metadata.deletion_timestamp is not None:
             return None
         pods = {pod.name: pod for pod in self._world.foreign_pods.by(BY_GANG, f"{namespace}/{name}")}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import Key
 from spinney.api.owners import controlled_by, controller_of
 from spinney.grove.model import names
 from spinney.grove.model.layout import lay_out
 from spinney.grove.model.resource_sharing import wanted_claims
 from spinney.grove.model.view import View
 from spinney.grove.world import World
-from spinney.kube.caches.cache import Key
 
 
 def observe(world: World, pcs: PodCliqueSet, index: int) -> View:
@@ -54,7 +54,7 @@ def _add_gangs(world: World, view: View) -> None:
     stored = {gang.name: gang for gang in world.of(world.gangs, view.key)}
     # Upstream's gangs carry no replica index: they are looked up by name.
     for name in wanted - stored.keys():
-        gang = world.gangs.get(name, view.pcs.namespace)
+        gang = world.gangs.get((view.pcs.namespace, name))
         if gang is not None and controlled_by(gang.metadata, view.pcs):
             stored[name] = gang
     for name, gang in stored.items():
@@ -69,12 +69,12 @@ def _add_others(world: World, view: View) -> None:
     namespace, key = view.pcs.namespace, view.key
     view.service = next(iter(world.of(world.services, key)), None)
     if view.service is None:
-        same_name = world.services.get(names.replica(view.pcs.name, view.layout.index), namespace)
+        same_name = world.services.get((namespace, names.replica(view.pcs.name, view.layout.index)))
         view.service_name_taken = same_name is not None and not controlled_by(same_name.metadata, view.pcs)
     view.autoscalers = {item.name: item for item in world.of(world.autoscalers, key)}
     view.claims = {claim.name: claim for claim in world.of(world.claims, key)}
     for wanted in wanted_claims(view):
-        claim = world.claims.get(wanted.name, namespace)
+        claim = world.claims.get((namespace, wanted.name))
         if claim is not None:
             view.claims[wanted.name] = claim
     if world.domains is not None:

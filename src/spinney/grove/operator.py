@@ -8,6 +8,7 @@ from typing import Any
 from spinney.api import labels
 from spinney.api.core import Secret
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Key
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover, follow
 from spinney.grove.bare_gangs import BareGangs, gang_keys, pod_keys
@@ -21,7 +22,7 @@ from spinney.grove.settings import Settings
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, replica_keys, set_keys
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime

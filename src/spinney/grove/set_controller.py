@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.api import labels, reasons
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Key
 from spinney.api.owners import controlled_by
 from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.registry import MixedSchedulers, UnknownBackend
@@ -18,7 +19,6 @@ from spinney.grove.status import sets as set_status
 from spinney.grove.status.summary import SET_ITSELF, Summaries
 from spinney.grove.world import BY_SET, World
 from spinney.grove.writer import NameTaken, Writer
-from spinney.kube.caches.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
@@ -40,7 +40,7 @@ class SetController:
     async def reconcile(self, key: Key) -> After | None:
         """Bring the set closer to what it should be."""
         namespace, name = key
-        pcs = self._world.sets.get(name, namespace)
+        pcs = self._world.sets.get((namespace, name))
         if pcs is None:
             self._summaries.drop(key)
             return None
@@ -109,16 +109,16 @@ class SetController:
     async def _make_account(self, pcs: PodCliqueSet) -> None:
         world, space = self._world, pcs.namespace
         work: list[Work] = []
-        if world.accounts.get(names.service_account(pcs.name), space) is None:
+        if world.accounts.get((space, names.service_account(pcs.name))) is None:
             work.append(self._writer.create(ServiceAccount, init_access.service_account(pcs)))
-        if world.roles.get(names.role(pcs.name), space) is None:
+        if world.roles.get((space, names.role(pcs.name))) is None:
             work.append(self._writer.create(Role, init_access.role(pcs)))
         await all_of(work)
         # The API server refuses a token for an account, and a binding to a role, that is not there yet.
         bound: list[Work] = []
-        if world.role_bindings.get(names.role(pcs.name), space) is None:
+        if world.role_bindings.get((space, names.role(pcs.name))) is None:
             bound.append(self._writer.create(RoleBinding, init_access.role_binding(pcs)))
-        if world.secrets.get(names.token_secret(pcs.name), space) is None:
+        if world.secrets.get((space, names.token_secret(pcs.name))) is None:
             bound.append(self._writer.create(Secret, init_access.token_secret(pcs)))
         await all_of(bound)
         await self._drop_older_token(pcs)
@@ -126,8 +126,8 @@ class SetController:
     async def _drop_older_token(self, pcs: PodCliqueSet) -> None:
         """Take away the token under the name of earlier versions, once ours is filled and no pod mounts the other."""
         world, name = self._world, names.older_token_secret(pcs.name)
-        older = world.secrets.get(name, pcs.namespace)
-        ours = world.secrets.get(names.token_secret(pcs.name), pcs.namespace)
+        older = world.secrets.get((pcs.namespace, name))
+        ours = world.secrets.get((pcs.namespace, names.token_secret(pcs.name)))
         if older is None or ours is None or "token" not in ours.data or not controlled_by(older.metadata, pcs):
             return
         keys = [(pcs.namespace, f"{pcs.name}/{index}") for index in range(pcs.spec.replicas)]

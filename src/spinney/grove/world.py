@@ -9,7 +9,7 @@ from spinney.api import labels
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Node, Pod, Secret, Service, ServiceAccount
 from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Object
+from spinney.api.meta import Key, Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.podgang import PodGang
 from spinney.api.rbac import Role, RoleBinding
@@ -19,7 +19,7 @@ from spinney.backends.served import Served
 from spinney.grove.model import topology
 from spinney.grove.model.metadata import MANAGED
 from spinney.grove.settings import Settings
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.runtime import Runtime
 
 T = TypeVar("T", bound=Object)
@@ -107,7 +107,7 @@ class World:
         if key is None:
             return False
         namespace, name, index = split(key)
-        pcs = self.sets.get(name, namespace)
+        pcs = self.sets.get((namespace, name))
         return pcs is None or index >= pcs.spec.replicas
 
     def choose(self, pcs: PodCliqueSet) -> Choice:

@@ -50,7 +50,7 @@ class Writer:
             try:
                 return await self._client.create(of, body, namespace)
             except AlreadyExists:
-                found = await self._client.get(of, name, namespace)
+                found = await self._client.get(of, (namespace, name))
         owner = controller_of(found.metadata)
         if owner is None or owner.uid != metadata["ownerReferences"][0]["uid"]:
             raise NameTaken(of.resource.kind, namespace, name)
@@ -59,7 +59,7 @@ class Writer:
     async def patch(self, found: T, patch: Mapping[str, Any], *, subresource: str = "") -> T | None:
         """A merge patch; None where the object is gone."""
         try:
-            return await self._client.patch(type(found), found.name, found.namespace, patch, subresource=subresource)
+            return await self._client.patch(type(found), found.key, patch, subresource=subresource)
         except NotFound:
             return None
 
@@ -71,7 +71,7 @@ class Writer:
     async def release_pod(self, pod: Pod, patch: Json) -> None:
         """A strategic patch, which costs the server the least, of a pod that may be gone."""
         with suppress(NotFound):
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC)
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC)
 
     async def delete(self, found: Object, *, finalizer: str = "") -> None:
         """This very object, by UID; our finalizer goes first, so that nothing waits for us."""
@@ -91,8 +91,7 @@ class Writer:
             with suppress(NotFound, Conflict):
                 await self._client.delete(
                     type(found),
-                    found.name,
-                    found.namespace,
+                    found.key,
                     uid=found.uid,
                     resource_version=resource_version,
                     propagation="Background",

@@ -86,7 +86,7 @@ def test_a_deleted_job_leaves_nothing() -> None:
         await create(cluster, Job.resource, "train", parallelism=2, completions=2, template=template(policy="Never"))
         await after(1)
         assert len(await pods(cluster)) == 2
-        await cluster.client().delete(Job, "train", "default", propagation="Background")
+        await cluster.client().delete(Job, ("default", "train"), propagation="Background")
         await after(60)
         assert await pods(cluster) == []
 
@@ -107,7 +107,7 @@ def test_a_deployment_rolls_to_a_new_template() -> None:
 
         containers = [{"name": "main", "image": "busybox:2"}]
         patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await cluster.client().patch(Deployment, "web", "default", patch)
+        await cluster.client().patch(Deployment, ("default", "web"), patch)
         await after(5)
         found = await get(cluster, Deployment.resource, "web")
         assert (found["status"]["updatedReplicas"], found["status"]["availableReplicas"]) == (4, 4)
@@ -142,7 +142,7 @@ def test_a_lost_pod_is_replaced() -> None:
         await create(cluster, ReplicaSet.resource, "web", replicas=2, selector=selector, template=template())
         await after(1)
         first = {pod.name for pod in await pods(cluster)}
-        await cluster.client().delete(Pod, sorted(first)[0], "default")
+        await cluster.client().delete(Pod, ("default", sorted(first)[0]))
         await after(5)
         second = {pod.name for pod in await pods(cluster)}
         assert (len(second), len(first & second)) == (2, 1)

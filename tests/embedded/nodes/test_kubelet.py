@@ -172,7 +172,7 @@ def test_termination_honours_grace(stop_after: str | None, grace: int, gone_afte
             builder.annotate("spinney.dev/stop-after", stop_after)
         await pod(cluster, builder.build())
         await after(1)
-        await cluster.client().delete(Pod, "a", "default", grace_seconds=grace)
+        await cluster.client().delete(Pod, ("default", "a"), grace_seconds=grace)
         if gone_after:
             await after(gone_after - 0.5)
             assert await phase(cluster, "a") == "Running"
@@ -190,10 +190,10 @@ def test_a_held_pod_shows_how_it_ended() -> None:
         body["metadata"]["finalizers"] = ["example.com/hold"]
         await pod(cluster, body)
         await after(1)
-        await cluster.client().delete(Pod, "a", "default")
+        await cluster.client().delete(Pod, ("default", "a"))
         await after(60)
         assert await phase(cluster, "a") == "Failed"
-        await cluster.client().patch(Pod, "a", "default", {"metadata": {"finalizers": None}})
+        await cluster.client().patch(Pod, ("default", "a"), {"metadata": {"finalizers": None}})
         await after(1)
         assert await phase(cluster, "a") == "gone"
 

@@ -67,7 +67,7 @@ def test_immutable_fields_and_topology_words_reach_the_user() -> None:
         await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-hierarchy"))
         patch = {"spec": {"template": {"cliqueStartupType": "CliqueStartupTypeInOrder"}}}
         with pytest.raises(ApiError, match="immutable"):
-            await stage.client.patch(PodCliqueSet, "tas-hierarchy", "default", patch)
+            await stage.client.patch(PodCliqueSet, ("default", "tas-hierarchy"), patch)
         (legacy,) = sample("e2e-yaml/tas-host-level")
         legacy["spec"]["template"]["cliques"][0]["topologyConstraint"] = {
             "topologyName": "grove-topology",
@@ -102,13 +102,13 @@ def test_managed_objects_are_protected() -> None:
         user = stage.cluster.client(User("alice", ("system:masters", "system:authenticated")))
         patch = {"metadata": {"labels": {"mine": "yes"}}}
         with pytest.raises(ApiError, match=r"managed by the Grove operator for PodCliqueSet workload1"):
-            await user.patch(PodClique, "workload1-0-pc-a", "default", patch)
+            await user.patch(PodClique, ("default", "workload1-0-pc-a"), patch)
         (first, *_) = await stage.pods("workload1-0-pc-a")
-        await user.delete(Pod, first.name, "default")
+        await user.delete(Pod, ("default", first.name))
         annotation = {"grove.io/disable-managed-resource-protection": "true"}
-        await user.patch(PodCliqueSet, "workload1", "default", {"metadata": {"annotations": annotation}})
+        await user.patch(PodCliqueSet, ("default", "workload1"), {"metadata": {"annotations": annotation}})
         await stage.settle(5)
-        await user.patch(PodClique, "workload1-0-pc-a", "default", patch)
+        await user.patch(PodClique, ("default", "workload1-0-pc-a"), patch)
         await stage.runs(10)
 
     play(scenario, nodes=10, settings=PROTECTED)

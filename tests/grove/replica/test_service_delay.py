@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.meta import Key
 from spinney.api.podgang import PodGang
 from spinney.grove.replica.service_delay import ServiceDelay
-from spinney.kube.caches.cache import Key
 from spinney.kube.clock import LoopClock
 from spinney.sim.loop import START, run_virtual
 from tests import make

@@ -152,7 +152,7 @@ async def test_an_unreachable_server_is_waited_for() -> None:
         before = len(world.requests)
         await asyncio.sleep(1800)
         assert len(world.requests) - before < 100
-        assert cache.get("a", "default") is not None
+        assert cache.get(("default", "a")) is not None
         world.faults.clear()
         world.put(thing("a", x=2))
         await asyncio.sleep(60)
@@ -326,7 +326,7 @@ async def test_a_part_follows_the_whole(whole_first: bool) -> None:
     await settle()
     whole = caches.of(Thing)
     await settle()
-    assert part.get("a", "default") is whole.get("a", "default")
+    assert part.get(("default", "a")) is whole.get(("default", "a"))
     world.put(labelled("b", 2, app="x"))
     world.put(labelled("a", 2, app="z"))
     world.put(labelled("c", 3, app="z"))

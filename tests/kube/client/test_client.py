@@ -30,7 +30,7 @@ async def test_reads_are_made_again(code: int) -> None:
     world = World()
     world.put(thing("a"))
     world.once("GET", refuse(code), times=3)
-    found = await make(world).get(Thing, "a", "default")
+    found = await make(world).get(Thing, ("default", "a"))
     assert found.name == "a"
     assert world.count("GET") == 4
 
@@ -41,7 +41,7 @@ async def test_retry_after_is_honoured() -> None:
     world = World()
     world.put(thing("a"))
     world.once("GET", refuse(429, **{"retry-after": "30"}))
-    await make(world).get(Thing, "a", "default")
+    await make(world).get(Thing, ("default", "a"))
     assert asyncio.get_running_loop().time() >= 30
 
 
@@ -51,7 +51,7 @@ async def test_a_refusal_that_lasts_is_raised() -> None:
     world = World()
     world.once("GET", refuse(429), times=100)
     with pytest.raises(TooManyRequests):
-        await make(world).get(Thing, "a", "default")
+        await make(world).get(Thing, ("default", "a"))
     assert world.count("GET") == 6
 
 
@@ -61,7 +61,7 @@ async def test_a_patch_whose_answer_is_lost_is_made_again() -> None:
     world = World()
     world.put(thing("a"))
     world.once("PATCH", lose_answer(world))
-    found = await make(world).patch(Thing, "a", "default", {"spec": {"x": 1}})
+    found = await make(world).patch(Thing, ("default", "a"), {"spec": {"x": 1}})
     assert found.spec == {"x": 1}
     assert world.count("PATCH") == 2
 
@@ -74,7 +74,7 @@ async def test_a_json_patch_is_not_made_twice() -> None:
     world.once("PATCH", lose_request)
     with pytest.raises(ConnectionLost):
         await make(world).patch(
-            Thing, "a", "default", [{"op": "add", "path": "/spec/x/-", "value": 1}], kind=Patch.JSON
+            Thing, ("default", "a"), [{"op": "add", "path": "/spec/x/-", "value": 1}], kind=Patch.JSON
         )
     assert world.count("PATCH") == 1
 
@@ -138,7 +138,7 @@ async def test_a_precondition_is_kept() -> None:
     old = world.put(thing("a"))
     world.put(thing("a", x=1))
     with pytest.raises(Conflict):
-        await make(world).patch(Thing, "a", "default", {"metadata": old["metadata"], "spec": {"x": 2}})
+        await make(world).patch(Thing, ("default", "a"), {"metadata": old["metadata"], "spec": {"x": 2}})
 
 
 @virtual
@@ -147,7 +147,7 @@ async def test_an_eviction_is_refused_once() -> None:
     world = World()
     world.once("POST", refuse(429), times=9)
     with pytest.raises(TooManyRequests):
-        await make(world).post(Thing, "a", "default", "eviction", {})
+        await make(world).post(Thing, ("default", "a"), "eviction", {})
     assert world.count("POST") == 1
 
 
@@ -158,7 +158,7 @@ async def test_writes_are_counted() -> None:
     client = make(world)
     component = client.named("tester")
     await component.create(Thing, thing("a"), "default")
-    await component.patch(Thing, "a", "default", {"spec": {"x": 1}}, subresource="")
+    await component.patch(Thing, ("default", "a"), {"spec": {"x": 1}}, subresource="")
     await component.create(Thing, thing("b"), "default", dry_run=True)
     assert component.writes.of("Thing", "a", "default") == 2
     assert component.writes.total() == 2

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from spinney.api.meta import Key
 from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.chance import Chance
-from spinney.kube.controllers.controller import Controller, Key, run_controllers
+from spinney.kube.controllers.controller import Controller, run_controllers
 from tests.kube.world import Thing, World, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
 
 
@@ -110,7 +111,7 @@ async def test_nothing_is_created_twice(seed: int) -> None:
     things = life.caches.of(Thing)
 
     async def reconcile(key: Key) -> None:
-        if things.get(key[1], key[0]) is None or any(found.spec.get("parent") == key[1] for found in things):
+        if things.get(key) is None or any(found.spec.get("parent") == key[1] for found in things):
             return
         body = {"metadata": {"generateName": f"{key[1]}-"}, "spec": {"parent": key[1]}}
         await life.client.create(Thing, body, "default")

@@ -135,7 +135,7 @@ async def test_a_status_is_worked_out_when_its_turn_comes() -> None:
         await settle()
         seen = 3
     await late
-    assert (await client.get(Thing, "report", "default")).spec == {"seen": 3}
+    assert (await client.get(Thing, ("default", "report"))).spec == {"seen": 3}
 
 
 @virtual

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from spinney.kube.controllers.controller import After, Controller, Key, owner_key, run_controllers
+from spinney.api.meta import Key
+from spinney.kube.controllers.controller import After, Controller, owner_key, run_controllers
 from spinney.kube.runtime import Runtime
 from tests.kube.world import Thing, World, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
 
@@ -140,7 +141,7 @@ async def test_a_reconcile_reads_its_own_writes() -> None:
     made: list[str] = []
 
     async def reconcile(key: Key) -> None:
-        if key[1] != "owner" or things.get("child", "default"):
+        if key[1] != "owner" or things.get(("default", "child")):
             return
         await life.client.create(Thing, thing("child"), "default")
         made.append("child")
@@ -169,13 +170,13 @@ async def test_a_lost_answer_is_found_out(happened: bool, creates: int) -> None:
     things = life.caches.of(Thing)
 
     async def reconcile(key: Key) -> None:
-        if things.get("child", "default") is None:
+        if things.get(("default", "child")) is None:
             await life.client.create(Thing, thing("child"), "default")
 
     controller = Controller("test", life, reconcile).watch(things, lambda _: [("default", "owner")])
     async with running(life, controller):
         await asyncio.sleep(60)
-        assert things.get("child", "default") is not None
+        assert things.get(("default", "child")) is not None
     assert world.count("POST") == creates
 
 
@@ -189,11 +190,11 @@ async def test_a_conflict_is_retried_with_what_is_new() -> None:
     things = life.caches.of(Thing)
 
     async def reconcile(key: Key) -> None:
-        found = things.get("a", "default")
+        found = things.get(("default", "a"))
         if found is not None and "done" not in found.spec:
             version = found.metadata.resource_version
             patch = {"metadata": {"resourceVersion": version}, "spec": {"done": True}}
-            await life.client.patch(Thing, "a", "default", patch)
+            await life.client.patch(Thing, ("default", "a"), patch)
 
     async with running(life, Controller("test", life, reconcile).watch(things)):
         await asyncio.sleep(60)

@@ -172,15 +172,15 @@ async def test_budgets_of_the_cluster_are_kept() -> None:
             await world.gang(name, members=1, gpus=1, priorityClassName="low")
         await asyncio.sleep(5)
         for name in ("a-0", "b-0"):
-            await client.patch(Pod, name, "default", {"metadata": {"labels": {"app": "a"}}})
+            await client.patch(Pod, ("default", name), {"metadata": {"labels": {"app": "a"}}})
             running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-            await client.patch(Pod, name, "default", {"status": running}, subresource="status")
+            await client.patch(Pod, ("default", name), {"status": running}, subresource="status")
         spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "a"}}}
         await client.create(PodDisruptionBudget, {"metadata": {"name": "b"}, "spec": spec}, "default")
         status = {"observedGeneration": 1, "expectedPods": 2, "currentHealthy": 2, "desiredHealthy": 2}
         for allowed, left in ((0, 2), (1, 1)):
             body = {"status": {**status, "disruptionsAllowed": allowed}}
-            await client.patch(PodDisruptionBudget, "b", "default", body, subresource="status")
+            await client.patch(PodDisruptionBudget, ("default", "b"), body, subresource="status")
             if not allowed:
                 await world.gang("urgent", members=1, gpus=2, priorityClassName="high")
                 await world.gang("small", members=1, gpus=1, priorityClassName="high")

@@ -121,10 +121,10 @@ async def test_pods_get_devices_for_extended_resources() -> None:
             for result in claim.status.allocation.devices.results
         ]
         assert sorted(given) == ["d0", "d1", "d2", "d3"]
-        told = (await client.get(Pod, "a", "default")).status.extended_resource_claim_status
+        told = (await client.get(Pod, ("default", "a"))).status.extended_resource_claim_status
         assert told is not None
         assert told.resource_claim_name in {claim.name for claim in claims}
-        await client.delete(Pod, "a", "default", grace_seconds=0)
-        await client.delete(ResourceClaim, told.resource_claim_name, "default")
+        await client.delete(Pod, ("default", "a"), grace_seconds=0)
+        await client.delete(ResourceClaim, ("default", told.resource_claim_name))
         await asyncio.sleep(600)
         assert await world.placed("c") == {"c": "n2"}

@@ -113,13 +113,13 @@ async def test_pods_are_aligned_to_zones() -> None:
         await asyncio.sleep(5)
         assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "c-0": ""}
         notes = [
-            json.loads((await client.get(Pod, name, "default")).metadata.annotations[labels.NUMA_PREDICTED])
+            json.loads((await client.get(Pod, ("default", name))).metadata.annotations[labels.NUMA_PREDICTED])
             for name in ("a-0", "b-0")
         ]
         assert [[(one["zone"], one["amount"]) for one in note] for note in notes] == [
             [("node-0", {GPU: "3"})],
             [("node-1", {GPU: "3"})],
         ]
-        await client.delete(Pod, "b-0", "default", grace_seconds=0)
+        await client.delete(Pod, ("default", "b-0"), grace_seconds=0)
         await asyncio.sleep(5)
         assert await world.placed("c") == {"c-0": "n1"}

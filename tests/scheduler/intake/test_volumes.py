@@ -26,8 +26,8 @@ class Known:
     def __init__(self, of: type[Any], *objects: Json) -> None:
         self.objects = {found["metadata"]["name"]: convert(of, found) for found in objects}
 
-    def get(self, name: str, namespace: str = "") -> Any:
-        return self.objects.get(name)
+    def get(self, key: tuple[str, str] | str) -> Any:
+        return self.objects.get(key if isinstance(key, str) else key[1])
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.objects.values())

@@ -226,7 +226,7 @@ async def test_namespaces_are_chosen_by_their_labels() -> None:
         await world.node("n1", host="n1")
         await world.gang("web", members=1, gpus=1)
         await asyncio.sleep(5)
-        await client.patch(Pod, "web-0", "default", {"metadata": {"labels": {"app": "web"}}})
+        await client.patch(Pod, ("default", "web-0"), {"metadata": {"labels": {"app": "web"}}})
         await world.gang("near", members=0, gpus=0, minimum=1)
         built = make.pod("near-0").scheduler("kai-scheduler").annotate("pod-group-name", "near").build()
         term = {"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "a"}}}
@@ -235,6 +235,6 @@ async def test_namespaces_are_chosen_by_their_labels() -> None:
         await client.create(Pod, built, "default")
         await asyncio.sleep(5)
         assert await world.placed("near") == {"near-0": ""}
-        await client.patch(Namespace, "default", "", {"metadata": {"labels": {"team": "a"}}})
+        await client.patch(Namespace, "default", {"metadata": {"labels": {"team": "a"}}})
         await asyncio.sleep(5)
         assert await world.placed("near") == {"near-0": "n1"}

@@ -207,7 +207,7 @@ def test_a_restarted_scheduler_knows_what_was_freed() -> None:
 
 async def _replace(world: Stage, pod: str, gang: str) -> None:
     """What an update does to a pod of a PodGang, as far as the scheduler sees it."""
-    await world.client.delete(Pod, pod, "default", grace_seconds=0)
+    await world.client.delete(Pod, ("default", pod), grace_seconds=0)
     built = make.pod(f"{pod}-new").scheduler("kai-scheduler").gpus(1).annotate("pod-group-name", f"pg-{gang}-1")
     await world.client.create(Pod, built.label(labels.PODGANG, gang).build(), "default")
 
@@ -228,10 +228,10 @@ async def test_the_annotation_of_a_pod_group_brings_its_pod_back() -> None:
         full, emptier = (await world.placed("filler"))["filler-0"], (await world.placed("svc"))["svc"]
         assert full != emptier
         reference = {"metadata": {"annotations": {labels.REUSE_RESERVATION: "default/svc"}}}
-        await world.client.patch(PodGroup, "pg-svc-1", "default", reference)
+        await world.client.patch(PodGroup, ("default", "pg-svc-1"), reference)
         await _replace(world, "svc", "svc")
         await asyncio.sleep(10)
-        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         assert FREED_KEY in record.data
         assert await world.placed("svc") == {"svc-new": emptier}
         await _replace(world, "plain", "plain")

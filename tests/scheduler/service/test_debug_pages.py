@@ -46,7 +46,7 @@ async def client() -> Client:
         await found.create(CRD, crd)
     blue = {"kai.scheduler/node-pool": "blue"}
     await found.create(Node, make.node("n1", 8).label(*next(iter(blue.items()))).build())
-    await found.patch(Node, "n1", "", {"spec": {"taints": None}})
+    await found.patch(Node, "n1", {"spec": {"taints": None}})
     shares = {"cpu": FREE, "memory": FREE, "gpu": FREE}
     await found.create(Queue, {"metadata": {"name": "q", "labels": blue}, "spec": {"resources": shares}})
     group = {"metadata": {"name": "g", "labels": blue}, "spec": {"minMember": 1, "queue": "q"}}

@@ -61,7 +61,7 @@ async def test_pods_that_share_a_claim_share_its_device_and_its_node() -> None:
         await gang(world, "b", "alone")
         await asyncio.sleep(10)
         assert await world.placed("") == {"a-0": "n1", "a-1": "n1", "a-2": "n1", "b-0": ""}
-        held = await world.client.get(ResourceClaim, "together", "default")
+        held = await world.client.get(ResourceClaim, ("default", "together"))
         assert len(held.status.reserved_for) == 3
 
 
@@ -91,7 +91,7 @@ async def test_a_pod_waits_for_the_class_of_its_claim_and_is_told_so() -> None:
         await claim(world, "c", "late")
         await gang(world, "a", "c")
         await asyncio.sleep(10)
-        pod = await world.client.get(Pod, "a-0", "default")
+        pod = await world.client.get(Pod, ("default", "a-0"))
         assert any('device class "late" not found' in found.message for found in pod.status.conditions)
         await define(world, "late")
         await asyncio.sleep(10)

@@ -18,7 +18,7 @@ PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None))
 
 async def said(world: Stage) -> list[str]:
     """The types of the scheduling conditions of group g."""
-    group = await world.client.get(PodGroup, "g", "default")
+    group = await world.client.get(PodGroup, ("default", "g"))
     return [found.type for found in group.status.scheduling_conditions]
 
 
@@ -66,9 +66,9 @@ async def test_a_pod_that_joins_a_waiting_gang_is_told_why_it_waits() -> None:
         await world.gang("g", members=3, gpus=2, minimum=2)
         await asyncio.sleep(5)
         (waiting,) = [name for name, node in (await world.placed("g")).items() if not node]
-        await world.client.delete(Pod, waiting, "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", waiting), grace_seconds=0)
         heir = make.pod("g-heir").scheduler("kai-scheduler").gpus(2).annotate("pod-group-name", "g")
         await world.client.create(Pod, heir.build(), "default")
         await asyncio.sleep(5)
-        found = (await world.client.get(Pod, "g-heir", "default")).status.conditions
+        found = (await world.client.get(Pod, ("default", "g-heir"))).status.conditions
         assert [(each.type, each.reason) for each in found] == [("PodScheduled", "Unschedulable")]

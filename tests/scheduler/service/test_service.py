@@ -83,8 +83,8 @@ async def test_a_decision_goes_on_without_a_pod_that_went() -> None:
         await world.gang("g", members=3, gpus=1, minimum=2)
         await asyncio.sleep(3)
         before = {request.uid for request in (await world.client.list(BindRequest, "default")).items}
-        await world.client.delete(Pod, "g-0", "default", grace_seconds=0)
-        await world.client.delete(BindRequest, "g-0", "default")
+        await world.client.delete(Pod, ("default", "g-0"), grace_seconds=0)
+        await world.client.delete(BindRequest, ("default", "g-0"))
         await asyncio.sleep(20)
         after = (await world.client.list(BindRequest, "default")).items
         assert {request.name for request in after} == {"g-1", "g-2"}
@@ -102,8 +102,8 @@ async def test_a_gang_that_lacks_pods_is_said_to_be_not_ready() -> None:
         assert [(event.involved_object.kind, event.reason, event.message) for event in events] == [
             ("PodGroup", "NotReady", "Job is not ready for scheduling. Waiting for 3 pods, currently 1 exist")
         ]
-        assert (await world.client.get(Pod, "g-0", "default")).status.conditions == ()
-        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
+        assert (await world.client.get(Pod, ("default", "g-0"))).status.conditions == ()
+        assert (await world.client.get(PodGroup, ("default", "g"))).status.scheduling_conditions == ()
 
 
 @virtual
@@ -115,12 +115,12 @@ async def test_a_gang_that_lacks_one_gpu_is_not_bound_at_all() -> None:
         await world.gang("g", members=4, gpus=2)
         await asyncio.sleep(10)
         assert set((await world.placed("g")).values()) == {""}
-        group = await client.get(PodGroup, "g", "default")
+        group = await client.get(PodGroup, ("default", "g"))
         assert group.status.scheduling_conditions[0].type == "UnschedulableOnNodePool"
         await world.node("n2", gpus=2)
         await asyncio.sleep(10)
         assert set((await world.placed("g")).values()) == {"n1", "n2"}
-        group = await client.get(PodGroup, "g", "default")
+        group = await client.get(PodGroup, ("default", "g"))
         assert group.status.scheduling_conditions == ()
 
 
@@ -147,16 +147,16 @@ async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
             await client.create(PriorityClass, priority)
         await world.node("n1", gpus=4)
         await world.gang("lesser", members=1, gpus=4)
-        await client.patch(PodGroup, "lesser", "default", {"spec": {"priorityClassName": "low"}})
+        await client.patch(PodGroup, ("default", "lesser"), {"spec": {"priorityClassName": "low"}})
         await asyncio.sleep(5)
-        await client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
         await world.gang("urgent", members=1, gpus=4)
-        await client.patch(PodGroup, "urgent", "default", {"spec": {"priorityClassName": "high"}})
+        await client.patch(PodGroup, ("default", "urgent"), {"spec": {"priorityClassName": "high"}})
         await asyncio.sleep(5)
         lesser = [pod for pod in (await client.list(Pod, "default")).items if pod.name == "lesser-0"]
         assert not lesser or lesser[0].metadata.deletion_timestamp is not None
         if lesser:
-            await client.delete(Pod, "lesser-0", "default", grace_seconds=0)
+            await client.delete(Pod, ("default", "lesser-0"), grace_seconds=0)
         await asyncio.sleep(5)
         assert await world.placed("urgent") == {"urgent-0": "n1"}
 
@@ -177,7 +177,7 @@ async def test_pods_of_kube_scheduler_are_served_where_none_runs() -> None:
         await asyncio.sleep(10)
         assert await world.placed("plain") == {"plain": "n1"}
         assert await world.placed("w") == {"w-0": "", "w-1": ""}
-        waiting = await client.get(Pod, "w-0", "default")
+        waiting = await client.get(Pod, ("default", "w-0"))
         assert [condition.reason for condition in waiting.status.conditions] == ["Unschedulable"]
         await world.node("n2", gpus=2)
         await asyncio.sleep(10)
@@ -230,13 +230,13 @@ async def test_nobody_goes_for_a_pod_of_kube_scheduler() -> None:
             await world.gang(name, members=1, gpus=1)
         await asyncio.sleep(5)
         for name in ("a-0", "b-0"):
-            await world.client.patch(Pod, name, "default", {"status": {"phase": "Running"}}, subresource="status")
+            await world.client.patch(Pod, ("default", name), {"status": {"phase": "Running"}}, subresource="status")
         await world.client.create(Pod, make.pod("plain").gpus(1).build(), "default")
         await asyncio.sleep(60)
         assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "plain": ""}
-        found = [await world.client.get(Pod, name, "default") for name in ("a-0", "b-0")]
+        found = [await world.client.get(Pod, ("default", name)) for name in ("a-0", "b-0")]
         assert [pod.metadata.deletion_timestamp for pod in found] == [None, None]
-        await world.client.delete(Pod, "a-0", "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", "a-0"), grace_seconds=0)
         await asyncio.sleep(5)
         assert await world.placed("") == {"b-0": "n1", "plain": "n1"}
 
@@ -250,10 +250,10 @@ async def test_evictions_are_remembered() -> None:
         await world.node("n1", gpus=4)
         await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
         await asyncio.sleep(5)
-        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
         await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
         await asyncio.sleep(10)
-        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         found = json.loads(record.data["decisions"])
         assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
             ("preempt", "default/lesser", "default/urgent")
@@ -277,10 +277,10 @@ async def test_a_delay_ends_without_any_event() -> None:
         await world.node("n1", gpus=4)
         await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
         await asyncio.sleep(5)
-        await world.client.patch(Pod, "lesser-0", "default", {"status": {"phase": "Running"}}, subresource="status")
+        await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
         await world.gang("urgent", members=1, gpus=4, priorityClassName="high", preemptionDelay="10m")
         await asyncio.sleep(590)
-        lesser = await world.client.get(Pod, "lesser-0", "default")
+        lesser = await world.client.get(Pod, ("default", "lesser-0"))
         assert lesser.metadata.deletion_timestamp is None
         await asyncio.sleep(15)
         remaining = [pod for pod in (await world.client.list(Pod, "default")).items if pod.name == "lesser-0"]
@@ -314,11 +314,11 @@ async def test_pods_get_the_devices_they_claim() -> None:
             await client.create(Pod, built, "default")
             await asyncio.sleep(1)
         assert await world.placed("") == {"a": "n2", "b": "n2", "c": ""}
-        held = [(await client.get(ResourceClaim, name, "default")).status.allocation for name in ("a", "b")]
+        held = [(await client.get(ResourceClaim, ("default", name))).status.allocation for name in ("a", "b")]
         assert [found.devices.results[0].device for found in held if found is not None] == ["g0", "g1"]
-        await client.delete(Pod, "a", "default", grace_seconds=0)
+        await client.delete(Pod, ("default", "a"), grace_seconds=0)
         await client.patch(
-            ResourceClaim, "a", "default", {"status": {"allocation": None, "reservedFor": None}}, subresource="status"
+            ResourceClaim, ("default", "a"), {"status": {"allocation": None, "reservedFor": None}}, subresource="status"
         )
         await asyncio.sleep(600)
         assert (await world.placed("c")) == {"c": "n2"}
@@ -337,12 +337,12 @@ async def test_extras_that_do_not_fit_say_so_themselves() -> None:
         assert [(found.type, found.reason) for found in waiting[0].status.conditions] == [
             ("PodScheduled", "Unschedulable")
         ]
-        assert (await world.client.get(PodGroup, "g", "default")).status.scheduling_conditions == ()
+        assert (await world.client.get(PodGroup, ("default", "g"))).status.scheduling_conditions == ()
 
 
 async def _full(world: Stage) -> None:
     """Two nodes full of pods that may not be evicted, and a gang that waits for one of them."""
-    await world.client.patch(Queue, "q", "", {"spec": {"resources": {"gpu": {"quota": 16}}}})
+    await world.client.patch(Queue, "q", {"spec": {"resources": {"gpu": {"quota": 16}}}})
     for name in ("n1", "n2"):
         await world.node(name, gpus=2)
     for number in range(4):
@@ -357,20 +357,20 @@ async def test_a_reservation_outlives_the_scheduler() -> None:
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
         await _full(world)
         await asyncio.sleep(400)
-        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         (kept,) = json.loads(record.data["reservations"])["held"]
         assert kept["job"] == "default/large"
-        group = await world.client.get(PodGroup, "large", "default")
+        group = await world.client.get(PodGroup, ("default", "large"))
         assert "1 nodes are kept for this gang" in group.status.scheduling_conditions[0].message
         await world.stop()
         where = await world.placed("small")
         (first, second) = [name for name, node in where.items() if node == kept["nodes"][0]]
-        await world.client.delete(Pod, first, "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", first), grace_seconds=0)
         await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
         await world.start()
         await asyncio.sleep(5)
         assert await world.placed("later") == {"later-0": ""}
-        await world.client.delete(Pod, second, "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", second), grace_seconds=0)
         await asyncio.sleep(5)
         assert set((await world.placed("large")).values()) == set(kept["nodes"])
 
@@ -382,17 +382,17 @@ async def test_a_deleted_gang_gives_its_nodes_free() -> None:
         await _full(world)
         await asyncio.sleep(400)
         await world.gang("later", members=1, gpus=1, preemptibility="non-preemptible")
-        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         (kept,) = json.loads(record.data["reservations"])["held"]
         where = await world.placed("small")
         gone = next(name for name, node in where.items() if node == kept["nodes"][0])
-        await world.client.delete(Pod, gone, "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", gone), grace_seconds=0)
         await asyncio.sleep(5)
         assert await world.placed("later") == {"later-0": ""}
         for number in range(2):
-            await world.client.delete(Pod, f"large-{number}", "default", grace_seconds=0)
-        await world.client.delete(PodGroup, "large", "default")
+            await world.client.delete(Pod, ("default", f"large-{number}"), grace_seconds=0)
+        await world.client.delete(PodGroup, ("default", "large"))
         await asyncio.sleep(5)
         assert await world.placed("later") == {"later-0": kept["nodes"][0]}
-        record = await world.client.get(ConfigMap, "kai-scheduler-record", "default")
+        record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         assert json.loads(record.data["reservations"])["held"] == []

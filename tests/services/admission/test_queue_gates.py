@@ -51,7 +51,7 @@ async def test_the_oldest_go_first_and_the_next_when_there_is_room() -> None:
             await gated(world, name, gpus=1)
         await asyncio.sleep(2)
         assert await waiting(world) == {"c"}
-        await world.client.patch(Pod, "b", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await world.client.patch(Pod, ("default", "b"), {"status": {"phase": "Succeeded"}}, subresource="status")
         await asyncio.sleep(2)
         assert await waiting(world) == set()
 
@@ -94,7 +94,7 @@ async def test_a_claim_that_is_still_to_be_made_counts_by_its_template() -> None
             await gated(world, name, resourceClaimTemplateName="t")
         await asyncio.sleep(2)
         assert await waiting(world) == {"b"}
-        await world.client.delete(ResourceClaimTemplate, "t", "default")
+        await world.client.delete(ResourceClaimTemplate, ("default", "t"))
         await world.client.create(ResourceClaimTemplate, {**body, "spec": {"spec": wish(1)}}, "default")
         await asyncio.sleep(2)
         assert await waiting(world) == set()

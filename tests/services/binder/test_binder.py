@@ -51,7 +51,7 @@ async def request(
 
 async def outcome(world: Stage, name: str = "p") -> tuple[str, str, int]:
     """The request's phase, reason and number of failed attempts."""
-    found = await world.client.get(BindRequest, name, "default")
+    found = await world.client.get(BindRequest, ("default", name))
     return found.status.phase, found.status.reason, found.status.failed_attempts
 
 
@@ -62,7 +62,7 @@ async def test_a_request_is_carried_out() -> None:
         await world.node("n1")
         await request(world, await pod(world))
         await asyncio.sleep(1)
-        bound = await world.client.get(Pod, "p", "default")
+        bound = await world.client.get(Pod, ("default", "p"))
         assert (bound.spec.node_name, bound.metadata.annotations["received-resource-type"]) == ("n1", "Regular")
         assert (await outcome(world))[0] == "Succeeded"
 
@@ -103,7 +103,7 @@ async def test_a_request_for_an_older_pod_of_the_same_name_is_ignored() -> None:
     async with stage(*PARTS) as world:
         await world.node("n1")
         old = await pod(world)
-        await world.client.delete(Pod, "p", "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", "p"), grace_seconds=0)
         await pod(world)
         body = {
             "metadata": {
@@ -160,7 +160,7 @@ async def test_a_pod_that_can_never_be_bound_delays_nobody() -> None:
         phase, reason, attempts = await outcome(world, "bad")
         assert (phase, attempts) == ("Failed", 3)
         assert "broken on purpose" in reason
-        bad = await world.client.get(Pod, "bad", "default")
+        bad = await world.client.get(Pod, ("default", "bad"))
         assert ("PodBound", "False") in [(found.type, found.status) for found in bad.status.conditions]
 
 
@@ -174,15 +174,15 @@ async def test_a_bind_that_works_in_the_end_takes_back_the_bad_news() -> None:
         await asyncio.sleep(60)
         assert await bound_condition(world) == ("False", "BindingError")
         world.transport.fault = lambda sent: None
-        await world.client.delete(BindRequest, "p", "default")
-        await request(world, await world.client.get(Pod, "p", "default"))
+        await world.client.delete(BindRequest, ("default", "p"))
+        await request(world, await world.client.get(Pod, ("default", "p")))
         await asyncio.sleep(1)
         assert await bound_condition(world) == ("True", "Bound")
 
 
 async def bound_condition(world: Stage) -> tuple[str, str]:
     """What the pod says about being bound."""
-    found = find((await world.client.get(Pod, "p", "default")).status.conditions, "PodBound")
+    found = find((await world.client.get(Pod, ("default", "p"))).status.conditions, "PodBound")
     assert found is not None
     return found.status, found.reason
 
@@ -219,7 +219,7 @@ async def tell_device(world: Stage, device: str = "GPU-1") -> None:
     """What the process in a reservation pod does."""
     for found in await reserved(world):
         patch = {"metadata": {"annotations": {"run.ai/reserve_for_gpu_index": device}}}
-        await world.client.patch(Pod, found.name, RESERVATIONS, patch)
+        await world.client.patch(Pod, (RESERVATIONS, found.name), patch)
 
 
 async def with_reservations(world: Stage) -> None:
@@ -241,13 +241,13 @@ async def test_a_shared_gpu_is_reserved_and_let_go() -> None:
         await tell_device(world)
         await asyncio.sleep(1)
         assert await world.placed("") == {"a": "n1", "b": "n1"}
-        config = await world.client.get(ConfigMap, "a-shared-gpu-0-evar", "default")
+        config = await world.client.get(ConfigMap, ("default", "a-shared-gpu-0-evar"))
         assert config.data == {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
-        found = await world.client.get(Pod, "a", "default")
+        found = await world.client.get(Pod, ("default", "a"))
         assert found.metadata.labels["runai-gpu-group"] == "g1"
         for name in ("a", "b"):
-            await world.client.delete(Pod, name, "default", grace_seconds=0)
-            await world.client.delete(BindRequest, name, "default")
+            await world.client.delete(Pod, ("default", name), grace_seconds=0)
+            await world.client.delete(BindRequest, ("default", name))
         await asyncio.sleep(1)
         assert await reserved(world) == []
 
@@ -260,7 +260,7 @@ async def test_a_predicted_numa_placement_is_told() -> None:
         zones = [{"zone": "node-0", "amount": {"cpu": "4"}}]
         await request(world, await pod(world), predictedNUMAZones=zones)
         await asyncio.sleep(1)
-        bound = await world.client.get(Pod, "p", "default")
+        bound = await world.client.get(Pod, ("default", "p"))
         assert json.loads(bound.metadata.annotations["kai.scheduler/numa-placement-predicted"]) == zones
 
 
@@ -311,22 +311,22 @@ async def test_a_reservation_outlives_a_watch_that_is_behind() -> None:
         # Half of a decision, so that the binder leaves it alone.
         await request(world, wanted, decision=("d", 2), receivedResourceType="Fraction", selectedGPUGroups=["g1"])
         done = {"status": {"phase": "Succeeded"}}
-        await world.client.patch(BindRequest, "p", "default", done, subresource="status")
+        await world.client.patch(BindRequest, ("default", "p"), done, subresource="status")
         await asyncio.sleep(60)
         assert [each.uid for each in await reserved(world)] == made
         binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
         await world.client.call("POST", "/api/v1/namespaces/default/pods/p/binding", body=binding)
-        await world.client.patch(Pod, "p", "default", {"metadata": {"labels": {"runai-gpu-group": "g1"}}})
+        await world.client.patch(Pod, ("default", "p"), {"metadata": {"labels": {"runai-gpu-group": "g1"}}})
         await asyncio.sleep(60)
         assert [each.uid for each in await reserved(world)] == made
-        await world.client.patch(Pod, "p", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await world.client.patch(Pod, ("default", "p"), {"status": {"phase": "Succeeded"}}, subresource="status")
         await asyncio.sleep(1)
         assert await reserved(world) == []
 
 
 async def leaked(world: Stage) -> list[str]:
     """What a failed bind left behind."""
-    found = await world.client.get(Pod, "p", "default")
+    found = await world.client.get(Pod, ("default", "p"))
     left = [f"label {key}" for key in found.metadata.labels if key.startswith("runai-gpu-group")]
     left += [f"reservation {each.name}" for each in await reserved(world)]
     maps = (await world.client.list(ConfigMap, "default")).items
@@ -358,7 +358,7 @@ async def test_a_reservation_that_the_kubelet_refuses_fails_the_bind_at_once() -
         await asyncio.sleep(0.5)
         (first,) = await reserved(world)
         status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no GPU is left"}
-        await world.client.patch(Pod, first.name, RESERVATIONS, {"status": status}, subresource="status")
+        await world.client.patch(Pod, (RESERVATIONS, first.name), {"status": status}, subresource="status")
         await asyncio.sleep(0.5)
         phase, reason, attempts = await outcome(world)
         assert (phase, attempts) == ("Failed", 1)
@@ -398,7 +398,7 @@ async def claim(world: Stage, name: str, **status: Any) -> None:
     spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
     await world.client.create(ResourceClaim, {"metadata": {"name": name}, "spec": spec}, "default")
     if status:
-        await world.client.patch(ResourceClaim, name, "default", {"status": status}, subresource="status")
+        await world.client.patch(ResourceClaim, ("default", name), {"status": status}, subresource="status")
 
 
 ALLOCATION = {
@@ -423,7 +423,7 @@ async def test_a_device_claim_is_allocated_and_reserved_for_the_pod() -> None:
         await claiming(world)
         await asyncio.sleep(1)
         assert await world.placed("p") == {"p": "n1"}
-        found = await world.client.get(ResourceClaim, "c", "default")
+        found = await world.client.get(ResourceClaim, ("default", "c"))
         assert [consumer.name for consumer in found.status.reserved_for] == ["p"]
         assert found.status.allocation is not None
 
@@ -438,7 +438,7 @@ async def test_a_claim_that_went_to_others_meanwhile_fails_the_bind() -> None:
         await claiming(world)
         await asyncio.sleep(60)
         assert "allocated otherwise" in (await outcome(world))[1]
-        assert (await world.client.get(ResourceClaim, "c", "default")).status.reserved_for == ()
+        assert (await world.client.get(ResourceClaim, ("default", "c"))).status.reserved_for == ()
 
 
 @virtual
@@ -451,7 +451,7 @@ async def test_a_claim_is_given_back_where_the_bind_fails() -> None:
         await claiming(world)
         await asyncio.sleep(60)
         assert (await outcome(world))[0] == "Failed"
-        found = await world.client.get(ResourceClaim, "c", "default")
+        found = await world.client.get(ResourceClaim, ("default", "c"))
         assert (found.status.allocation, found.status.reserved_for) == (None, ())
 
 
@@ -488,7 +488,7 @@ async def test_a_volume_of_the_node_is_held_for_its_claim() -> None:
             }
             await world.client.create(PersistentVolume, {"metadata": {"name": name}, "spec": spec})
             patch = {"status": {"phase": "Available"}}
-            await world.client.patch(PersistentVolume, name, "", patch, subresource="status")
+            await world.client.patch(PersistentVolume, name, patch, subresource="status")
         wanted = {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": "local",

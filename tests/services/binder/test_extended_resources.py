@@ -30,11 +30,11 @@ async def test_the_claim_is_made_allocated_and_told() -> None:
         await request(world, await pod(world), extendedResourceClaimAllocation=DECIDED)
         await asyncio.sleep(1)
         assert (await outcome(world))[0] == "Succeeded"
-        bound = await world.client.get(Pod, "p", "default")
+        bound = await world.client.get(Pod, ("default", "p"))
         told = bound.status.extended_resource_claim_status
         assert told is not None
         assert [mapping.request_name for mapping in told.request_mappings] == ["gpu"]
-        claim = await world.client.get(ResourceClaim, told.resource_claim_name, "default")
+        claim = await world.client.get(ResourceClaim, ("default", told.resource_claim_name))
         assert claim.metadata.annotations[labels.EXTENDED_RESOURCE_CLAIM] == "true"
         assert claim.metadata.owner_references[0].uid == bound.uid
         assert [consumer.uid for consumer in claim.status.reserved_for] == [bound.uid]
@@ -55,5 +55,5 @@ async def test_a_failed_bind_leaves_no_claim() -> None:
         await asyncio.sleep(60)
         assert (await outcome(world))[::2] == ("Failed", 3)
         assert (await world.client.list(ResourceClaim, "default")).items == []
-        left = (await world.client.get(Pod, "p", "default")).status.extended_resource_claim_status
+        left = (await world.client.get(Pod, ("default", "p"))).status.extended_resource_claim_status
         assert left is None

@@ -92,7 +92,7 @@ async def local_volume(world: Stage) -> None:
         },
     }
     await world.client.create(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})
-    await world.client.patch(PersistentVolume, "v", "", {"status": {"phase": "Available"}}, subresource="status")
+    await world.client.patch(PersistentVolume, "v", {"status": {"phase": "Available"}}, subresource="status")
     await _with_claim(world, "local")
 
 
@@ -192,12 +192,12 @@ async def others_play_along(world: Stage, seconds: int) -> None:
             held = any(v.spec.claim_ref is not None for v in (await world.client.list(PersistentVolume)).items)
             if held or "volume.kubernetes.io/selected-node" in found.metadata.annotations:
                 patch = {"status": {"phase": "Bound"}}
-                await world.client.patch(PersistentVolumeClaim, found.name, "default", patch, subresource="status")
+                await world.client.patch(PersistentVolumeClaim, ("default", found.name), patch, subresource="status")
 
 
 async def left_behind(world: Stage) -> list[str]:
     """What a bind made and did not take back; a volume that was bound stays bound, as Kubernetes has it."""
-    found = await world.client.get(Pod, "p", "default")
+    found = await world.client.get(Pod, ("default", "p"))
     left = [f"label {key}" for key in found.metadata.labels if key.startswith("runai-gpu-group")]
     left += [f"reservation {each.name}" for each in await reserved(world)]
     left += [m.name for m in (await world.client.list(ConfigMap, "default")).items if "shared-gpu" in m.name]
@@ -269,7 +269,7 @@ async def test_a_pod_that_goes_at_any_moment_leaves_nothing(case: Case, at: int)
                 return
             seen.append(spelled(sent))
             if len(seen) == at + 1:
-                await world.client.delete(Pod, "p", "default", grace_seconds=0)
+                await world.client.delete(Pod, ("default", "p"), grace_seconds=0)
 
         world.transport.before = at_that_moment
         await case.begin(world)
@@ -305,7 +305,7 @@ async def test_what_could_not_be_taken_back_is_mended_by_the_next_decision(case:
         await others_play_along(world, 30)
         assert (await outcome(world))[0] == "Succeeded"
         assert await world.placed("p") == {"p": "n2"}
-        found = await world.client.get(Pod, "p", "default")
+        found = await world.client.get(Pod, ("default", "p"))
         groups = {value for key, value in found.metadata.labels.items() if key.startswith("runai-gpu-group")}
         assert groups == ({"g9"} if case.begin in (one_device, two_devices) else set())
         assert {each.spec.node_name for each in await reserved(world)} <= {"n2"}
@@ -316,8 +316,8 @@ async def test_what_could_not_be_taken_back_is_mended_by_the_next_decision(case:
 
 async def _decide_again(world: Stage) -> None:
     """What the scheduler does about a request that failed for good: another node, other devices."""
-    old: Json = await world.client.get(BindRequest.resource, "p", "default")
-    await world.client.delete(BindRequest, "p", "default")
+    old: Json = await world.client.get(BindRequest.resource, ("default", "p"))
+    await world.client.delete(BindRequest, ("default", "p"))
     spec: Json = {**old["spec"], "selectedNode": "n2"}
     if "selectedGPUGroups" in spec:
         spec["selectedGPUGroups"] = ["g9"]

@@ -153,7 +153,7 @@ async def test_a_stand_in_goes_with_its_pod_and_comes_back_after_a_pause() -> No
         await shares(world, "a", "0.5")
         await asyncio.sleep(5)
         assert len(await stand_ins(world)) == 1
-        await world.client.delete(Pod, "a", "default", grace_seconds=0)
+        await world.client.delete(Pod, ("default", "a"), grace_seconds=0)
         await asyncio.sleep(5)
         assert await stand_ins(world) == []
         await shares(world, "b", "0.5")

@@ -24,7 +24,7 @@ async def replica(held: Stage, name: str, address: str) -> None:
     """A pod of the scheduler that runs."""
     await held.client.create(Pod, make.pod(name, NAMESPACE).build(), NAMESPACE)
     status = {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}
-    await held.client.patch(Pod, name, NAMESPACE, {"status": status}, subresource="status")
+    await held.client.patch(Pod, (NAMESPACE, name), {"status": status}, subresource="status")
 
 
 async def leads(held: Stage, holder: str) -> None:
@@ -33,13 +33,13 @@ async def leads(held: Stage, holder: str) -> None:
     if await held.gone(Lease.resource, "kai-scheduler", NAMESPACE):
         await held.client.create(Lease, {"metadata": {"name": "kai-scheduler"}, "spec": spec}, NAMESPACE)
     else:
-        await held.client.patch(Lease, "kai-scheduler", NAMESPACE, {"spec": spec})
+        await held.client.patch(Lease, (NAMESPACE, "kai-scheduler"), {"spec": spec})
     await asyncio.sleep(6)
 
 
 async def endpoints(held: Stage) -> Json:
     """What the Service leads to."""
-    found: Json = await held.client.get(EndpointSlice.resource, f"{NAME}-leader", NAMESPACE)
+    found: Json = await held.client.get(EndpointSlice.resource, (NAMESPACE, f"{NAME}-leader"))
     return found
 
 
@@ -47,7 +47,7 @@ async def endpoints(held: Stage) -> Json:
 async def test_the_service_follows_the_leader() -> None:
     """With replicas the Service selects nobody: its endpoints are the holder of the lease, and nobody without one."""
     async with platform({"scheduler": {"replicas": 2}}) as held:
-        service = await held.client.get(Service, NAME, NAMESPACE)
+        service = await held.client.get(Service, (NAMESPACE, NAME))
         assert not service.spec.selector
         assert not (await endpoints(held)).get("endpoints")
         await replica(held, "a", "10.0.0.1")
@@ -59,7 +59,7 @@ async def test_the_service_follows_the_leader() -> None:
         assert found["metadata"]["labels"]["kubernetes.io/service-name"] == NAME
         await leads(held, "b_5678")
         assert [each["addresses"] for each in (await endpoints(held))["endpoints"]] == [["10.0.0.2"]]
-        await held.client.delete(Pod, "b", NAMESPACE, grace_seconds=0)
+        await held.client.delete(Pod, (NAMESPACE, "b"), grace_seconds=0)
         await asyncio.sleep(6)
         assert not (await endpoints(held)).get("endpoints")
 
@@ -80,10 +80,10 @@ async def test_a_leader_that_stays_costs_no_writes() -> None:
 async def test_one_replica_needs_no_leader() -> None:
     """Back at one replica the Service selects it by label, and the endpoints that we kept go."""
     async with platform({"scheduler": {"replicas": 2}}) as held:
-        assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {}
-        await held.client.patch(Config, "kai-config", "", {"spec": {"scheduler": {"replicas": 1}}})
+        assert (await held.client.get(Service, (NAMESPACE, NAME))).spec.selector == {}
+        await held.client.patch(Config, "kai-config", {"spec": {"scheduler": {"replicas": 1}}})
         await asyncio.sleep(6)
-        assert (await held.client.get(Service, NAME, NAMESPACE)).spec.selector == {"app": NAME}
+        assert (await held.client.get(Service, (NAMESPACE, NAME))).spec.selector == {"app": NAME}
         assert await held.gone(EndpointSlice.resource, f"{NAME}-leader", NAMESPACE)
 
 

@@ -71,12 +71,12 @@ async def test_it_comes_and_goes_with_the_shards() -> None:
     """The operator looks again when a shard begins or ceases to align."""
     async with platform() as held:
         assert await deployed(held) == []
-        await held.client.patch(SchedulingShard, "default", "", {"spec": ALIGNS})
+        await held.client.patch(SchedulingShard, "default", {"spec": ALIGNS})
         assert await deployed(held) == ["numa-placement-exporter"]
         status = {"observedGeneration": 1, "desiredNumberScheduled": 3, "numberReady": 1}
         patch = {"status": {**status, "currentNumberScheduled": 3, "numberMisscheduled": 0}}
-        await held.client.patch(DaemonSet, "numa-placement-exporter", NAMESPACE, patch, subresource="status")
+        await held.client.patch(DaemonSet, (NAMESPACE, "numa-placement-exporter"), patch, subresource="status")
         await asyncio.sleep(2)
         assert "is ready on 1 of 3 nodes" in (await said(held, Config, "kai-config", "Available"))[1]
-        await held.client.patch(SchedulingShard, "default", "", {"spec": {"plugins": None}})
+        await held.client.patch(SchedulingShard, "default", {"spec": {"plugins": None}})
         assert await deployed(held) == []

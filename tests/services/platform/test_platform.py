@@ -67,7 +67,7 @@ async def become_available(held: Stage) -> None:
             "readyReplicas": count,
             "availableReplicas": count,
         }
-        await held.client.patch(Deployment, found.name, NAMESPACE, {"status": status}, subresource="status")
+        await held.client.patch(Deployment, (NAMESPACE, found.name), {"status": status}, subresource="status")
     await asyncio.sleep(1)
 
 
@@ -134,12 +134,12 @@ async def test_an_edited_config_reaches_the_services() -> None:
             "admission": {"gpuSharing": True, "service": {"podDisruptionBudget": {"enabled": True}}},
             "nodeScaleAdjuster": {"service": {"enabled": False}},
         }
-        await held.client.patch(Config, "kai-config", "", {"spec": spec})
+        await held.client.patch(Config, "kai-config", {"spec": spec})
         await asyncio.sleep(1)
         found = await deployments(held)
         assert set(found) == (SERVICES | {"other-default"}) - {"node-scale-adjuster"}
         assert found["admission"].spec.replicas == 2
-        settings = yaml.safe_load((await held.client.get(ConfigMap, "admission", NAMESPACE)).data["config.yaml"])
+        settings = yaml.safe_load((await held.client.get(ConfigMap, (NAMESPACE, "admission"))).data["config.yaml"])
         assert settings == {"schedulerName": "other", "queueLabel": "team/queue", "gpuSharing": True}
         budgets = {found.name for found in (await held.client.list(PodDisruptionBudget, NAMESPACE)).items}
         assert budgets == {"admission"}
@@ -153,8 +153,8 @@ async def test_an_edited_config_reaches_the_services() -> None:
 async def test_what_somebody_changed_is_put_back() -> None:
     """A Deployment that is edited or deleted by hand comes back as Config wants it."""
     async with platform() as held:
-        await held.client.patch(Deployment, "binder", NAMESPACE, {"spec": {"replicas": 7}})
-        await held.client.delete(Deployment, "admission", NAMESPACE)
+        await held.client.patch(Deployment, (NAMESPACE, "binder"), {"spec": {"replicas": 7}})
+        await held.client.delete(Deployment, (NAMESPACE, "admission"))
         await asyncio.sleep(5)
         found = await deployments(held)
         assert found["binder"].spec.replicas == 1
@@ -165,7 +165,7 @@ async def test_what_somebody_changed_is_put_back() -> None:
 async def test_shards_come_and_go() -> None:
     """One scheduler per shard, with its pool in its file; a deleted shard takes its scheduler with it."""
     async with platform(pool={"partitionLabelValue": "blue", "placementStrategy": {"gpu": "spread"}}) as held:
-        file = yaml.safe_load((await held.client.get(ConfigMap, "kai-scheduler-pool", NAMESPACE)).data["config.yaml"])
+        file = yaml.safe_load((await held.client.get(ConfigMap, (NAMESPACE, "kai-scheduler-pool"))).data["config.yaml"])
         assert file["partitionLabelValue"] == "blue"
         assert file["actions"] == "allocate, reclaim, preempt, stalegangeviction"
         names = [plugin["name"] for plugin in file["tiers"][0]["plugins"]]
@@ -210,9 +210,9 @@ async def test_a_scheduler_waited_ten_seconds_for_a_namespace_in_the_making() ->
 
     async with platform() as held:
         held.transport.before = slow
-        await held.client.patch(Config, "kai-config", "", {"spec": {"namespace": "elsewhere"}})
+        await held.client.patch(Config, "kai-config", {"spec": {"namespace": "elsewhere"}})
         await asyncio.sleep(8)
-        assert await held.client.get(Deployment, "kai-scheduler-default", "elsewhere")
+        assert await held.client.get(Deployment, ("elsewhere", "kai-scheduler-default"))
 
 
 @virtual
@@ -241,32 +241,32 @@ async def test_a_shard_moves_to_another_pool() -> None:
     """Its scheduler gets the new value, and restarts with it; a value that no label can have is told."""
     async with platform() as held:
         before = (await deployments(held))["kai-scheduler-default"].spec.template["metadata"]["annotations"]
-        await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "Green_1"}})
+        await held.client.patch(SchedulingShard, "default", {"spec": {"partitionLabelValue": "Green_1"}})
         await asyncio.sleep(5)
-        data = (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data
+        data = (await held.client.get(ConfigMap, (NAMESPACE, "kai-scheduler-default"))).data
         assert yaml.safe_load(data["config.yaml"])["partitionLabelValue"] == "Green_1"
         assert (await deployments(held))["kai-scheduler-default"].spec.template["metadata"]["annotations"] != before
-        await held.client.patch(SchedulingShard, "default", "", {"spec": {"partitionLabelValue": "a b"}})
+        await held.client.patch(SchedulingShard, "default", {"spec": {"partitionLabelValue": "a b"}})
         await asyncio.sleep(5)
         status, message = await said(held, SchedulingShard, "default", "Deployed")
         assert (status, message[:75]) == (
             "False",
             "spec.partitionLabelValue is 'a b', which no node can have as a label; it mu",
         )
-        assert (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data == data
+        assert (await held.client.get(ConfigMap, (NAMESPACE, "kai-scheduler-default"))).data == data
 
 
 @virtual
 async def test_a_mistake_in_a_shard_is_told_and_stops_nothing() -> None:
     """An unknown plugin is named in the conditions; the scheduler that runs stays as it was."""
     async with platform() as held:
-        before = (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data
-        await held.client.patch(SchedulingShard, "default", "", {"spec": {"plugins": {"nope": {"enabled": True}}}})
+        before = (await held.client.get(ConfigMap, (NAMESPACE, "kai-scheduler-default"))).data
+        await held.client.patch(SchedulingShard, "default", {"spec": {"plugins": {"nope": {"enabled": True}}}})
         await asyncio.sleep(1)
         status, message = await said(held, SchedulingShard, "default", "Deployed")
         assert status == "False"
         assert message.startswith("spec.plugins: plugin nope is unknown; known are ")
-        assert (await held.client.get(ConfigMap, "kai-scheduler-default", NAMESPACE)).data == before
+        assert (await held.client.get(ConfigMap, (NAMESPACE, "kai-scheduler-default"))).data == before
 
 
 @virtual
@@ -275,7 +275,7 @@ async def test_a_mistake_in_config_is_told_and_stops_nothing() -> None:
     async with platform() as held:
         before = await deployments(held)
         wrong = {"volumebinding": {"arguments": {"bindTimeoutSeconds": "soon"}}}
-        await held.client.patch(Config, "kai-config", "", {"spec": {"binder": {"plugins": wrong}}})
+        await held.client.patch(Config, "kai-config", {"spec": {"binder": {"plugins": wrong}}})
         await asyncio.sleep(1)
         assert await said(held, Config, "kai-config", "Deployed") == (
             "False",
@@ -331,7 +331,7 @@ async def test_queued_pods_are_adopted_where_config_says_so() -> None:
     async with platform() as held:
         await become_available(held)
         marks = {"metadata": {"annotations": {"spinney.dev/adopt-queued-pods": "true"}}}
-        await held.client.patch(Config, "kai-config", "", marks)
+        await held.client.patch(Config, "kai-config", marks)
         await asyncio.sleep(1)
         hook = (await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")).webhooks[0]
         assert hook.match_conditions[0].expression == (

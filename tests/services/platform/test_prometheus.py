@@ -128,6 +128,6 @@ async def test_a_prometheus_elsewhere_is_asked_whether_it_answers() -> None:
         elsewhere.problem = ""
         await asyncio.sleep(60)
         assert await conditions(held) == good
-        await held.client.patch(Config, "kai-config", "", {"spec": {"prometheus": None}})
+        await held.client.patch(Config, "kai-config", {"spec": {"prometheus": None}})
         await asyncio.sleep(60)
         assert await conditions(held) == {"Available": ("True", "available")}

@@ -58,7 +58,7 @@ async def test_a_group_follows_its_workload() -> None:
         await made(world, "w-0", owner)
         assert ((await group(world)).spec.min_member, (await group(world)).spec.queue) == (1, "q")
         marks = {"annotations": {labels.BATCH_MIN_MEMBER: "2"}, "labels": {labels.QUEUE: "other", "team": "a"}}
-        await world.client.patch(Job, "w", "default", {"metadata": marks})
+        await world.client.patch(Job, ("default", "w"), {"metadata": marks})
         await asyncio.sleep(2)
         found = await group(world)
         assert (found.spec.min_member, found.spec.queue, found.metadata.labels["team"]) == (2, "q", "a")
@@ -76,7 +76,7 @@ async def test_a_pod_that_cannot_be_grouped_was_told_so_at_every_attempt() -> No
         told = [event for event in (await world.client.list(Event)).items if event.reason == "PodGrouperWarning"]
         assert [event.count for event in told] == [1]
         assert "batch-min-member is 'many'" in told[0].message
-        await world.client.patch(Job, "w", "default", {"metadata": {"annotations": {labels.BATCH_MIN_MEMBER: "1"}}})
+        await world.client.patch(Job, ("default", "w"), {"metadata": {"annotations": {labels.BATCH_MIN_MEMBER: "1"}}})
         await asyncio.sleep(70)
         assert (await group(world)).spec.min_member == 1
 
@@ -128,12 +128,12 @@ async def test_a_pod_joins_its_role_once_the_gang_names_it() -> None:
         role: Json = {"name": "set-0-work", "minReplicas": 1, "podReferences": []}
         await world.client.create(PodGang, {"metadata": {"name": "set-0"}, "spec": {"podgroups": [role]}}, "default")
         await made(world, "p", reference(owner), grove_io__podgang="set-0")
-        pod = await world.client.get(Pod, "p", "default")
+        pod = await world.client.get(Pod, ("default", "p"))
         assert labels.SUBGROUP not in pod.metadata.labels
         role["podReferences"] = [{"namespace": "default", "name": "p"}]
-        await world.client.patch(PodGang, "set-0", "default", {"spec": {"podgroups": [role]}})
+        await world.client.patch(PodGang, ("default", "set-0"), {"spec": {"podgroups": [role]}})
         await asyncio.sleep(2)
-        pod = await world.client.get(Pod, "p", "default")
+        pod = await world.client.get(Pod, ("default", "p"))
         assert pod.metadata.labels[labels.SUBGROUP] == "set-0-work"
 
 
@@ -146,7 +146,7 @@ async def test_a_group_that_somebody_deletes_comes_back() -> None:
         job = await world.client.create(Job, body, "default")
         await made(world, "w-0", {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job.uid})
         before = await group(world)
-        await world.client.delete(PodGroup, before.name, "default")
+        await world.client.delete(PodGroup, ("default", before.name))
         await asyncio.sleep(10)
         after = await group(world)
         assert (after.name, after.uid != before.uid) == (before.name, True)

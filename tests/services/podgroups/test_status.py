@@ -144,14 +144,14 @@ async def test_a_group_tells_what_it_asks_for_and_holds() -> None:
         await grouped(world, "waits", gpus=2)
         await grouped(world, "runs", gpus=1, on="n1")
         await asyncio.sleep(10)
-        group = await world.client.get(PodGroup, "g", "default")
+        group = await world.client.get(PodGroup, ("default", "g"))
         status = group.status.resources_status
         assert (status.requested[GPU], status.allocated[GPU], status.allocated_non_preemptible[GPU]) == ("3", "1", "1")
         scheduled = next(found for found in group.status.conditions if found.type == "Scheduled")
         assert (scheduled.status, scheduled.message) == ("False", "1 of at least 2 pods have a node")
-        await world.client.patch(PodGroup, "g", "default", {"spec": {"preemptibility": "preemptible"}})
+        await world.client.patch(PodGroup, ("default", "g"), {"spec": {"preemptibility": "preemptible"}})
         await asyncio.sleep(10)
-        status = (await world.client.get(PodGroup, "g", "default")).status.resources_status
+        status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
         assert (status.allocated[GPU], status.allocated_non_preemptible) == ("1", {})
 
 
@@ -163,12 +163,12 @@ async def test_what_a_gang_lacks_stays_true() -> None:
         body = {"metadata": {"name": "g"}, "spec": {"minMember": 3, "queue": "q"}}
         await world.client.create(PodGroup, body, "default")
         theirs = {"type": "Theirs", "status": "True", "transitionID": "7", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        await world.client.patch(PodGroup, "g", "default", {"status": {"conditions": [theirs]}}, subresource="status")
+        await world.client.patch(PodGroup, ("default", "g"), {"status": {"conditions": [theirs]}}, subresource="status")
         seen = []
         for name in ("a", "b"):
             await grouped(world, name, on="n1")
             await asyncio.sleep(10)
-            group = await world.client.get(PodGroup, "g", "default")
+            group = await world.client.get(PodGroup, ("default", "g"))
             seen.append(next(found for found in group.status.conditions if found.type == "Scheduled"))
         assert [found.message for found in seen] == [f"{n} of at least 3 pods have a node" for n in (1, 2)]
         assert seen[0].last_transition_time == seen[1].last_transition_time
@@ -185,7 +185,7 @@ async def test_a_pod_whose_group_is_not_there_is_told() -> None:
         told = [event.message for event in (await world.client.list(Event, "default")).items]
         assert told == ["PodGroup g, which annotation pod-group-name names, does not exist; the pod waits for it"]
         await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
-        await world.client.patch(Pod, "lost", "default", {"metadata": {"labels": {"a": "b"}}})
+        await world.client.patch(Pod, ("default", "lost"), {"metadata": {"labels": {"a": "b"}}})
         await asyncio.sleep(10)
         assert len((await world.client.list(Event, "default")).items) == 1
 
@@ -204,7 +204,7 @@ async def test_claimed_gpus_count_once() -> None:
         for name in ("a", "b"):
             await grouped(world, name, gpus=0, resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
         await asyncio.sleep(10)
-        status = (await world.client.get(PodGroup, "g", "default")).status.resources_status
+        status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
         assert (status.requested, status.allocated) == ({"gpu.nvidia.com": "2"}, {})
 
 
@@ -212,7 +212,7 @@ async def reported(world: Stage, name: str, queue: str, gpus: str) -> None:
     """A group of a queue that says what it holds."""
     await world.client.create(PodGroup, {"metadata": {"name": name}, "spec": {"queue": queue}}, "default")
     held = {"resourcesStatus": {"requested": {GPU: gpus}, "allocated": {GPU: gpus}}}
-    await world.client.patch(PodGroup, name, "default", {"status": held}, subresource="status")
+    await world.client.patch(PodGroup, ("default", name), {"status": held}, subresource="status")
 
 
 async def holds(world: Stage) -> dict[str, str]:
@@ -231,11 +231,11 @@ async def test_usage_goes_up_the_tree() -> None:
         await reported(world, "a", "leaf", "2")
         await reported(world, "b", "right", "3")
         assert await holds(world) == {"q": "5", "left": "2", "leaf": "2", "right": "3"}
-        await world.client.patch(PodGroup, "a", "default", {"spec": {"queue": "right"}})
+        await world.client.patch(PodGroup, ("default", "a"), {"spec": {"queue": "right"}})
         assert await holds(world) == {"q": "5", "left": "0", "leaf": "0", "right": "5"}
-        await world.client.delete(PodGroup, "b", "default")
+        await world.client.delete(PodGroup, ("default", "b"))
         assert await holds(world) == {"q": "2", "left": "0", "leaf": "0", "right": "2"}
-        await world.client.patch(Queue, "right", "", {"spec": {"parentQueue": "left"}})
+        await world.client.patch(Queue, "right", {"spec": {"parentQueue": "left"}})
         assert await holds(world) == {"q": "2", "left": "2", "leaf": "0", "right": "2"}
         assert (await world.client.get(Queue, "left")).status.child_queues == ("leaf", "right")
 
@@ -249,7 +249,7 @@ async def test_queues_say_when_they_hold_too_much_or_hang_in_the_air() -> None:
         await asyncio.sleep(10)
         assert await said(world, "lost") == {"Orphan": "True", "OverQuota": "True"}
         await world.queue("nowhere")
-        await world.client.patch(Queue, "lost", "", {"spec": {"resources": {"gpu": {"quota": 2}}}})
+        await world.client.patch(Queue, "lost", {"spec": {"resources": {"gpu": {"quota": 2}}}})
         await asyncio.sleep(10)
         assert await said(world, "lost") == {"Orphan": "False", "OverQuota": "False"}
 

@@ -47,8 +47,8 @@ class Known:
     def __init__(self, *objects: object) -> None:
         self.objects = {getattr(found, "name"): found for found in objects}  # noqa: B009  # objects of several kinds
 
-    def get(self, name: str, namespace: str = "") -> object:
-        return self.objects.get(name)
+    def get(self, key: tuple[str, str] | str) -> object:
+        return self.objects.get(key if isinstance(key, str) else key[1])
 
     def __iter__(self) -> object:
         return iter(self.objects.values())

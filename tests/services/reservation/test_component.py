@@ -21,7 +21,7 @@ async def test_a_reservation_pod_tells_its_gpu_once() -> None:
     told = []
     async with stage((COMPONENT, settings), before=[(Pod.resource, pod, "default")]) as held:
         for _ in range(2):
-            found = await held.client.get(Pod, "holder", "default")
+            found = await held.client.get(Pod, ("default", "holder"))
             told.append(found.metadata.annotations[labels.RESERVED_GPU])
             await asyncio.sleep(1)
     assert told[0].startswith("GPU-")

@@ -34,11 +34,11 @@ class NodeCommands:
 
     async def cordon(self, name: str) -> None:
         """No new pods."""
-        await self._client.patch(Node, name, "", {"spec": {"unschedulable": True}})
+        await self._client.patch(Node, name, {"spec": {"unschedulable": True}})
 
     async def uncordon(self, name: str) -> None:
         """New pods again."""
-        await self._client.patch(Node, name, "", {"spec": {"unschedulable": None}})
+        await self._client.patch(Node, name, {"spec": {"unschedulable": None}})
 
     async def drain(self, name: str) -> None:
         """Cordon, and evict every pod; waits for disruption budgets as long as it takes."""
@@ -62,14 +62,14 @@ class NodeCommands:
         await self._client.create(Node.resource, {"metadata": metadata, "spec": {"taints": taints}, "status": status})
 
     async def _pretend(self, name: str, state: str | None) -> None:
-        await self._client.patch(Node, name, "", {"metadata": {"annotations": {NODE_STATE: state}}})
+        await self._client.patch(Node, name, {"metadata": {"annotations": {NODE_STATE: state}}})
 
     async def _evict(self, pod: Pod) -> None:
         metadata = {"name": pod.name, "namespace": pod.namespace}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         while True:
             try:
-                await self._client.post(Pod, pod.name, pod.namespace, "eviction", body)
+                await self._client.post(Pod, pod.key, "eviction", body)
             except TooManyRequests:
                 await asyncio.sleep(_EVICTION_RETRY_SECONDS)
             except NotFound:

@@ -12,7 +12,7 @@ import structlog
 
 from spinney.api.core import Container, Node, Pod
 from spinney.api.labels import GPU_GROUP, GPU_RESOURCE, RESERVED_GPU
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Key, ObjectMeta
 from spinney.embedded.nodes.behaviour import BehaviourError
 from spinney.embedded.nodes.capacity import Room, requests
 from spinney.embedded.nodes.node import answers, host_address
@@ -20,7 +20,7 @@ from spinney.embedded.nodes.pod_run import TERMINAL, PodRun
 from spinney.embedded.nodes.references import references
 from spinney.embedded.nodes.stages import HAIR
 from spinney.embedded.nodes.status import status_patch
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.writes import Writes
 from spinney.kube.controllers.controller import After, Controller
@@ -82,7 +82,7 @@ class Kubelets:
         return [(pod.namespace, pod.name) for pod in self._pods.by("node", change.object.name)]
 
     async def _reconcile(self, key: Key) -> After | None:
-        pod = self._pods.get(key[1], key[0])
+        pod = self._pods.get(key)
         run = self._runs.get(key)
         if run is not None and (pod is None or pod.uid != run.uid):
             self._forget(key, run)
@@ -114,9 +114,7 @@ class Kubelets:
         patch = status_patch(pod, run, host_address(node), now)
         if patch is not None:
             run.reported = _REPORTING
-            pod = await self._client.patch(
-                Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status"
-            )
+            pod = await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
             # Unless something happened while the report was under way, which then is still to be told.
             if run.reported == _REPORTING and not waits:
                 run.reported = pod.metadata.resource_version
@@ -133,7 +131,7 @@ class Kubelets:
             return False
         for kind, name in references(pod):
             try:
-                await self._client.get(kind, name, pod.namespace)
+                await self._client.get(kind, (pod.namespace, name))
             except NotFound:
                 message = f'{kind.resource.kind.lower()} "{name}" not found'
                 self._recorder.event(pod, "Warning", "FailedMount", message)
@@ -178,7 +176,7 @@ class Kubelets:
         if pod.metadata.finalizers and pod.status.phase not in TERMINAL and run is not None:
             await self._report_end(pod, run)
         if grace or not pod.metadata.finalizers:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+            await self._client.delete(Pod, pod.key, uid=pod.uid, grace_seconds=0)
         return None
 
     async def _report_end(self, pod: Pod, run: PodRun) -> None:
@@ -189,7 +187,7 @@ class Kubelets:
         node = self._nodes.get(pod.spec.node_name)
         patch = status_patch(pod, run, host_address(node) if node else "", now)
         if patch is not None:
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
     async def _tell_gpu(self, pod: Pod) -> None:
         """A reservation pod holds a whole GPU for those who share it; write which one, as the program in it would."""
@@ -198,7 +196,7 @@ class Kubelets:
         devices = self.gpus(pod)
         if requests(pod).get(GPU_RESOURCE) and devices:
             annotations = {RESERVED_GPU: devices[0]}
-            await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": {"annotations": annotations}})
+            await self._client.patch(Pod, pod.key, {"metadata": {"annotations": annotations}})
 
     def _start_program(self, pod: Pod, container: Container) -> None:
         task = asyncio.create_task(self._program(pod, container), name=f"{pod.namespace}/{pod.name} {container.name}")

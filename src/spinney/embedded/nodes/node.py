@@ -11,10 +11,9 @@ from spinney.api.conditions import find
 from spinney.api.coordination import Lease
 from spinney.api.core import Node
 from spinney.api.labels import NODE_STATE
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339, rfc3339_micro
 from spinney.embedded.nodes.profile import Profile, is_simulated
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import AlreadyExists, NotFound
@@ -104,7 +103,7 @@ class Nodes:
         try:
             patch = plan_status(node, wanted, now)
             if patch is not None:
-                await self._client.patch(Node, node.name, "", patch, kind=Patch.STRATEGIC, subresource="status")
+                await self._client.patch(Node, node.name, patch, kind=Patch.STRATEGIC, subresource="status")
             if self._lease_seconds is not None and NODE_STATE not in node.metadata.annotations:
                 await self._renew(node, now)
                 return After(self._lease_seconds)
@@ -127,7 +126,7 @@ class Nodes:
     async def _renew(self, node: Node, now: datetime) -> None:
         spec = {"holderIdentity": node.name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": rfc3339_micro(now)}
         try:
-            await self._client.patch(Lease, node.name, _LEASE_NAMESPACE, {"spec": spec})
+            await self._client.patch(Lease, (_LEASE_NAMESPACE, node.name), {"spec": spec})
         except NotFound:
             owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
             metadata = {"name": node.name, "namespace": _LEASE_NAMESPACE, "ownerReferences": [owner]}

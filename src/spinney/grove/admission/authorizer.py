@@ -30,7 +30,7 @@ def reviewer(runtime: Runtime, settings: Callable[[], Settings]) -> Callable[[Js
         now = settings()
         found = request.get("object") or request.get("oldObject") or {}
         name = ((found.get("metadata") or {}).get("labels") or {}).get(labels.PART_OF, "")
-        pcs = sets.get(name, str(request.get("namespace") or "")) if name else None
+        pcs = sets.get((str(request.get("namespace") or ""), name)) if name else None
         if may_change(request, pcs, now):
             return allowed(request)
         who = (request.get("userInfo") or {}).get("username", "")

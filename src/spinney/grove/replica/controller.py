@@ -8,6 +8,7 @@ from datetime import datetime
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Key
 from spinney.backends.registry import Choice
 from spinney.grove.model import gang_members, pod_state
 from spinney.grove.model.layout import check_names
@@ -21,7 +22,6 @@ from spinney.grove.replica.service_delay import ServiceDelay
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, split
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import Conflict, ConnectionLost
@@ -58,7 +58,7 @@ class ReplicaController:
     async def reconcile(self, key: Key) -> After | None:
         """Bring one set replica closer to what it should be; the rest follows from what that changes."""
         namespace, name, index = split(key)
-        pcs = self._world.sets.get(name, namespace)
+        pcs = self._world.sets.get((namespace, name))
         if pcs is None or index >= pcs.spec.replicas:
             self._maker.forget(key)
             self._service_delay.forget(key)

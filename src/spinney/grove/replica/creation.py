@@ -10,7 +10,7 @@ from spinney.api import reasons
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Json, Object
+from spinney.api.meta import Json, Key, Object
 from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
 from spinney.backends.registry import Choice
@@ -27,7 +27,6 @@ from spinney.grove.model.services import service, service_patch
 from spinney.grove.model.view import View
 from spinney.grove.world import World
 from spinney.grove.writer import NameTaken, Writer
-from spinney.kube.caches.cache import Key
 from spinney.kube.chance import Chance
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError
@@ -52,7 +51,7 @@ class Maker:
     def check_service(self, view: View) -> None:
         """Raise where another holds the name of a Service that is still to be made."""
         namespace, name = view.pcs.namespace, names.replica(view.pcs.name, view.layout.index)
-        found = self._world.services.get(name, namespace)
+        found = self._world.services.get((namespace, name))
         if found is not None and not controlled_by(found.metadata, view.pcs):
             raise NameTaken(Service.resource.kind, namespace, name)
 

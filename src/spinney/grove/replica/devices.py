@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.grove.model import mnnvl
@@ -12,7 +12,6 @@ from spinney.grove.model.resource_sharing import Claim, Owner, claim_body, wante
 from spinney.grove.model.view import View
 from spinney.grove.world import World
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Client
 from spinney.kube.parallel import Work, all_of
 
@@ -73,11 +72,11 @@ class Devices:
         await all_of(work)
 
     def _exists(self, view: View, name: str) -> bool:
-        return self._world.claims.get(name, view.pcs.namespace) is not None
+        return self._world.claims.get((view.pcs.namespace, name)) is not None
 
     async def _templates(self, pcs: PodCliqueSet, claims: list[Claim]) -> dict[str, Json]:
         """What each claim is made from, read whole: our types leave out what they do not know."""
-        raw = await self._client.get(PodCliqueSet.resource, pcs.name, pcs.namespace)
+        raw = await self._client.get(PodCliqueSet.resource, pcs.key)
         internal = {
             template["name"]: template.get("templateSpec") or {}
             for template in raw["spec"]["template"].get("resourceClaimTemplates") or ()
@@ -88,6 +87,6 @@ class Devices:
                 found[claim.name] = internal[claim.template]
                 continue
             namespace = claim.template_namespace or pcs.namespace
-            external = await self._client.get(ResourceClaimTemplate.resource, claim.template, namespace)
+            external = await self._client.get(ResourceClaimTemplate.resource, (namespace, claim.template))
             found[claim.name] = external["spec"]
         return found

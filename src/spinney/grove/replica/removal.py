@@ -8,7 +8,7 @@ from typing import Any
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Object
+from spinney.api.meta import Key, Object
 from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
 from spinney.backends.registry import Choice
@@ -17,7 +17,7 @@ from spinney.grove.model.view import View
 from spinney.grove.replica import backend_change
 from spinney.grove.world import World, split
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Cache, Key
+from spinney.kube.caches.cache import Cache
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.parallel import Work, all_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from spinney.kube.caches.cache import Key
+from spinney.api.meta import Key
 from spinney.kube.clock import Clock
 
 # The longest delay, counted from the first pod on a node.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spinney.api import reasons
+from spinney.api.meta import Key
 from spinney.grove.observe import observe
 from spinney.grove.status.plan import plan_status
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, split
 from spinney.grove.writer import Writer
-from spinney.kube.caches.cache import Key
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
@@ -44,7 +44,7 @@ class StatusController:
 
     async def _write(self, key: Key) -> After | None:
         namespace, name, index = split(key)
-        pcs = self._world.sets.get(name, namespace)
+        pcs = self._world.sets.get((namespace, name))
         if pcs is None or pcs.metadata.deletion_timestamp is not None or index >= pcs.spec.replicas:
             return None
         now, set_key = self._clock.now(), (namespace, name)

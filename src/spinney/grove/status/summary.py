@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339
 from spinney.grove.model import updates
 from spinney.grove.model.group_counts import count_replicas
 from spinney.grove.model.view import View
-from spinney.kube.caches.cache import Key
 
 # A status is read by people: the first few say enough.
 _MOST_ERRORS = 10

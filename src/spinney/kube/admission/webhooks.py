@@ -203,14 +203,14 @@ class Registration:
         except NotFound:
             found = None
         if found is None or not holds(found, wanted):
-            await self._client.patch(resource, name, "", wanted, kind=Patch.APPLY, force=True)
+            await self._client.patch(resource, name, wanted, kind=Patch.APPLY, force=True)
             _log.info("webhook.registered", kind=wanted["kind"], name=name)
 
     async def _bundle(self) -> Bundle:
         name = self._secret
         while True:
             try:
-                found: Json | None = await self._client.get(SECRET, name, self._namespace)
+                found: Json | None = await self._client.get(SECRET, (self._namespace, name))
             except NotFound:
                 found = None
             known = _bundle_in(found)
@@ -238,7 +238,7 @@ class Registration:
             await self._client.create(SECRET, body, self._namespace)
             return
         precondition = {"resourceVersion": found["metadata"]["resourceVersion"]}
-        await self._client.patch(SECRET, name, self._namespace, {"metadata": precondition, "data": data})
+        await self._client.patch(SECRET, (self._namespace, name), {"metadata": precondition, "data": data})
 
 
 def _bundle_in(secret: Json | None) -> Bundle | None:

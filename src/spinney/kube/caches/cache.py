@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from spinney.api import selector
-from spinney.api.meta import Object, Resource
+from spinney.api.meta import Key, Object, Resource
 from spinney.kube.caches.reflector import Reflector
 from spinney.kube.client.client import Client
 from spinney.kube.client.wire import WatchEvent
@@ -23,7 +23,6 @@ from spinney.kube.client.writes import Write
 from spinney.kube.errors import ApiError, ConnectionLost, Forbidden, NotFound
 
 T = TypeVar("T", bound=Object)
-Key = tuple[str, str]  # namespace, name
 
 _log = structlog.get_logger("spinney.kube.caches.cache")
 
@@ -76,9 +75,9 @@ class Cache(Generic[T]):
         self._views: list[Cache[T]] = []
         self.resource_version = ""
 
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """The object of that name."""
-        return self._objects.get((namespace, name))
+    def get(self, key: Key | str) -> T | None:
+        """The object of that namespace and name; for cluster-scoped kinds the name is enough."""
+        return self._objects.get(("", key) if isinstance(key, str) else key)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._objects.values())
@@ -374,7 +373,7 @@ class Caches:
         delay = 0.05
         while True:
             try:
-                found = await self._client.get(write.resource, write.name, write.namespace)
+                found = await self._client.get(write.resource, (write.namespace, write.name))
             except NotFound:
                 return replace(write, verb="delete", resource_version="", uid="")
             except Forbidden:

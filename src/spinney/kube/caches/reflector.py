@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import msgspec
 import structlog
 
-from spinney.api.meta import Object
+from spinney.api.meta import Key, Object
 from spinney.kube.caches.interning import sharer
 from spinney.kube.client.client import Client
 from spinney.kube.client.retry import Backoff
@@ -34,7 +34,7 @@ class Copy(Protocol[T]):
     def replace(self, items: list[T], resource_version: str) -> None:
         """Everything is now exactly this."""
 
-    def get(self, name: str, namespace: str = "") -> T | None:
+    def get(self, key: Key | str) -> T | None:
         """The object of that name, as it was last."""
 
     def apply(self, event: WatchEvent[T]) -> None:
@@ -155,7 +155,7 @@ class Reflector(Generic[T]):
     def _apply_one(self, event: WatchEvent[T]) -> None:
         found = event.object
         if found is not None:
-            self._share(found, self._copy.get(found.name, found.namespace))
+            self._share(found, self._copy.get(found.key))
         self._copy.apply(event)
 
 

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from spinney.api.meta import Object
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.api.meta import Key, Object
+from spinney.kube.caches.cache import Cache, Change
 
 T = TypeVar("T", bound=Object)
 Predicate = Callable[[T | None], bool]
@@ -24,8 +24,7 @@ class Waiting(Generic[T]):
 
     async def until(self, key: Key, holds: Predicate[T], seconds: float) -> T | None:
         """The object once the condition holds for it (None stands for an object that is not there)."""
-        namespace, name = key
-        current = self._cache.get(name, namespace)
+        current = self._cache.get(key)
         if holds(current):
             return current
         future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()

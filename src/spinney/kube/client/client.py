@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 import msgspec
 from msgspec.structs import replace
 
-from spinney.api.meta import Json, Object, Resource, decode, encode
+from spinney.api.meta import Json, Key, Object, Resource, decode, encode
 from spinney.kube import metrics
 from spinney.kube.chance import Chance
 from spinney.kube.client.flow import Flow, Priority, priority_of
@@ -40,7 +40,8 @@ class Patch(StrEnum):
 class Client:
     """Talks to one API server as one user.
 
-    `of` is a wire type, which comes back typed, or a `Resource`, which comes back as plain data.
+    `of` is a wire type, which comes back typed, or a `Resource`, which comes back as plain data. `key` is namespace and
+    name, or the name alone of a cluster-scoped object.
     """
 
     def __init__(
@@ -159,11 +160,12 @@ class Client:
         return response
 
     @overload
-    async def get(self, of: type[T], name: str, namespace: str = "", subresource: str = "") -> T: ...
+    async def get(self, of: type[T], key: Key | str, *, subresource: str = "") -> T: ...
     @overload
-    async def get(self, of: Resource, name: str, namespace: str = "", subresource: str = "") -> Json: ...
-    async def get(self, of: type[T] | Resource, name: str, namespace: str = "", subresource: str = "") -> T | Json:
-        """One object by name."""
+    async def get(self, of: Resource, key: Key | str, *, subresource: str = "") -> Json: ...
+    async def get(self, of: type[T] | Resource, key: Key | str, *, subresource: str = "") -> T | Json:
+        """Read one object."""
+        namespace, name = _split(key)
         response = await self.call("GET", _resource(of).path(namespace, name, subresource))
         return _read(of, response.body)
 
@@ -297,8 +299,7 @@ class Client:
     async def patch(
         self,
         of: type[T],
-        name: str,
-        namespace: str,
+        key: Key | str,
         patch: Mapping[str, Any] | Sequence[Json],
         *,
         kind: Patch = Patch.MERGE,
@@ -310,8 +311,7 @@ class Client:
     async def patch(
         self,
         of: Resource,
-        name: str,
-        namespace: str,
+        key: Key | str,
         patch: Mapping[str, Any] | Sequence[Json],
         *,
         kind: Patch = Patch.MERGE,
@@ -322,8 +322,7 @@ class Client:
     async def patch(
         self,
         of: type[T] | Resource,
-        name: str,
-        namespace: str,
+        key: Key | str,
         patch: Mapping[str, Any] | Sequence[Json],
         *,
         kind: Patch = Patch.MERGE,
@@ -335,6 +334,7 @@ class Client:
 
         Nobody looks for unknown fields, as in `create`.
         """
+        namespace, name = _split(key)
         resource = _resource(of)
         body: object = patch
         if kind is Patch.APPLY:
@@ -355,8 +355,7 @@ class Client:
     async def delete(
         self,
         of: type[Object] | Resource,
-        name: str,
-        namespace: str = "",
+        key: Key | str,
         *,
         uid: str = "",
         resource_version: str = "",
@@ -364,6 +363,7 @@ class Client:
         grace_seconds: int | None = None,
     ) -> None:
         """Remove an object; with a UID or version, only that very one."""
+        namespace, name = _split(key)
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
         if preconditions:
@@ -377,8 +377,9 @@ class Client:
         write = Write("delete", _resource(of), namespace, name, uid=uid)
         await self._write(write, "DELETE", (), options, repeat=repeat)
 
-    async def post(self, of: type[Object] | Resource, name: str, namespace: str, subresource: str, body: Json) -> Json:
+    async def post(self, of: type[Object] | Resource, key: Key | str, subresource: str, body: Json) -> Json:
         """Create a subresource: a binding, an eviction, a token."""
+        namespace, name = _split(key)
         # 429 on an eviction is the disruption budget's answer, for the caller to hear.
         repeat = Repeat.NEVER if subresource == "eviction" else Repeat.UNLESS_DONE
         write = Write("post", _resource(of), namespace, name, subresource)
@@ -400,6 +401,10 @@ def _only_asks(request: Request) -> bool:
 def _has_place() -> bool:
     holder = _holder.get()
     return holder is not None and holder is asyncio.current_task()
+
+
+def _split(key: Key | str) -> Key:
+    return ("", key) if isinstance(key, str) else key
 
 
 def _filters(labels: str, fields: str) -> list[tuple[str, str]]:

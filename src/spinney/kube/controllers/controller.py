@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar, cast
 
 import structlog
 
-from spinney.api.meta import Object
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.api.meta import Key, Object
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.writes import recording
 from spinney.kube.controllers.workqueue import Queue
 from spinney.kube.errors import ApiError, Conflict, ConnectionLost, NotLeader

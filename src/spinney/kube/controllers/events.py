@@ -156,7 +156,7 @@ class Recorder:
             count = series.count
             patch = {"count": count, "lastTimestamp": rfc3339(series.last)}
             try:
-                await self._client.patch(EVENT, series.name, series.namespace, patch)
+                await self._client.patch(EVENT, (series.namespace, series.name), patch)
             except (ApiError, ConnectionLost) as error:
                 _log.info("event.lost", name=series.name, error=str(error))
             series.written = count

@@ -115,7 +115,7 @@ class Election:
         """Take or renew the lease; says whether it is ours now."""
         started = asyncio.get_running_loop().time()
         try:
-            found = await self._client.get(LEASE, self._name, self._namespace)
+            found = await self._client.get(LEASE, (self._namespace, self._name))
         except NotFound:
             return await self._create(started)
         except (ApiError, ConnectionLost) as error:
@@ -126,7 +126,7 @@ class Election:
         if not self._free(spec):
             return False
         try:
-            await self._client.patch(LEASE, self._name, self._namespace, self._claim(found, spec))
+            await self._client.patch(LEASE, (self._namespace, self._name), self._claim(found, spec))
         except (Conflict, NotFound, ApiError, ConnectionLost) as error:
             self._log.info("lease.contended", error=str(error))
             return False
@@ -189,13 +189,13 @@ class Election:
             self._log.info("lease.not_released", error=str(error))
 
     async def _give_back(self) -> None:
-        found = await self._client.get(LEASE, self._name, self._namespace)
+        found = await self._client.get(LEASE, (self._namespace, self._name))
         if found["spec"].get("holderIdentity") != self.identity:
             return
         version = found["metadata"]["resourceVersion"]
         spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": rfc3339_micro(self._clock.now())}
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
-        await self._client.patch(LEASE, self._name, self._namespace, patch)
+        await self._client.patch(LEASE, (self._namespace, self._name), patch)
 
 
 async def _end(task: asyncio.Future[None]) -> None:

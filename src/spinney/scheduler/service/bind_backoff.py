@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spinney.kube.caches.cache import Key
+from spinney.api.meta import Key
 
 _FIRST_SECONDS = 5.0
 _LONGEST_SECONDS = 300.0

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from spinney.api.core import Pod
+from spinney.api.meta import Key
 from spinney.api.scheduling import WorkloadV1alpha1
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.leader import Election, LeaseLost
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.intake import cluster_objects
@@ -114,7 +115,7 @@ class StandIn:
         link = pod.spec.workload_ref
         if link is None:
             return 1
-        workload = self._workloads.get(link.name, pod.namespace)
+        workload = self._workloads.get((pod.namespace, link.name))
         groups = workload.spec.pod_groups if workload is not None else ()
         for group in groups:
             if group.name == link.pod_group:

@@ -9,11 +9,11 @@ import msgspec
 
 from spinney.api.affinity import selects_node
 from spinney.api.core import Node, Pod
-from spinney.api.meta import Json, convert
+from spinney.api.meta import Json, Key, convert
 from spinney.api.missing import Lack, Missing
 from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.volumes import Reach
-from spinney.kube.caches.cache import Cache, Caches, Change, Key
+from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.scheduler.intake.devices import (
     DeviceId,
     allocate,
@@ -106,7 +106,7 @@ class DeviceClaims:
         wanted: list[DeviceRequest] = []
         allowed: frozenset[str] | None = None
         for reference, key in claims_of(pod):
-            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            claim = self._claims.get(key) if key is not None else None
             if claim is None or key is None:
                 return (), Reach(impossible=Missing(Lack.RESOURCE_CLAIM_FROM_TEMPLATE, reference))
             allocation = self._allocation(key, claim)
@@ -144,7 +144,7 @@ class DeviceClaims:
         chosen: list[Json] = []
         decided: dict[Key, Json] = {}
         for reference, key in claims_of(pod):
-            claim = self._claims.get(key[1], key[0]) if key is not None else None
+            claim = self._claims.get(key) if key is not None else None
             if claim is None or key is None:
                 return None
             known = self._allocation(key, claim)

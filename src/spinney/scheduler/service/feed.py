@@ -13,12 +13,12 @@ from spinney.api import labels
 from spinney.api.bindrequests import has_failed, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
-from spinney.api.meta import Object
+from spinney.api.meta import Key, Object
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import LabelSelector, matches
 from spinney.api.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.clock import Clock
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.intake import cluster_objects, pod_tasks
@@ -147,7 +147,7 @@ class Feed:
         key = (request.namespace, request.spec.pod_name)
         if change.new is not None and has_failed(change.new) and not (change.old and has_failed(change.old)):
             self.given_up.append(change.new)
-            pod = self.pods.get(key[1], key[0])
+            pod = self.pods.get(key)
             if pod is not None and is_for(request, pod):
                 self.failures.add(key, pod.uid, request.spec.selected_node)
         self.mark("pod", key)
@@ -244,7 +244,7 @@ class Feed:
             self.state.set_node(replace(spec, numa=numa_of(reported)) if reported is not None else spec)
 
     def _group(self, key: Key) -> None:
-        group = self.groups.get(key[1], key[0])
+        group = self.groups.get(key)
         if group is None or not self.shard.holds(group):
             self.state.drop_job(cluster_objects.job_key(*key))
         else:
@@ -254,7 +254,7 @@ class Feed:
             self.state.set_job(spec)
 
     def _budget(self, key: Key) -> None:
-        budget = self.views.budgets.get(key[1], key[0])
+        budget = self.views.budgets.get(key)
         if budget is None:
             self.state.drop_budget(f"{key[0]}/{key[1]}")
             return
@@ -264,7 +264,7 @@ class Feed:
         self.state.set_budget(name, allowed_by(budget) - under_way)
 
     def _pod(self, key: Key) -> None:
-        pod = self.pods.get(key[1], key[0])
+        pod = self.pods.get(key)
         known = self._uids.get(key)
         if known is not None and (pod is None or pod.uid != known):
             self._drop(key, known)
@@ -338,7 +338,7 @@ class Feed:
             self.intentions.binds.pop(key, None)
             self.failures.forget(pod.uid)
             return None
-        seen = self.requests.get(key[1], key[0])
+        seen = self.requests.get(key)
         if seen is not None and is_for(seen, pod):
             self.intentions.binds.pop(key, None)
             return None if has_failed(seen) else seen

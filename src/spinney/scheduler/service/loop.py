@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from spinney.api import labels
-from spinney.kube.caches.cache import Key
+from spinney.api.meta import Key
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.actions.deadlines import longest_runtime, next_deadline
 from spinney.scheduler.config import Config
@@ -203,7 +203,7 @@ class Scheduler:
 
     def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
         namespace, _, name = job.partition("/")
-        group = self.feed.groups.get(name, namespace)
+        group = self.feed.groups.get((namespace, name))
         if group is None:
             return
         text = datetime.fromtimestamp(moment, UTC).isoformat() if moment is not None else None

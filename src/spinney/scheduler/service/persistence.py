@@ -65,7 +65,7 @@ class Memory:
     async def load(self) -> None:
         """Take up where the last scheduler of this shard left off; a record that cannot be read is begun anew."""
         try:
-            found = await self._client.get(ConfigMap, self._name, self._namespace)
+            found = await self._client.get(ConfigMap, (self._namespace, self._name))
             self.decisions.extend(msgspec.json.decode(found.data.get("decisions", "[]"), type=list[Remembered]))
             self.reservations = reservations_in(found.data) or self.reservations
             self.freed = departures_in(found.data)
@@ -126,7 +126,7 @@ class Memory:
 
     async def _write(self, body: Json) -> None:
         try:
-            await self._client.patch(ConfigMap, self._name, self._namespace, body)
+            await self._client.patch(ConfigMap, (self._namespace, self._name), body)
         except NotFound:
             await self._client.create(ConfigMap, {"metadata": {"name": self._name}, **body}, self._namespace)
 

@@ -149,7 +149,7 @@ class Reports:
 
     async def _patch(self, group: PodGroup, patch: Json) -> bool:
         try:
-            await self._client.patch(PodGroup, group.name, group.namespace, patch, subresource="status")
+            await self._client.patch(PodGroup, group.key, patch, subresource="status")
         except NotFoundError:
             return True
         except (ApiError, ConnectionLost):
@@ -166,7 +166,7 @@ class Reports:
         self._events.event(pod, "Warning", "Unschedulable", text)
         patch = {"status": {"conditions": [condition]}}
         try:
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
+            await self._client.patch(Pod, pod.key, patch, subresource="status", kind=Patch.STRATEGIC)
         except NotFoundError:
             return
         except (ApiError, ConnectionLost):
@@ -177,12 +177,12 @@ class Reports:
         job = self._feed.state.jobs.get(key)
         if job is None:
             return []
-        found = (self._feed.pods.get(task.spec.name, task.spec.namespace) for task in job.all_tasks())
+        found = (self._feed.pods.get((task.spec.namespace, task.spec.name)) for task in job.all_tasks())
         return [pod for pod in found if pod is not None and not pod.spec.node_name]
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
-        return self._feed.groups.get(name, namespace)
+        return self._feed.groups.get((namespace, name))
 
 
 def _pending_tasks(job: Job) -> tuple[str, ...]:

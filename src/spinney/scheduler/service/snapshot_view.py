@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, cast
 
 from spinney.api.core import ConfigMap
-from spinney.api.meta import Json, Object, Resource, convert, without_nulls
+from spinney.api.meta import Json, Key, Object, Resource, convert, without_nulls
 from spinney.api.resource import ResourceClaim, ResourceSlice
-from spinney.kube.caches.cache import Caches, Change, Key
+from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response
@@ -35,9 +35,9 @@ class FrozenCache(Generic[T]):
         self._objects: dict[Key, T] = {(found.namespace, found.name): found for found in objects}
         self._indexes: dict[str, dict[str, list[T]]] = {}
 
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """The object of that name."""
-        return self._objects.get((namespace, name))
+    def get(self, key: Key | str) -> T | None:
+        """The object of that namespace and name; for cluster-scoped kinds the name is enough."""
+        return self._objects.get(("", key) if isinstance(key, str) else key)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._objects.values())

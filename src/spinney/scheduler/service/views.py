@@ -44,7 +44,7 @@ class Views:
             self.volumes,
             self.storage_classes,
             self.nodes,
-            lambda namespace, name: self.config_maps.get(name, namespace) is not None,
+            lambda namespace, name: self.config_maps.get((namespace, name)) is not None,
         )
 
     async def synced(self) -> None:

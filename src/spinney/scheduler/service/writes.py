@@ -10,9 +10,8 @@ import structlog
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest, PodGroup
-from spinney.api.meta import Json, convert
+from spinney.api.meta import Json, Key, convert
 from spinney.api.owners import reference
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Client
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, TooManyRequests
@@ -65,7 +64,7 @@ class Writes:
         decision = self._client.chance.uid()
         bodies = []
         for placement in placements:
-            pod = self._feed.pods.get(placement.pod[1], placement.pod[0])
+            pod = self._feed.pods.get(placement.pod)
             body = self._request(pod, placement, decision, len(placements)) if pod is not None else None
             if body is None:
                 self._give_up_claims(placements)
@@ -98,7 +97,7 @@ class Writes:
 
     def _give_up_claims(self, placements: list[Placement]) -> None:
         for placement in placements:
-            pod = self._feed.pods.get(placement.pod[1], placement.pod[0])
+            pod = self._feed.pods.get(placement.pod)
             if pod is not None and self._feed.claims is not None:
                 self._feed.claims.forget(pod)
 
@@ -125,7 +124,7 @@ class Writes:
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": uid}, "target": target}
         async with self._slots:
             try:
-                await self._client.post(Pod, name, namespace, "binding", binding)
+                await self._client.post(Pod, (namespace, name), "binding", binding)
             except (ApiError, ConnectionLost) as error:
                 _log.warning("binding.failed", namespace=namespace, name=name, error=str(error))
                 self._feed.intentions.binds.pop((namespace, name), None)
@@ -150,20 +149,20 @@ class Writes:
 
     async def _remove_leftover(self, namespace: str, name: str, body: Json) -> None:
         """A request for an older pod of the same name, or one that was given up, makes room for the new one."""
-        old = self._feed.requests.get(name, namespace)
+        old = self._feed.requests.get((namespace, name))
         if old is not None:
             await self.remove(old)
 
     async def remove(self, request: BindRequest) -> None:
         """Take away a request that is over: just this one, not a newer one of its name."""
         try:
-            await self._client.delete(BindRequest, request.name, request.namespace, uid=request.uid)
+            await self._client.delete(BindRequest, request.key, uid=request.uid)
         except (NotFound, Conflict):
             return
 
     async def _withdraw(self, body: Json) -> None:
         try:
-            await self._client.delete(BindRequest, body["metadata"]["name"], body["metadata"]["namespace"])
+            await self._client.delete(BindRequest, (body["metadata"]["namespace"], body["metadata"]["name"]))
         except (NotFound, ConnectionLost):
             return
 
@@ -179,7 +178,7 @@ class Writes:
 
     async def _evict(self, eviction: Eviction, together: int) -> bool:
         namespace, name = eviction.pod
-        pod = self._feed.pods.get(name, namespace)
+        pod = self._feed.pods.get((namespace, name))
         if pod is None:
             return True
         body: Json = {
@@ -189,7 +188,7 @@ class Writes:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         try:
-            await self._client.post(Pod, name, namespace, "eviction", body)
+            await self._client.post(Pod, (namespace, name), "eviction", body)
         except NotFound:
             return True
         except TooManyRequests as error:
@@ -198,13 +197,13 @@ class Writes:
         except (ApiError, ConnectionLost) as error:
             _log.warning("eviction.failed", namespace=namespace, name=name, error=str(error))
             return False
-        group = self._feed.groups.get(pod.metadata.annotations.get(labels.POD_GROUP, ""), namespace)
+        group = self._feed.groups.get((namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
         if group is not None:
             self._events.event(group, "Normal", reasons.EVICT, eviction.message, _evictor(eviction, together))
         return True
 
     def _spare(self, eviction: Eviction) -> None:
-        pod = self._feed.pods.get(eviction.pod[1], eviction.pod[0])
+        pod = self._feed.pods.get(eviction.pod)
         if pod is not None:
             self._feed.intentions.evictions.discard(pod.uid)
             self._feed.mark("pod", eviction.pod)
@@ -212,7 +211,7 @@ class Writes:
     async def annotate(self, group: PodGroup, annotations: dict[str, str | None]) -> None:
         """Write down when a group started, was evicted or fell below its minimum."""
         try:
-            await self._client.patch(PodGroup, group.name, group.namespace, {"metadata": {"annotations": annotations}})
+            await self._client.patch(PodGroup, group.key, {"metadata": {"annotations": annotations}})
         except (NotFound, ConnectionLost) as error:
             _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
 

@@ -8,8 +8,9 @@ from typing import Any
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import Queue
+from spinney.api.meta import Key
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.client import Patch
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.controllers.controller import Controller
@@ -68,7 +69,7 @@ class GateKeeper:
                 {"op": "remove", "path": where},
             ]
             try:
-                await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.JSON)
+                await self._client.patch(Pod, pod.key, patch, kind=Patch.JSON)
             except (NotFound, Invalid):
                 # It went, or somebody else took a gate off in the same moment: the next look finds out.
                 continue

@@ -9,8 +9,8 @@ from fractions import Fraction
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import Queue
-from spinney.api.meta import Json
-from spinney.kube.caches.cache import Cache, Key
+from spinney.api.meta import Json, Key
+from spinney.kube.caches.cache import Cache
 from spinney.services.pods.claims import Claims
 from spinney.services.pods.usage import Amounts, add, is_gpu, requested
 

@@ -13,8 +13,8 @@ from spinney.api.bindrequests import decision_of, is_final, is_for, retries
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import BindRequest
-from spinney.api.meta import Json
-from spinney.kube.caches.cache import Change, Key
+from spinney.api.meta import Json, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.controllers.events import Recorder
@@ -64,7 +64,7 @@ class PodBinding:
             "metadata": {"name": bind.pod.name, "uid": bind.pod.uid, "annotations": annotations},
             "target": {"apiVersion": "v1", "kind": "Node", "name": bind.target},
         }
-        await self._client.post(Pod, bind.pod.name, bind.pod.namespace, "binding", body)
+        await self._client.post(Pod, bind.pod.key, "binding", body)
 
     async def undo(self, bind: Bind) -> None:
         """A binding that was refused left nothing."""
@@ -112,13 +112,13 @@ class Binder:
     async def reconcile(self, key: Key) -> After | None:
         """Carry out one request, or say why it cannot be."""
         namespace, name = key
-        request = self._requests.get(name, namespace)
+        request = self._requests.get((namespace, name))
         if request is None or is_final(request) or request.metadata.deletion_timestamp is not None:
             return None
         decision, members = decision_of(request)
         if members > 1 and len(self._requests.by(_BY_DECISION, decision)) < members:
             return None
-        pod = self._pods.get(request.spec.pod_name, namespace)
+        pod = self._pods.get((namespace, request.spec.pod_name))
         if pod is None or not is_for(request, pod):
             # It is not here yet, or went, or came back as another one: then its owner reference takes the request away.
             return None
@@ -168,9 +168,7 @@ class Binder:
 
     async def _write_status(self, request: BindRequest, status: Json) -> None:
         try:
-            await self._client.patch(
-                BindRequest, request.name, request.namespace, {"status": status}, subresource="status"
-            )
+            await self._client.patch(BindRequest, request.key, {"status": status}, subresource="status")
         except NotFound:
             # The pod and with it the request went in the meantime.
             _log.debug("request.gone", name=request.name, namespace=request.namespace)
@@ -180,8 +178,7 @@ class Binder:
         try:
             await self._client.patch(
                 Pod,
-                pod.name,
-                pod.namespace,
+                pod.key,
                 {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
                 subresource="status",
                 kind=Patch.STRATEGIC,

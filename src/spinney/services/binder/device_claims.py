@@ -82,14 +82,14 @@ class Claims:
 
     async def _get(self, pod: Pod, name: str) -> ResourceClaim:
         try:
-            return await self._client.get(ResourceClaim, name, pod.namespace)
+            return await self._client.get(ResourceClaim, (pod.namespace, name))
         except NotFound:
             raise BindError(f"claim {name} is not there") from None
 
     async def _write(self, claim: ResourceClaim, status: Json) -> bool:
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
         try:
-            await self._client.patch(ResourceClaim, claim.name, claim.namespace, patch, subresource="status")
+            await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
         except Conflict:
             return False
         return True

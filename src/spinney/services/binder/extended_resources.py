@@ -48,14 +48,14 @@ class ExtendedClaims:
     async def undo(self, bind: Bind) -> None:
         """The claim was made for this bind alone: it goes, and the pod forgets it."""
         try:
-            claim = await self._client.get(ResourceClaim, extended_claim_name(bind.pod), bind.pod.namespace)
+            claim = await self._client.get(ResourceClaim, (bind.pod.namespace, extended_claim_name(bind.pod)))
         except NotFound:
             return
         if any(consumer.uid == bind.pod.uid for consumer in claim.status.reserved_for):
             patch = {"status": {"reservedFor": None, "allocation": None}}
-            await self._client.patch(ResourceClaim, claim.name, claim.namespace, patch, subresource="status")
+            await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
         try:
-            await self._client.delete(ResourceClaim, claim.name, claim.namespace, uid=claim.uid)
+            await self._client.delete(ResourceClaim, claim.key, uid=claim.uid)
             await self._tell(bind.pod, None)
         except NotFound:
             return
@@ -73,7 +73,7 @@ class ExtendedClaims:
         try:
             return await self._client.create(ResourceClaim, body, pod.namespace)
         except AlreadyExists:
-            return await self._client.get(ResourceClaim, name, pod.namespace)
+            return await self._client.get(ResourceClaim, (pod.namespace, name))
 
     async def _allocate(self, pod: Pod, claim: ResourceClaim, decided: ExtendedClaimAllocation) -> None:
         known = msgspec.to_builtins(claim.status.allocation) if claim.status.allocation is not None else None
@@ -86,10 +86,10 @@ class ExtendedClaims:
         }
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
         try:
-            await self._client.patch(ResourceClaim, claim.name, claim.namespace, patch, subresource="status")
+            await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
         except Conflict:
             raise BindError(f"claim {claim.name} was changed by somebody else") from None
 
     async def _tell(self, pod: Pod, told: Json | None) -> None:
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
-        await self._client.patch(Pod, pod.name, pod.namespace, patch, subresource="status")
+        await self._client.patch(Pod, pod.key, patch, subresource="status")

@@ -10,8 +10,8 @@ from spinney.api import labels, reasons
 from spinney.api.bindrequests import is_final, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
-from spinney.api.meta import Json
-from spinney.kube.caches.cache import Change, Key
+from spinney.api.meta import Json, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.caches.waiting import Waiting
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
@@ -98,14 +98,14 @@ class SharedGpus:
         """
         if not is_final(request):
             return True
-        pod = self._pods.get(request.spec.pod_name, request.namespace)
+        pod = self._pods.get((request.namespace, request.spec.pod_name))
         if pod is None or request.status.phase != "Succeeded" or not is_for(request, pod):
             return False
         return not pod.spec.node_name and _is_live(pod)
 
     async def _reserve(self, bind: Bind, group: str) -> str:
         name, namespace = reservation_name(bind.target, group), self._settings.namespace
-        if self._pods.get(name, namespace) is None:
+        if self._pods.get((namespace, name)) is None:
             try:
                 body = reservation_pod(bind.node, group, bind.pod, self._settings)
                 await self._client.create(Pod, body, namespace)
@@ -126,16 +126,16 @@ class SharedGpus:
 
     async def _label(self, pod: Pod, wanted: Mapping[str, str | None]) -> None:
         patch: Json = {"metadata": {"uid": pod.uid, "labels": wanted}}
-        await self._client.patch(Pod, pod.name, pod.namespace, patch)
+        await self._client.patch(Pod, pod.key, patch)
 
     async def _delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
         try:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=grace_seconds)
+            await self._client.delete(Pod, pod.key, uid=pod.uid, grace_seconds=grace_seconds)
         except NotFound:
             pass
 
     async def _delete_named(self, name: str) -> None:
-        pod = self._pods.get(name, self._settings.namespace)
+        pod = self._pods.get((self._settings.namespace, name))
         if pod is not None:
             await self._delete(pod, grace_seconds=0)
 

@@ -52,7 +52,7 @@ class SharingConfig:
         """The next bind writes its own."""
         for name in self._maps(bind):
             try:
-                await self._client.delete(ConfigMap, name, bind.pod.namespace)
+                await self._client.delete(ConfigMap, (bind.pod.namespace, name))
             except NotFound:
                 continue
 
@@ -76,4 +76,4 @@ class SharingConfig:
         try:
             await self._client.create(ConfigMap, body, pod.namespace)
         except AlreadyExists:
-            await self._client.patch(ConfigMap, name, pod.namespace, {"data": data})
+            await self._client.patch(ConfigMap, (pod.namespace, name), {"data": data})

@@ -48,7 +48,7 @@ class Volumes:
     async def undo(self, bind: Bind) -> None:
         """Claims that are still free forget the node; one that was bound stays bound, as its volume is made."""
         for name in claim_names(bind.pod):
-            claim = self._claims.get(name, bind.pod.namespace)
+            claim = self._claims.get((bind.pod.namespace, name))
             if claim is None or claim.status.phase == "Bound":
                 continue
             if claim.metadata.annotations.get(labels.SELECTED_NODE) == bind.target:
@@ -60,7 +60,7 @@ class Volumes:
     def _claims_of(self, bind: Bind) -> list[PersistentVolumeClaim]:
         found = []
         for name in claim_names(bind.pod):
-            claim = self._claims.get(name, bind.pod.namespace)
+            claim = self._claims.get((bind.pod.namespace, name))
             if claim is None:
                 raise BindError(f"claim {name} is not there")
             if claim.metadata.deletion_timestamp is not None:
@@ -101,18 +101,18 @@ class Volumes:
             "spec": {"claimRef": reference},
         }
         try:
-            await self._client.patch(PersistentVolume, volume.name, "", patch)
+            await self._client.patch(PersistentVolume, volume.name, patch)
         except Conflict:
             raise BindError(f"volume {volume.name} was taken by another claim") from None
 
     async def _release(self, volume: PersistentVolume) -> None:
         patch = {"metadata": {"resourceVersion": volume.metadata.resource_version}, "spec": {"claimRef": None}}
-        await self._client.patch(PersistentVolume, volume.name, "", patch)
+        await self._client.patch(PersistentVolume, volume.name, patch)
 
     async def _annotate(self, claim: PersistentVolumeClaim, node: str | None) -> None:
         patch = {"metadata": {"annotations": {labels.SELECTED_NODE: node}}}
         try:
-            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, patch)
+            await self._client.patch(PersistentVolumeClaim, claim.key, patch)
         except NotFound:
             raise BindError(f"claim {claim.name} is not there any more") from None
 

@@ -11,11 +11,11 @@ import msgspec
 from spinney.api import labels, reasons
 from spinney.api.conditions import find
 from spinney.api.core import Pod
-from spinney.api.meta import Json, Struct
+from spinney.api.meta import Json, Key, Struct
 from spinney.api.quantity import QuantityError, exact, from_milli
 from spinney.api.requests import pod_requests
 from spinney.api.times import rfc3339
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, run_controllers
 from spinney.kube.errors import AlreadyExists, NotFound
@@ -191,11 +191,11 @@ class NodeScaleAdjuster:
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"status": {"conditions": [condition]}}
-        await self._client.patch(Pod, made.name, made.namespace, patch, subresource="status", kind=Patch.STRATEGIC)
+        await self._client.patch(Pod, made.key, patch, subresource="status", kind=Patch.STRATEGIC)
 
     async def _delete(self, pod: Pod) -> None:
         try:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+            await self._client.delete(Pod, pod.key, uid=pod.uid)
         except NotFound:
             return
 

@@ -60,7 +60,7 @@ class Exporter:
                 continue
             patch = {"metadata": {"uid": pod.uid, "annotations": {labels.NUMA_OBSERVED: observed(zones)}}}
             try:
-                await self._client.patch(Pod, pod.name, pod.namespace, patch)
+                await self._client.patch(Pod, pod.key, patch)
             except NotFound:
                 continue
 

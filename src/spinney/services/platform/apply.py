@@ -104,7 +104,7 @@ class Applier:
             if resource is None:
                 continue
             try:
-                await self._client.get(resource, name, namespace)
+                await self._client.get(resource, (namespace, name))
             except NotFound:
                 try:
                     await self._client.create(resource, document, namespace)
@@ -125,7 +125,7 @@ class Applier:
         if known is not None and holds(known, owned):
             return
         try:
-            await self._client.patch(resource, name, namespace, owned, kind=Patch.APPLY, force=True)
+            await self._client.patch(resource, (namespace, name), owned, kind=Patch.APPLY, force=True)
         except ApiError as error:
             outcome.errors.append(f"{kind} {name}: {error}")
             return
@@ -138,7 +138,7 @@ class Applier:
             return
         try:
             await self._client.delete(
-                resource, name, namespace, uid=document["metadata"]["uid"], propagation="Background"
+                resource, (namespace, name), uid=document["metadata"]["uid"], propagation="Background"
             )
         except NotFound:
             return

@@ -8,8 +8,8 @@ from spinney.api import labels
 from spinney.api.apps import DaemonSet, Deployment
 from spinney.api.kaiconfig import Binder, Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
-from spinney.api.meta import Json
-from spinney.kube.caches.cache import Change, Key
+from spinney.api.meta import Json, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import seconds
 from spinney.kube.controllers.controller import After, Controller
@@ -202,7 +202,7 @@ class Platform:
         patch = plan_conditions(owner, findings, seconds(self._runtime.clock.now()))
         if patch is not None:
             try:
-                await self._runtime.client.patch(type(owner), owner.name, "", patch, subresource="status")
+                await self._runtime.client.patch(type(owner), owner.name, patch, subresource="status")
             except NotFound:
                 pass
         return After(_LOOK_AGAIN_SECONDS if not findings.errors else 10.0)

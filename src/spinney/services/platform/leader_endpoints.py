@@ -8,10 +8,10 @@ from spinney.api.core import Pod
 from spinney.api.discovery import EndpointSlice
 from spinney.api.kaiconfig import Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import Json, Key, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.retry import holds
 from spinney.kube.controllers.controller import After, Controller
@@ -101,7 +101,7 @@ class Leaders:
 
     async def _get(self, resource: Resource, name: str, namespace: str) -> Json | None:
         try:
-            return await self._client.get(resource, name, namespace)
+            return await self._client.get(resource, (namespace, name))
         except NotFound:
             return None
 
@@ -111,9 +111,9 @@ class Leaders:
         # The API server shows an empty list as null.
         if known is not None and holds({**known, "endpoints": known.get("endpoints") or []}, wanted):
             return
-        await self._client.patch(EndpointSlice.resource, name, namespace, wanted, kind=Patch.APPLY, force=True)
+        await self._client.patch(EndpointSlice.resource, (namespace, name), wanted, kind=Patch.APPLY, force=True)
 
     async def _remove(self, name: str, namespace: str) -> None:
         known = await self._get(EndpointSlice.resource, name, namespace)
         if known is not None:
-            await self._client.delete(EndpointSlice.resource, name, namespace, uid=known["metadata"]["uid"])
+            await self._client.delete(EndpointSlice.resource, (namespace, name), uid=known["metadata"]["uid"])

@@ -9,7 +9,7 @@ import aiohttp
 
 from spinney.api import labels
 from spinney.api.kaiconfig import Config, HealthProbe
-from spinney.kube.caches.cache import Key
+from spinney.api.meta import Key
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.runtime import Runtime
 

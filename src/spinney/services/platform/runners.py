@@ -47,7 +47,7 @@ class Deployments:
         """What the Deployment or the DaemonSet says of its pods."""
         if process.on_every_node:
             return self._waiting_on_nodes(process, namespace)
-        found = self._deployments.get(process.name, namespace)
+        found = self._deployments.get((namespace, process.name))
         if found is None:
             return f"Deployment {process.name} does not exist yet"
         status = found.status
@@ -61,7 +61,7 @@ class Deployments:
         return f"Deployment {process.name} has {ready} of {process.replicas} pods available{reason}"
 
     def _waiting_on_nodes(self, process: Process, namespace: str) -> str:
-        found = self._daemon_sets.get(process.name, namespace)
+        found = self._daemon_sets.get((namespace, process.name))
         if found is None or found.status.observed_generation < found.metadata.generation:
             return f"DaemonSet {process.name} has not been looked at yet"
         ready, wanted = found.status.number_ready, found.status.desired_number_scheduled

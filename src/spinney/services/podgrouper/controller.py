@@ -10,9 +10,9 @@ import msgspec
 from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Namespace, Pod
 from spinney.api.kai import PodGroup
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.scheduling import PriorityClass
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
@@ -66,11 +66,11 @@ class _Lookup:
 
     def has_group(self, namespace: str, name: str) -> bool:
         """Whether a PodGroup of that name exists."""
-        return self.groups.get(name, namespace) is not None
+        return self.groups.get((namespace, name)) is not None
 
     def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
         """Whether the PodGroup of that name has subgroups; None where there is no such group."""
-        found = self.groups.get(name, namespace)
+        found = self.groups.get((namespace, name))
         return None if found is None else bool(found.spec.sub_groups)
 
 
@@ -141,7 +141,7 @@ class PodGrouper:
     async def reconcile(self, key: Key) -> None:
         """Bring one pod's group, and the pod's pointer to it, to what its workload asks for."""
         namespace, name = key
-        pod = self._pods.get(name, namespace)
+        pod = self._pods.get((namespace, name))
         if pod is None:
             self._owners.forget(key)
             self._told.pop(key, None)
@@ -163,7 +163,7 @@ class PodGrouper:
         await self._write_group(grouping)
         if patch := plan_pod(pod, grouping):
             # Of a built-in kind, this is the patch that costs an API server the least.
-            await self._client.patch(Pod, name, namespace, patch, kind=Patch.STRATEGIC)
+            await self._client.patch(Pod, (namespace, name), patch, kind=Patch.STRATEGIC)
 
     def _tell(self, pod: Pod, why: str) -> None:
         """Tell a pod why it cannot be grouped: once, however often it is tried again."""
@@ -181,7 +181,7 @@ class PodGrouper:
         return await group(Context(pod, top, chain, lookup, self._settings))
 
     async def _write_group(self, grouping: Grouping) -> None:
-        live = self._groups.get(grouping.name, grouping.namespace)
+        live = self._groups.get((grouping.namespace, grouping.name))
         if live is None:
             try:
                 await self._client.create(PodGroup, _new_group(grouping), grouping.namespace)
@@ -190,7 +190,7 @@ class PodGrouper:
                 pass
             return
         if patch := plan_group(live, grouping, self._settings):
-            await self._client.patch(PodGroup, grouping.name, grouping.namespace, patch)
+            await self._client.patch(PodGroup, (grouping.namespace, grouping.name), patch)
 
 
 def _new_group(grouping: Grouping) -> Json:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from spinney.api.core import Pod
-from spinney.api.meta import Json, OwnerReference, Resource
+from spinney.api.meta import Json, Key, OwnerReference, Resource
 from spinney.api.untyped import Untyped, untyped
-from spinney.kube.caches.cache import Cache, Caches, Change, Key
+from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import Forbidden, NotFound
@@ -66,11 +66,11 @@ class Owners:
         if not resource.namespaced:
             namespace = ""
         cache = self._followed.get(resource)
-        if cache is not None and cache.has_synced and (known := cache.get(name, namespace)) is not None:
+        if cache is not None and cache.has_synced and (known := cache.get((namespace, name))) is not None:
             return known.plain()
         # Not cached yet, or made a moment ago: ask. A kind we may read but not watch is asked for every time.
         try:
-            found = await self._client.get(resource, name, namespace)
+            found = await self._client.get(resource, (namespace, name))
         except NotFound:
             return None
         self._follow(resource)

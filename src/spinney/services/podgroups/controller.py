@@ -9,11 +9,11 @@ import msgspec
 from spinney.api import labels, reasons
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
-from spinney.api.meta import Json, Struct
+from spinney.api.meta import Json, Key, Struct
 from spinney.api.resource import ResourceClaim
 from spinney.api.scheduling import PriorityClass
 from spinney.api.times import rfc3339
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import Controller, run_controllers
@@ -185,7 +185,7 @@ class PodGroups:
     async def reconcile(self, key: Key) -> None:
         """Bring one group's status up to date."""
         namespace, name = key
-        group = self._groups.get(name, namespace)
+        group = self._groups.get((namespace, name))
         pods = self._pods.by(BY_GROUP, f"{namespace}/{name}")
         if group is None:
             self._tell_missing(name, pods)
@@ -202,7 +202,7 @@ class PodGroups:
         if patch is None:
             return
         try:
-            await self._client.patch(PodGroup, name, namespace, patch, subresource="status")
+            await self._client.patch(PodGroup, (namespace, name), patch, subresource="status")
         except NotFound:
             return
 
@@ -220,7 +220,7 @@ class PodGroups:
             return
         for reference in pod.spec.resource_claims:
             name = claim_name(pod, reference.name)
-            if name is not None and (found := self._claims.get(name, pod.namespace)) is not None:
+            if name is not None and (found := self._claims.get((pod.namespace, name))) is not None:
                 yield found
 
 

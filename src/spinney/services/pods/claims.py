@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spinney.api.core import Pod
+from spinney.api.meta import Key
 from spinney.api.resource import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
-from spinney.kube.caches.cache import Cache, Key
+from spinney.kube.caches.cache import Cache
 from spinney.services.pods.usage import Amounts, add, is_gpu
 
 
@@ -58,10 +59,10 @@ class Claims:
         for entry in pod.spec.resource_claims:
             name = claim_name(pod, entry.name)
             if name is not None and self.claims is not None:
-                claim = self.claims.get(name, pod.namespace)
+                claim = self.claims.get((pod.namespace, name))
                 found[pod.namespace, name] = gpus_asked_by(claim.spec) if claim is not None else {}
             elif self.templates is not None:
-                template = self.templates.get(entry.resource_claim_template_name, pod.namespace)
+                template = self.templates.get((pod.namespace, entry.resource_claim_template_name))
                 own = (pod.namespace, f"{pod.name}/{entry.name}")
                 found[own] = gpus_asked_by(template.spec.spec) if template is not None else {}
         return found

@@ -8,8 +8,8 @@ import msgspec
 
 from spinney.api import reasons
 from spinney.api.kai import PodGroup, Queue, QueueCondition, QueueResources
-from spinney.api.meta import Json
-from spinney.kube.caches.cache import Change, Key
+from spinney.api.meta import Json, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock, seconds
 from spinney.kube.controllers.controller import Controller, run_controllers
 from spinney.kube.errors import NotFound
@@ -132,7 +132,7 @@ class Queues:
         if patch is None:
             return
         try:
-            await self._client.patch(Queue, queue.name, "", patch, subresource="status")
+            await self._client.patch(Queue, queue.name, patch, subresource="status")
         except NotFound:
             return
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from spinney.api.kai import PodGroup
+from spinney.api.meta import Key
 from spinney.api.quantity import milli
-from spinney.kube.caches.cache import Key
 from spinney.services.pods.usage import Amounts, add
 
 FIELDS = ("requested", "allocated", "allocated_non_preemptible")

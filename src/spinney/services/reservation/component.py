@@ -69,11 +69,11 @@ async def run(runtime: Runtime, settings: HolderSettings | None = None) -> None:
         raise NoGpu("which pod is this? Set POD_NAME and POD_NAMESPACE, as the binder does")
     if settings.source not in SOURCES:
         raise NoGpu(f"source is {settings.source!r}; it must be one of {', '.join(sorted(SOURCES))}")
-    pod = await runtime.client.get(Pod, name, namespace)
+    pod = await runtime.client.get(Pod, (namespace, name))
     if labels.RESERVED_GPU not in pod.metadata.annotations:
         found = SOURCES[settings.source](pod)
         patch = {"metadata": {"uid": pod.uid, "annotations": {labels.RESERVED_GPU: found}}}
-        await runtime.client.patch(Pod, name, namespace, patch)
+        await runtime.client.patch(Pod, (namespace, name), patch)
         _log.info("gpu.held", pod=name, gpu=found)
     runtime.ready()
     await asyncio.Event().wait()

@@ -28,8 +28,8 @@ def shelf(*objects: Object) -> Cache[Any]:
     by_key = {(found.namespace, found.name): found for found in objects}
 
     class Shelf:
-        def get(self, name: str, namespace: str = "") -> Object | None:
-            return by_key.get((namespace, name))
+        def get(self, key: tuple[str, str] | str) -> Object | None:
+            return by_key.get(("", key) if isinstance(key, str) else key)
 
         def __iter__(self) -> Iterator[Object]:
             return iter(by_key.values())

@@ -32,8 +32,8 @@ class Shelf:
         self.objects: dict[tuple[str, str], Any] = {}
         self.handlers: list[Callable[[Change[Any]], None]] = []
 
-    def get(self, name: str, namespace: str = "") -> Any:
-        return self.objects.get((namespace, name))
+    def get(self, key: tuple[str, str]) -> Any:
+        return self.objects.get(key)
 
     def by(self, _: str, value: str) -> list[Any]:
         return [found for found in self.objects.values() if value in gang_names(found)]
@@ -102,7 +102,7 @@ class World:
 
     def admit(self, name: str, now: datetime = NOW) -> Verdict:
         """Ask about one gang."""
-        return self.keeper.admit(self.gangs.get(name, "default"), SYNCED, now)
+        return self.keeper.admit(self.gangs.get(("default", name)), SYNCED, now)
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ def test_every_namespace_has_an_account_and_the_ca() -> None:
         for _ in range(2):
             assert await get(cluster, ServiceAccount.resource, "default", "ml")
             assert "ca.crt" in (await get(cluster, ConfigMap.resource, "kube-root-ca.crt", "ml"))["data"]
-            await client.delete(ServiceAccount, "default", "ml")
-            await client.delete(ConfigMap, "kube-root-ca.crt", "ml")
+            await client.delete(ServiceAccount, ("ml", "default"))
+            await client.delete(ConfigMap, ("ml", "kube-root-ca.crt"))
             await after(1)
 
     run(test)
@@ -52,7 +52,7 @@ def test_a_token_secret_is_filled_with_a_token_that_works() -> None:
         user = cluster.server.user_of_token(token)
         assert user.name == "system:serviceaccount:default:robot"
 
-        await client.delete(ServiceAccount, "robot", "default")
+        await client.delete(ServiceAccount, ("default", "robot"))
         await after(1)
         assert await get(cluster, Secret.resource, "token") == {}
 

@@ -49,7 +49,7 @@ def test_a_claim_is_made_for_each_pod_that_names_a_template() -> None:
         assert claim.spec.devices.requests[0].name == "gpu"
         (status,) = (await get(cluster, Pod.resource, "a"))["status"]["resourceClaimStatuses"]
         assert status == {"name": "device", "resourceClaimName": claim.name}
-        await cluster.client().delete(Pod, "a", "default")
+        await cluster.client().delete(Pod, ("default", "a"))
         await after(1)
         assert await claims(cluster) == []
 
@@ -69,10 +69,10 @@ def test_a_claim_without_users_gives_its_devices_back() -> None:
         result = {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "node-00", "device": "gpu-0"}
         user = {"resource": "pods", "name": "a", "uid": uid}
         status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
-        await client.patch(ResourceClaim, "mine", "default", {"status": status}, subresource="status")
+        await client.patch(ResourceClaim, ("default", "mine"), {"status": status}, subresource="status")
         await after(1)
         assert (await claims(cluster))[0].status.reserved_for
-        await client.delete(Pod, "a", "default")
+        await client.delete(Pod, ("default", "a"))
         await after(1)
         (claim,) = await claims(cluster)
         assert claim.status.reserved_for == ()
@@ -135,7 +135,7 @@ def test_a_compute_domain_gets_its_claim_template() -> None:
         (request,) = template["spec"]["spec"]["devices"]["requests"]
         assert request["exactly"]["deviceClassName"] == "compute-domain-default-channel.nvidia.com"
         assert (await get(cluster, ComputeDomain.resource, "train"))["status"]["status"] == "Ready"
-        await client.delete(ComputeDomain, "train", "default")
+        await client.delete(ComputeDomain, ("default", "train"))
         await after(1)
         assert await get(cluster, ResourceClaimTemplate.resource, "train-channel") == {}
 

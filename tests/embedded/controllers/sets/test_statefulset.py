@@ -72,14 +72,14 @@ def test_an_update_goes_from_the_last_to_the_first_and_respects_the_partition() 
         before = await pods(cluster)
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
         patch = {"spec": {"template": template("two"), "updateStrategy": strategy}}
-        await cluster.client().patch(StatefulSet, "db", "default", patch)
+        await cluster.client().patch(StatefulSet, ("default", "db"), patch)
         await after(30)
         now = await pods(cluster)
         assert [now[name].spec.containers[0].image for name in sorted(now)] == ["one", "two", "two"]
         assert now["db-0"].uid == before["db-0"].uid
 
         await cluster.client().patch(
-            StatefulSet, "db", "default", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
+            StatefulSet, ("default", "db"), {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
         )
         await after(30)
         status = (await get(cluster, StatefulSet.resource, "db"))["status"]
@@ -100,7 +100,7 @@ def test_scaling_down_takes_the_last_ones_and_keeps_their_claims() -> None:
         found = await pods(cluster)
         assert found["db-2"].spec.volumes[0].persistent_volume_claim is not None
         assert found["db-2"].spec.volumes[0].persistent_volume_claim.claim_name == "data-db-2"
-        await cluster.client().patch(StatefulSet, "db", "default", {"spec": {"replicas": 1}})
+        await cluster.client().patch(StatefulSet, ("default", "db"), {"spec": {"replicas": 1}})
         await after(10)
         assert set(await pods(cluster)) == {"db-0"}
         claims = (await cluster.client().list(PersistentVolumeClaim, "default")).items
@@ -136,7 +136,7 @@ def test_an_immediate_claim_gets_a_volume_at_once_and_gives_it_back() -> None:
         assert await claim_phase(cluster) == "Bound"
         (volume,) = (await cluster.client().list(PersistentVolume)).items
         assert (volume.spec.capacity["storage"], volume.status.phase) == ("10Gi", "Bound")
-        await cluster.client().delete(PersistentVolumeClaim, "data", "default")
+        await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
         await after(1)
         assert (await cluster.client().list(PersistentVolume)).items == []
 
@@ -152,7 +152,7 @@ def test_a_late_claim_waits_for_its_first_consumer() -> None:
         await after(60)
         assert await claim_phase(cluster) == "Pending"
         patch = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "node-01"}}}
-        await cluster.client().patch(PersistentVolumeClaim, "data", "default", patch)
+        await cluster.client().patch(PersistentVolumeClaim, ("default", "data"), patch)
         await after(1)
         assert await claim_phase(cluster) == "Bound"
         (volume,) = (await cluster.client().list(PersistentVolume)).items
@@ -196,10 +196,10 @@ def test_a_claim_in_use_stays_until_its_pod_is_gone() -> None:
         body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
         await pod(cluster, body)
         await after(1)
-        await cluster.client().delete(PersistentVolumeClaim, "data", "default")
+        await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
         await after(60)
         assert (await get(cluster, PersistentVolumeClaim.resource, "data"))["metadata"]["deletionTimestamp"]
-        await cluster.client().delete(Pod, "a", "default")
+        await cluster.client().delete(Pod, ("default", "a"))
         await after(1)
         assert await get(cluster, PersistentVolumeClaim.resource, "data") == {}
 
@@ -221,7 +221,7 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
         await pod(cluster, body)
         await after(1)
         assert await claim_phase(cluster, "a-scratch") == "Bound"
-        await cluster.client().delete(Pod, "a", "default")
+        await cluster.client().delete(Pod, ("default", "a"))
         await after(1)
         assert await get(cluster, PersistentVolumeClaim.resource, "a-scratch") == {}
 

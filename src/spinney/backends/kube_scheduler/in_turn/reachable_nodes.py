@@ -36,7 +36,7 @@ class CachedClaims:
         return reach
 
     def _device_reach(self, devices: Cache[ResourceClaim], name: str, namespace: str) -> Reach:
-        claim = devices.get(name, namespace)
+        claim = devices.get((namespace, name))
         if claim is None:
             return Reach(impossible=Missing(Lack.RESOURCE_CLAIM, name))
         allocation = claim.status.allocation

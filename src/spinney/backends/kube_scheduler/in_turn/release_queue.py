@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from spinney.api import reasons
 from spinney.api.core import Node
+from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.gang_pods import alive, bound, gated, pods_of
@@ -31,7 +32,7 @@ from spinney.backends.kube_scheduler.in_turn.release_plan import (
     untouched,
     whole,
 )
-from spinney.kube.caches.cache import Cache, Change, Key
+from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.conditions import find
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -151,7 +152,7 @@ class Gatekeeper:
         self._granted[key] = verdict
 
     def _candidates(self) -> list[Candidate]:
-        gangs = [self._gangs.get(name, namespace) for namespace, name in self._waiting]
+        gangs = [self._gangs.get((namespace, name)) for namespace, name in self._waiting]
         return [Candidate(gang, tuple(pods_of(self._pods, gang))) for gang in gangs if gang is not None]
 
     def _ground(self) -> Ground:
@@ -169,7 +170,7 @@ class Gatekeeper:
         """The pods without a node of gangs that were let go and are not bound yet."""
         found: list[Pod] = []
         for key in sorted(self._released):
-            gang = self._gangs.get(key[1], key[0])
+            gang = self._gangs.get(key)
             pods = pods_of(self._pods, gang) if gang is not None else []
             if gang is None or placed(Candidate(gang, tuple(pods))):
                 self._settled(key)

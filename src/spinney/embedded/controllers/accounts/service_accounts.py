@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spinney.api.core import ConfigMap, Namespace, ServiceAccount
-from spinney.kube.caches.cache import Key
+from spinney.api.meta import Key
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import AlreadyExists, Forbidden, NotFound
 from spinney.kube.runtime import Runtime
@@ -41,7 +41,7 @@ class ServiceAccounts:
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return
         try:
-            if self._accounts.get("default", namespace.name) is None:
+            if self._accounts.get((namespace.name, "default")) is None:
                 await self._client.create(ServiceAccount, {"metadata": {"name": "default"}}, namespace.name)
             await self._publish_ca(namespace.name)
         except (AlreadyExists, NotFound, Forbidden):
@@ -49,13 +49,13 @@ class ServiceAccounts:
             return
 
     async def _publish_ca(self, namespace: str) -> None:
-        found = self._maps.get(ROOT_CA, namespace)
+        found = self._maps.get((namespace, ROOT_CA))
         data = {"ca.crt": self._ca}
         if found is None:
             metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": _ABOUT_CA}}
             await self._client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace)
         elif found.data != data:
-            await self._client.patch(ConfigMap, ROOT_CA, namespace, {"data": data})
+            await self._client.patch(ConfigMap, (namespace, ROOT_CA), {"data": data})
 
 
 def controller(ca_certificate: str) -> Callable[[Runtime], Controller]:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.labels import SERVICE_ACCOUNT_NAME, SERVICE_ACCOUNT_UID
-from spinney.kube.caches.cache import Change, Key
+from spinney.api.meta import Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
@@ -36,16 +37,16 @@ class Tokens:
         return [(secret.namespace, secret.name) for secret in self._secrets.by("account", account)]
 
     async def _reconcile(self, key: Key) -> None:
-        secret = self._secrets.get(key[1], key[0])
+        secret = self._secrets.get(key)
         if secret is None or secret.type != TYPE or secret.metadata.deletion_timestamp is not None:
             return
-        account = self._accounts.get(_account_of(secret), secret.namespace)
+        account = self._accounts.get((secret.namespace, _account_of(secret)))
         uid = secret.metadata.annotations.get(SERVICE_ACCOUNT_UID, "")
         try:
             if account is None or (uid and uid != account.uid):
                 if uid:
                     # The account that this token was for is gone.
-                    await self._client.delete(Secret, secret.name, secret.namespace, uid=secret.uid)
+                    await self._client.delete(Secret, secret.key, uid=secret.uid)
                 return
             if not uid or not {"token", "ca.crt", "namespace"} <= secret.data.keys():
                 await self._fill(secret, account)
@@ -59,7 +60,7 @@ class Tokens:
             "namespace": _base64(secret.namespace),
         }
         metadata = {"uid": secret.uid, "annotations": {SERVICE_ACCOUNT_UID: account.uid}}
-        await self._client.patch(Secret, secret.name, secret.namespace, {"metadata": metadata, "data": data})
+        await self._client.patch(Secret, secret.key, {"metadata": metadata, "data": data})
 
 
 def _account_of(secret: Secret) -> str:

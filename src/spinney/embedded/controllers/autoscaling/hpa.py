@@ -10,13 +10,12 @@ import msgspec
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.conditions import find
 from spinney.api.core import Pod
-from spinney.api.meta import Json, Object, Resource, Struct
+from spinney.api.meta import Json, Key, Object, Resource, Struct
 from spinney.api.quantity import ResourceList, exact
 from spinney.api.selector import matches, parse
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, NoMetric, Proposal, limited, propose, stabilized
 from spinney.embedded.controllers.pods.state import is_active
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
@@ -61,7 +60,7 @@ class Autoscalers:
         self.controller = Controller("hpa", runtime, self._reconcile).watch(self._autoscalers)
 
     async def _reconcile(self, key: Key) -> After | None:
-        found = self._autoscalers.get(key[1], key[0])
+        found = self._autoscalers.get(key)
         if found is None:
             for memory in (self._wishes, self._steps, self._due):
                 memory.pop(key, None)
@@ -81,7 +80,7 @@ class Autoscalers:
         try:
             if resource is None:
                 raise NoMetric("FailedGetScale", f"no matches for kind {target.kind!r} in {target.api_version!r}")
-            scale = await self._client.get(resource, target.name, found.namespace, "scale")
+            scale = await self._client.get(resource, (found.namespace, target.name), subresource="scale")
         except (NotFound, NoMetric) as error:
             self._recorder.event(found, "Warning", "FailedGetScale", str(error))
             message = f"the HPA controller was unable to get the target's current scale: {error}"
@@ -106,7 +105,7 @@ class Autoscalers:
         desired, conditions = self._decide(key, found, proposals, current, now)
         if desired != current:
             await self._client.patch(
-                resource, target.name, found.namespace, {"spec": {"replicas": desired}}, subresource="scale"
+                resource, (found.namespace, target.name), {"spec": {"replicas": desired}}, subresource="scale"
             )
             self._steps.setdefault(key, []).append(Event(now, desired - current))
             reason = "above" if desired > current else "below"
@@ -198,9 +197,7 @@ class Autoscalers:
             ]
         if status:
             patch = {"metadata": {"uid": found.uid}, "status": status}
-            await self._client.patch(
-                HorizontalPodAutoscaler, found.name, found.namespace, patch, kind=Patch.MERGE, subresource="status"
-            )
+            await self._client.patch(HorizontalPodAutoscaler, found.key, patch, kind=Patch.MERGE, subresource="status")
 
     def _since(self, found: HorizontalPodAutoscaler, type_: str, status: str, moment: str) -> str:
         old = find(found.status.conditions, type_)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceClaimTemplate
 from spinney.embedded.controllers.devices.resource_slices import DOMAIN_DRIVER
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import Controller, owner_key
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime
@@ -48,18 +47,18 @@ class ComputeDomains:
         self.controller.watch(self._domains).watch(self._templates, owner_key("ComputeDomain"))
 
     async def _reconcile(self, key: Key) -> None:
-        domain = self._domains.get(key[1], key[0])
+        domain = self._domains.get(key)
         if domain is None or domain.metadata.deletion_timestamp is not None:
             return
         wanted = plan_template(domain)
-        if self._templates.get(wanted["metadata"]["name"], domain.namespace) is None:
+        if self._templates.get((domain.namespace, wanted["metadata"]["name"])) is None:
             try:
                 await self._client.create(ResourceClaimTemplate, wanted, domain.namespace)
             except AlreadyExists:
                 pass
         if domain.status.status != "Ready":
             patch = {"metadata": {"uid": domain.uid}, "status": {"status": "Ready"}}
-            await self._client.patch(ComputeDomain, domain.name, domain.namespace, patch, subresource="status")
+            await self._client.patch(ComputeDomain, domain.key, patch, subresource="status")
 
 
 def controller(runtime: Runtime) -> Controller:

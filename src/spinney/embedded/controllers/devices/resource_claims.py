@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spinney.api.core import Pod
-from spinney.api.meta import Json, OwnerReference
+from spinney.api.meta import Json, Key, OwnerReference
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.resource import ClaimConsumer, ResourceClaim, ResourceClaimTemplate
 from spinney.embedded.controllers.pods.state import is_terminal
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
@@ -39,7 +39,7 @@ class PodClaims:
         return [(pod.namespace, pod.name) for pod in self._pods.by("claim-template", template)]
 
     async def _reconcile(self, key: Key) -> None:
-        pod = self._pods.get(key[1], key[0])
+        pod = self._pods.get(key)
         if pod is None or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
             return
         told = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
@@ -56,7 +56,7 @@ class PodClaims:
 
     async def _make(self, pod: Pod, name: str, template: str) -> ResourceClaim | None:
         try:
-            found = await self._client.get(ResourceClaimTemplate.resource, template, pod.namespace)
+            found = await self._client.get(ResourceClaimTemplate.resource, (pod.namespace, template))
         except NotFound:
             message = f"PodResourceClaim {name}: resource claim template {template!r}: not found"
             self._recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
@@ -77,7 +77,7 @@ class PodClaims:
         statuses = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
         patch = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": statuses}}
         try:
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
         except NotFound:
             return
 
@@ -97,7 +97,7 @@ class UsedClaims:
         return [(claim.namespace, claim.name) for claim in self._claims.by("user-uid", change.object.uid)]
 
     async def _reconcile(self, key: Key) -> None:
-        claim = self._claims.get(key[1], key[0])
+        claim = self._claims.get(key)
         if claim is None:
             return
         gone = [user for user in claim.status.reserved_for if not self._uses(claim.namespace, user)]
@@ -106,7 +106,7 @@ class UsedClaims:
         owner = _pod_owner(claim)
         if owner is not None and claim.metadata.deletion_timestamp is None and not self._lives(claim.namespace, owner):
             try:
-                await self._client.delete(ResourceClaim, claim.name, claim.namespace, uid=claim.uid)
+                await self._client.delete(ResourceClaim, claim.key, uid=claim.uid)
             except NotFound:
                 return
 
@@ -125,8 +125,7 @@ class UsedClaims:
         try:
             await self._client.patch(
                 ResourceClaim,
-                claim.name,
-                claim.namespace,
+                claim.key,
                 {"metadata": metadata, "status": status},
                 subresource="status",
             )
@@ -136,11 +135,11 @@ class UsedClaims:
     def _uses(self, namespace: str, user: ClaimConsumer) -> bool:
         if user.resource != "pods" or user.api_group:
             return True
-        pod = self._pods.get(user.name, namespace)
+        pod = self._pods.get((namespace, user.name))
         return pod is not None and pod.uid == user.uid and not is_terminal(pod)
 
     def _lives(self, namespace: str, owner: OwnerReference) -> bool:
-        pod = self._pods.get(owner.name, namespace)
+        pod = self._pods.get((namespace, owner.name))
         return pod is not None and pod.uid == owner.uid and not is_terminal(pod)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from spinney.api.core import Node
 from spinney.api.labels import GPU_RESOURCE, NODE_GPU_COUNT, NODE_GPU_MEMORY
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceSlice
 from spinney.embedded.nodes.capacity import gpu_uuid
 from spinney.embedded.nodes.profile import is_simulated
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime

@@ -9,10 +9,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from spinney.api import cron
 from spinney.api.batch import CronJob, Job
 from spinney.api.conditions import is_true
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.times import rfc3339
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, NotFound
@@ -139,20 +138,20 @@ class CronJobs:
         self.controller.watch(self._cronjobs).watch(self._jobs, owner_key("CronJob"))
 
     async def _reconcile(self, key: Key) -> After | None:
-        cronjob = self._cronjobs.get(key[1], key[0])
+        cronjob = self._cronjobs.get(key)
         if cronjob is None or cronjob.metadata.deletion_timestamp is not None:
             return None
         plan = plan_cronjob(cronjob, self._jobs.by("cronjob-uid", cronjob.uid), self._clock.now())
         for job in plan.delete:
             try:
-                await self._client.delete(Job, job.name, job.namespace, uid=job.uid, propagation="Background")
+                await self._client.delete(Job, job.key, uid=job.uid, propagation="Background")
             except NotFound:
                 continue
         if plan.create is not None:
             await self._create(cronjob, plan.create)
         if plan.status:
             patch = {"metadata": {"uid": cronjob.uid}, "status": plan.status}
-            await self._client.patch(CronJob, cronjob.name, cronjob.namespace, patch, subresource="status")
+            await self._client.patch(CronJob, cronjob.key, patch, subresource="status")
         for type_, reason, message in plan.events:
             self._recorder.event(cronjob, "Warning" if type_ == "Warning" else "Normal", reason, message)
         return After(plan.wake) if plan.wake is not None else None

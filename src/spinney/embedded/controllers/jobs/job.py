@@ -6,11 +6,10 @@ import asyncio
 
 from spinney.api.batch import Job
 from spinney.api.core import Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.jobs.job_plan import FINALIZER, JobPlan, plan_job
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -40,7 +39,7 @@ class Jobs:
         self.controller.watch(self._jobs).watch(self._pods, owner_key("Job"))
 
     async def _reconcile(self, key: Key) -> After | None:
-        job = self._jobs.get(key[1], key[0])
+        job = self._jobs.get(key)
         lives = job is not None and job.metadata.deletion_timestamp is None
         # Pods of a Job that is gone, or of one of the same name before it, are held for nobody.
         held = self._pods.by(_HELD, f"{key[0]}/{key[1]}")
@@ -54,12 +53,12 @@ class Jobs:
 
     async def _apply(self, job: Job, plan: JobPlan) -> None:
         if plan.expired:
-            await self._client.delete(Job, job.name, job.namespace, uid=job.uid, propagation="Foreground")
+            await self._client.delete(Job, job.key, uid=job.uid, propagation="Foreground")
             return
         # Ended pods are noted before their finalizers go, so that a crash between the two counts none twice.
         if plan.status:
             patch = {"metadata": {"uid": job.uid}, "status": plan.status}
-            await self._client.patch(Job, job.name, job.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+            await self._client.patch(Job, job.key, patch, kind=Patch.STRATEGIC, subresource="status")
         await asyncio.gather(
             *(self._release(pod) for pod in plan.release),
             *(self._delete(job, pod) for pod in plan.delete),
@@ -75,7 +74,7 @@ class Jobs:
 
     async def _delete(self, job: Job, pod: Pod) -> None:
         try:
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+            await self._client.delete(Pod, pod.key, uid=pod.uid)
         except NotFound:
             return
         self._recorder.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
@@ -88,7 +87,7 @@ class Jobs:
         kept = [name for name in pod.metadata.finalizers if name != FINALIZER]
         metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "finalizers": kept}
         try:
-            await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": metadata})
+            await self._client.patch(Pod, pod.key, {"metadata": metadata})
         except NotFound:
             return
 

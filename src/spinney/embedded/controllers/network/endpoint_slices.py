@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spinney.api.core import Node, Pod, Service
 from spinney.api.discovery import EndpointSlice
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
@@ -19,7 +19,7 @@ from spinney.embedded.controllers.network.service_pods import (
     target,
 )
 from spinney.embedded.controllers.pods.state import is_ready
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.kube.runtime import Runtime
 
@@ -184,7 +184,7 @@ class SliceWriter:
             for name, change in plan.change.items():
                 await self._change(known[name], change, trigger)
             for name in plan.delete:
-                await self._client.delete(EndpointSlice, name, service.namespace, uid=known[name].uid)
+                await self._client.delete(EndpointSlice, (service.namespace, name), uid=known[name].uid)
 
     async def _change(self, found: EndpointSlice, change: Json, trigger: str | None) -> None:
         metadata = {
@@ -192,7 +192,7 @@ class SliceWriter:
             "labels": differing(change["metadata"]["labels"], found.metadata.labels),
             "annotations": {TRIGGER: trigger},
         }
-        await self._client.patch(EndpointSlice, found.name, found.namespace, {**change, "metadata": metadata})
+        await self._client.patch(EndpointSlice, found.key, {**change, "metadata": metadata})
 
 
 def service_keys(change: Change[EndpointSlice]) -> list[Key]:

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from spinney.api.core import Endpoints, Pod, Service
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
     TRIGGER,
@@ -17,7 +17,6 @@ from spinney.embedded.controllers.network.service_pods import (
     target,
 )
 from spinney.embedded.controllers.pods.state import is_ready
-from spinney.kube.caches.cache import Key
 from spinney.kube.errors import AlreadyExists, Forbidden, NotFound
 from spinney.kube.runtime import Runtime
 
@@ -83,7 +82,7 @@ class EndpointsWriter:
 
     async def write(self, service: Service, pods: list[Pod], trigger: str | None) -> None:
         """Bring a service's Endpoints up to date."""
-        found = self.cache.get(service.name, service.namespace)
+        found = self.cache.get(service.key)
         whole, labels = plan_subsets(service, pods), wanted_labels(service)
         subsets = truncated(whole)
         if found is not None and list(found.subsets) == subsets and found.metadata.labels == labels:
@@ -102,7 +101,7 @@ class EndpointsWriter:
             "annotations": differing({**kept, **annotations}, old),
         }
         change = {"metadata": metadata, "subsets": subsets or None}
-        await self._client.patch(Endpoints, service.name, service.namespace, change)
+        await self._client.patch(Endpoints, service.key, change)
 
     async def _create(self, service: Service, labels: Json, annotations: Json, subsets: list[Json]) -> None:
         metadata = {"name": service.name, "labels": labels, "annotations": annotations}
@@ -113,7 +112,7 @@ class EndpointsWriter:
 
     async def remove(self, key: Key) -> None:
         """The service is gone."""
-        found = self.cache.get(key[1], key[0])
+        found = self.cache.get(key)
         if found is not None and MANAGED_BY in found.metadata.labels:
             with suppress(NotFound):
-                await self._client.delete(Endpoints, found.name, found.namespace, uid=found.uid)
+                await self._client.delete(Endpoints, found.key, uid=found.uid)

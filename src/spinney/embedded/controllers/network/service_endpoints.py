@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spinney.api.core import Endpoints
+from spinney.api.meta import Key
 from spinney.embedded.controllers.network.endpoint_slices import SliceWriter, service_keys
 from spinney.embedded.controllers.network.endpoints import EndpointsWriter
 from spinney.embedded.controllers.network.service_pods import ServicePods, Triggers, matters
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.runtime import Runtime
 
@@ -39,11 +40,11 @@ class ServiceEndpoints:
     def _endpoints_changed(self, change: Change[Endpoints]) -> None:
         """Look where somebody deleted some, or where some were left by a service that is gone."""
         key = change.object.namespace, change.object.name
-        if change.new is None or self._found.services.get(key[1], key[0]) is None:
+        if change.new is None or self._found.services.get(key) is None:
             self._later([key])
 
     async def _reconcile(self, key: Key) -> None:
-        service = self._found.services.get(key[1], key[0])
+        service = self._found.services.get(key)
         if service is None:
             self._triggers.forget(key)
             await self._endpoints.remove(key)

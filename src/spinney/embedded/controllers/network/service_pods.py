@@ -7,10 +7,10 @@ from datetime import datetime
 
 from spinney.api.conditions import find
 from spinney.api.core import Pod, Service, ServicePort
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.runtime import Runtime
 
 HEADLESS = "service.kubernetes.io/headless"

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.intstr import at_least
-from spinney.api.meta import Json, OwnerReference, Resource
+from spinney.api.meta import Json, Key, OwnerReference, Resource
 from spinney.api.owners import controller_of
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import matches
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.controllers.controller import After, Controller
@@ -111,7 +111,7 @@ class Budgets:
         ]
 
     async def _reconcile(self, key: Key) -> After | None:
-        budget = self._budgets.get(key[1], key[0])
+        budget = self._budgets.get(key)
         if budget is None or budget.metadata.deletion_timestamp is not None:
             return None
         pods = [pod for pod in self._pods.by("namespace", budget.namespace) if _selects(budget, pod)]
@@ -123,8 +123,7 @@ class Budgets:
         if status:
             await self._client.patch(
                 PodDisruptionBudget,
-                budget.name,
-                budget.namespace,
+                budget.key,
                 {"metadata": {"uid": budget.uid}, "status": status},
                 kind=Patch.STRATEGIC,
                 subresource="status",
@@ -164,14 +163,14 @@ class _Sizes:
         resource = await self._resource(owner)
         try:
             if owner.kind == "ReplicaSet":
-                found = await self._client.get(resource, owner.name, namespace)
+                found = await self._client.get(resource, (namespace, owner.name))
                 above = next((o for o in found["metadata"].get("ownerReferences", ()) if o.get("controller")), None)
                 if above is not None:
                     reference = OwnerReference(
                         api_version=above["apiVersion"], kind=above["kind"], name=above["name"], uid=above["uid"]
                     )
                     owner, resource = reference, await self._resource(reference)
-            scale = await self._client.get(resource, owner.name, namespace, "scale")
+            scale = await self._client.get(resource, (namespace, owner.name), subresource="scale")
         except NotFound as error:
             raise CannotCount(f"{owner.kind} {owner.name!r} does not implement the scale subresource") from error
         return owner.uid, int(scale["spec"].get("replicas", 0))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from spinney.api.core import Node, Pod
+from spinney.api.meta import Key
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_terminal
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import NotFound
@@ -41,7 +42,7 @@ class PodGC:
         return self._nodes.has_synced and self._nodes.get(pod.spec.node_name) is None
 
     async def _reconcile(self, key: Key) -> After | None:
-        pod = self._pods.get(key[1], key[0])
+        pod = self._pods.get(key)
         if pod is None:
             return None
         name = pod.spec.node_name
@@ -68,7 +69,7 @@ class PodGC:
             if not is_terminal(pod):
                 await self._fail(pod, reason, message)
             if not (pod.metadata.deletion_timestamp and pod.metadata.deletion_grace_period_seconds == 0):
-                await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid, grace_seconds=0)
+                await self._client.delete(Pod, pod.key, uid=pod.uid, grace_seconds=0)
         except NotFound:
             return
 
@@ -79,7 +80,7 @@ class PodGC:
             target = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
             conditions = [{**target, "lastTransitionTime": moment}]
         patch = {"metadata": {"uid": pod.uid}, "status": {"phase": "Failed", "conditions": conditions}}
-        await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
 
 def controller(runtime: Runtime) -> Controller:

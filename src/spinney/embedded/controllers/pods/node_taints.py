@@ -7,10 +7,9 @@ from datetime import datetime
 
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import NotFound
@@ -83,7 +82,7 @@ class NodeTaints:
         if taints is not None:
             version = {"resourceVersion": node.metadata.resource_version}
             try:
-                await self._client.patch(Node, node.name, "", {"metadata": version, "spec": {"taints": taints}})
+                await self._client.patch(Node, node.name, {"metadata": version, "spec": {"taints": taints}})
             except NotFound:
                 return
         ready = find(node.status.conditions, "Ready")
@@ -97,7 +96,7 @@ class NodeTaints:
         condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         try:
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
         except NotFound:
             return
 

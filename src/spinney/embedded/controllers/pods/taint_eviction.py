@@ -8,9 +8,10 @@ from datetime import datetime
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.meta import Key
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_active
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import NotFound
@@ -54,7 +55,7 @@ class TaintEviction:
         return node is not None and any(taint.effect == "NoExecute" for taint in node.spec.taints)
 
     async def _reconcile(self, key: Key) -> After | None:
-        pod = self._pods.get(key[1], key[0])
+        pod = self._pods.get(key)
         node = self._nodes.get(pod.spec.node_name) if pod else None
         if pod is None or node is None or not is_active(pod):
             return None
@@ -65,7 +66,7 @@ class TaintEviction:
             return After(left)
         try:
             await self._tell(pod)
-            await self._client.delete(Pod, pod.name, pod.namespace, uid=pod.uid)
+            await self._client.delete(Pod, pod.key, uid=pod.uid)
         except NotFound:
             return None
         return None
@@ -79,7 +80,7 @@ class TaintEviction:
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC, subresource="status")
+        await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
 
 def _taints_changed(change: Change[Node]) -> bool:

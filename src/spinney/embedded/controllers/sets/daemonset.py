@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from spinney.api.apps import ControllerRevision, DaemonSet
 from spinney.api.core import Node, Pod
+from spinney.api.meta import Key
 from spinney.embedded.controllers.sets.daemonset_plan import plan_daemonset
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid, create_once, delete_once, report
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
@@ -38,7 +39,7 @@ class DaemonSets:
         return [(owner.namespace, owner.name) for owner in self._sets]
 
     async def _reconcile(self, key: Key) -> After | None:
-        owner = self._sets.get(key[1], key[0])
+        owner = self._sets.get(key)
         if owner is None:
             return None
         await self._revisions.synced()

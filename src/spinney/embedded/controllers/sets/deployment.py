@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from spinney.api.apps import Deployment, ReplicaSet
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of
 from spinney.embedded.controllers.sets.deployment_plan import (
     HISTORY,
@@ -19,7 +19,6 @@ from spinney.embedded.controllers.sets.deployment_plan import (
     revision_of,
 )
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
-from spinney.kube.caches.cache import Key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -41,7 +40,7 @@ class Deployments:
         self.controller.watch(self._deployments).watch(self._sets, owner_key("Deployment"))
 
     async def _reconcile(self, key: Key) -> After | None:
-        deployment = self._deployments.get(key[1], key[0])
+        deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return None
         plan = plan_deployment(deployment, self._sets.by(BY_CONTROLLER, deployment.uid), self._clock.now())
@@ -53,7 +52,7 @@ class Deployments:
             await self._create(deployment, plan.create)
         await asyncio.gather(*(self._scale(deployment, each, size, plan) for each, size in plan.scale))
         for each in plan.delete:
-            await self._client.delete(ReplicaSet, each.name, each.namespace, uid=each.uid, propagation="Background")
+            await self._client.delete(ReplicaSet, each.key, uid=each.uid, propagation="Background")
         metadata: Json = {"uid": deployment.uid}
         known = deployment.metadata.annotations.get(REVISION)
         if known != str(plan.revision) and not deployment.spec.paused:
@@ -61,14 +60,14 @@ class Deployments:
             metadata["annotations"] = {REVISION: str(plan.revision)}
         if plan.status or "annotations" in metadata:
             patch = {"metadata": metadata, "status": plan.status}
-            await self._client.patch(Deployment, *_name(deployment), patch, kind=Patch.STRATEGIC, subresource="status")
+            await self._client.patch(Deployment, deployment.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
     async def _create(self, deployment: Deployment, body: Json) -> None:
         name, size = body["metadata"]["name"], body["spec"]["replicas"]
         try:
             await self._client.create(ReplicaSet, body, deployment.namespace)
         except AlreadyExists:
-            existing = await self._client.get(ReplicaSet, name, deployment.namespace)
+            existing = await self._client.get(ReplicaSet, (deployment.namespace, name))
             owner = controller_of(existing.metadata)
             if (
                 owner is not None
@@ -78,7 +77,7 @@ class Deployments:
                 return
             # Someone else has the name: another hash next time.
             collisions = {"status": {"collisionCount": (deployment.status.collision_count or 0) + 1}}
-            await self._client.patch(Deployment, *_name(deployment), collisions, subresource="status")
+            await self._client.patch(Deployment, deployment.key, collisions, subresource="status")
             return
         if size:
             message = f"Scaled up replica set {name} from 0 to {size}"
@@ -96,7 +95,7 @@ class Deployments:
         if not patch:
             return
         try:
-            await self._client.patch(ReplicaSet, found.name, found.namespace, patch)
+            await self._client.patch(ReplicaSet, found.key, patch)
         except NotFound:
             return
         if size != found.spec.replicas:
@@ -112,10 +111,6 @@ def _history(found: ReplicaSet, revision: int) -> dict[str, str]:
         return {}
     told = found.metadata.annotations.get(HISTORY, "")
     return {HISTORY: f"{told},{before}" if told else before}
-
-
-def _name(deployment: Deployment) -> tuple[str, str]:
-    return deployment.name, deployment.namespace
 
 
 def controller(runtime: Runtime) -> Controller:

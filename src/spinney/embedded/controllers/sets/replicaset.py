@@ -10,7 +10,7 @@ from datetime import datetime
 from spinney.api.apps import ReplicaSet
 from spinney.api.conditions import find
 from spinney.api.core import Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.selector import matches
 from spinney.api.times import rfc3339
@@ -31,7 +31,7 @@ from spinney.embedded.controllers.sets.set_plan import (
     soonest,
     told_anew,
 )
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -128,7 +128,7 @@ class ReplicaSets:
         return [(owner.namespace, owner.name) for owner in self._sets if _selects(owner, pod)]
 
     async def _reconcile(self, key: Key) -> After | None:
-        owner = self._sets.get(key[1], key[0])
+        owner = self._sets.get(key)
         if owner is None:
             return None
         orphans = [pod for pod in self._pods.by("orphans", owner.namespace) if _selects(owner, pod)]
@@ -147,13 +147,13 @@ class ReplicaSets:
     async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
         references = [controller_reference(owner)]
         metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "ownerReferences": references}
-        await self._client.patch(Pod, pod.name, pod.namespace, {"metadata": metadata})
+        await self._client.patch(Pod, pod.key, {"metadata": metadata})
 
     async def _release(self, owner: ReplicaSet, pod: Pod) -> None:
         references = [{"$patch": "delete", "uid": owner.uid}]
         patch = {"metadata": {"uid": pod.uid, "ownerReferences": references}}
         with suppress(NotFound):
-            await self._client.patch(Pod, pod.name, pod.namespace, patch, kind=Patch.STRATEGIC)
+            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC)
 
     async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
         """Make pods; why not, where one of them is refused."""

@@ -56,7 +56,7 @@ async def create_once(client: Client, kind: type[Object], body: Json, namespace:
 async def delete_once(client: Client, kind: type[Object], namespace: str, name: str, uid: str = "") -> bool:
     """Delete an object; says whether it was there."""
     try:
-        await client.delete(kind, name, namespace, uid=uid)
+        await client.delete(kind, (namespace, name), uid=uid)
     except NotFound:
         return False
     return True
@@ -66,4 +66,4 @@ async def report(client: Client, owner: Object, status: Json) -> None:
     """Write what changed in the status of a set."""
     if status:
         patch = {"metadata": {"uid": owner.uid}, "status": status}
-        await client.patch(type(owner), owner.name, owner.namespace, patch, subresource="status")
+        await client.patch(type(owner), owner.key, patch, subresource="status")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from spinney.api.apps import ControllerRevision, StatefulSet
 from spinney.api.core import PersistentVolumeClaim, Pod
+from spinney.api.meta import Key
 from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid, create_once, delete_once, report
 from spinney.embedded.controllers.sets.statefulset_plan import StatefulPlan, plan_statefulset
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
@@ -28,7 +28,7 @@ class StatefulSets:
         self.controller.watch(self._sets).watch(self._pods, owner_key("StatefulSet"))
 
     async def _reconcile(self, key: Key) -> After | None:
-        owner = self._sets.get(key[1], key[0])
+        owner = self._sets.get(key)
         if owner is None:
             return None
         await self._revisions.synced()

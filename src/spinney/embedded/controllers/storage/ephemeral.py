@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from spinney.api.core import PersistentVolumeClaim, Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controlled_by, controller_reference
 from spinney.embedded.controllers.pods.state import is_active
-from spinney.kube.caches.cache import Key
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists
@@ -42,13 +41,13 @@ class Ephemeral:
         self.controller.watch(self._pods, when=lambda change: any(v.ephemeral for v in change.object.spec.volumes))
 
     async def _reconcile(self, key: Key) -> None:
-        pod = self._pods.get(key[1], key[0])
+        pod = self._pods.get(key)
         if pod is None or not is_active(pod):
             return
         await self._claims.synced()
         for wanted in plan_claims(pod):
             name = wanted["metadata"]["name"]
-            found = self._claims.get(name, pod.namespace)
+            found = self._claims.get((pod.namespace, name))
             if found is not None and not controlled_by(found.metadata, pod):
                 message = f'PVC "{pod.namespace}/{name}" was not created for pod "{pod.namespace}/{pod.name}"'
                 self._recorder.event(pod, "Warning", "FailedBinding", f"{message} (pod is not owner)")

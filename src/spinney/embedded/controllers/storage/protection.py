@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from spinney.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from spinney.api.meta import Key
 from spinney.embedded.controllers.pods.state import is_terminal
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
@@ -25,7 +26,7 @@ class ClaimProtection:
         self.controller.watch(self._pods, _keys, when=lambda c: c.new is None or is_terminal(c.new))
 
     async def _reconcile(self, key: Key) -> None:
-        claim = self._claims.get(key[1], key[0])
+        claim = self._claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp is None or CLAIM not in claim.metadata.finalizers:
             return
         users = self._pods.by("claim", f"{claim.namespace}/{claim.name}")
@@ -34,7 +35,7 @@ class ClaimProtection:
         kept = [name for name in claim.metadata.finalizers if name != CLAIM]
         metadata = {"resourceVersion": claim.metadata.resource_version, "finalizers": kept}
         try:
-            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, {"metadata": metadata})
+            await self._client.patch(PersistentVolumeClaim, claim.key, {"metadata": metadata})
         except NotFound:
             return
 
@@ -56,13 +57,13 @@ class VolumeProtection:
         if volume is None or volume.metadata.deletion_timestamp is None or VOLUME not in volume.metadata.finalizers:
             return
         owner = volume.spec.claim_ref
-        claim = self._claims.get(owner.name, owner.namespace) if owner is not None else None
+        claim = self._claims.get((owner.namespace, owner.name)) if owner is not None else None
         if claim is not None and owner is not None and claim.uid == owner.uid:
             return
         kept = [name for name in volume.metadata.finalizers if name != VOLUME]
         metadata = {"resourceVersion": volume.metadata.resource_version, "finalizers": kept}
         try:
-            await self._client.patch(PersistentVolume, volume.name, "", {"metadata": metadata})
+            await self._client.patch(PersistentVolume, volume.name, {"metadata": metadata})
         except NotFound:
             return
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.labels import HOSTNAME, SELECTED_NODE
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.quantity import exact
 from spinney.api.selector import matches
 from spinney.api.storage import StorageClass
-from spinney.kube.caches.cache import Change, Key
+from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, NotFound
@@ -100,7 +100,7 @@ class Claims:
         return [(claim.namespace, claim.name) for claim in self._claims if claim.status.phase != "Bound"]
 
     async def _reconcile(self, key: Key) -> None:
-        claim = self._claims.get(key[1], key[0])
+        claim = self._claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp is not None or claim.status.phase == "Bound":
             return
         volume = self._volume_for(claim)
@@ -149,22 +149,22 @@ class Claims:
         try:
             if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.uid:
                 patch = {"metadata": version, "spec": {"claimRef": _reference(claim)}}
-                await self._client.patch(PersistentVolume, volume.name, "", patch)
+                await self._client.patch(PersistentVolume, volume.name, patch)
             if volume.status.phase != "Bound":
                 await self._client.patch(
-                    PersistentVolume, volume.name, "", {"status": {"phase": "Bound"}}, subresource="status"
+                    PersistentVolume, volume.name, {"status": {"phase": "Bound"}}, subresource="status"
                 )
             bound: Json = {"metadata": {"annotations": _BOUND}}
             if not claim.spec.volume_name:
                 bound["spec"] = {"volumeName": volume.name}
-            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, bound)
+            await self._client.patch(PersistentVolumeClaim, claim.key, bound)
             status = {
                 "phase": "Bound",
                 "accessModes": list(volume.spec.access_modes),
                 "capacity": dict(volume.spec.capacity),
             }
             patch = {"metadata": {"uid": claim.uid}, "status": status}
-            await self._client.patch(PersistentVolumeClaim, claim.name, claim.namespace, patch, subresource="status")
+            await self._client.patch(PersistentVolumeClaim, claim.key, patch, subresource="status")
         except NotFound:
             return
 
@@ -191,7 +191,7 @@ class Volumes:
         if owner is None or not owner.uid:
             await self._phase(volume, "Available")
             return
-        claim = self._claims.get(owner.name, owner.namespace)
+        claim = self._claims.get((owner.namespace, owner.name))
         if claim is not None and claim.uid == owner.uid:
             return
         if volume.status.phase not in ("Bound", "Released"):
@@ -206,9 +206,7 @@ class Volumes:
         if volume.status.phase == phase:
             return
         try:
-            await self._client.patch(
-                PersistentVolume, volume.name, "", {"status": {"phase": phase}}, subresource="status"
-            )
+            await self._client.patch(PersistentVolume, volume.name, {"status": {"phase": phase}}, subresource="status")
         except NotFound:
             return
 
