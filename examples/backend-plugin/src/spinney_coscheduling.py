@@ -1,17 +1,9 @@
 """A backend for scheduler-plugins' Coscheduling: one PodGroup per gang, all roles in it."""
 
-from spinney.api import labels
-from spinney.api.meta import Resource
-from spinney.api.owners import controller_reference
-from spinney.backends.capabilities import Capabilities, Feature, lost
-from spinney.backends.interface import Translation, Wanted
-from spinney.backends.object_names import fitted
-from spinney.backends.pod_edits import edited
-from spinney.backends.readiness import all_exist
-from spinney.backends.required_features import asked_by_gang
+from spinney import backends as kit
 
-GROUP = Resource("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups")
-FEATURES = frozenset({Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY})
+GROUP = kit.Resource("scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups")
+FEATURES = frozenset({kit.Feature.TOGETHER, kit.Feature.GROUP_MINIMUM, kit.Feature.ZERO_MINIMUM, kit.Feature.PRIORITY})
 
 
 class Coscheduling:
@@ -19,6 +11,9 @@ class Coscheduling:
     gate = "scheduling.x-k8s.io/gang"
     lease = ""
     resources = (GROUP,)
+    rules = kit.may_write(GROUP)
+    # scheduler-plugins installs its CRD itself.
+    crds = ()
 
     def claims(self, scheduler_name):
         return scheduler_name == "scheduler-plugins-scheduler"
@@ -28,7 +23,7 @@ class Coscheduling:
 
     def capabilities(self, served):
         # The group counts pods, not roles: exact only if each role's surplus stays gated until the gang is bound.
-        return Capabilities(GROUP.api_version if served.has(GROUP) else "", FEATURES, surplus_held=True)
+        return kit.Capabilities(GROUP.api_version if served.has(GROUP) else "", FEATURES, surplus_held=True)
 
     def check(self, pcs, served):
         return ()
@@ -37,19 +32,17 @@ class Coscheduling:
         return {}
 
     def prepare(self, pod, gang, served):
-        link = {"scheduling.x-k8s.io/pod-group": fitted(gang.name)}
-        return edited(pod, labels=link, spec={"schedulerName": self.scheduler_name("")})
+        link = {"scheduling.x-k8s.io/pod-group": kit.fitted_name(gang.name)}
+        return kit.edited_pod(pod, labels=link, spec={"schedulerName": self.scheduler_name("")})
 
     def translate(self, gang, cluster):
-        metadata = {"name": fitted(gang.name), "namespace": gang.namespace}
-        metadata["labels"] = {labels.SCHEDULER_BACKEND: self.name}
-        metadata["ownerReferences"] = [controller_reference(gang)]
+        metadata = kit.owned_metadata(gang, kit.fitted_name(gang.name))
         spec = {"minMember": sum(group.min_replicas for group in gang.spec.podgroups)}
-        losses = lost(asked_by_gang(gang), self.capabilities(cluster.served))
-        return Translation((Wanted(GROUP, {"metadata": metadata, "spec": spec}),), losses)
+        losses = kit.gang_losses(gang, self.capabilities(cluster.served))
+        return kit.Translation((kit.Wanted(GROUP, {"metadata": metadata, "spec": spec}),), losses)
 
     def ready(self, gang, found):
-        return all_exist(found)
+        return kit.all_exist(found)
 
 
 BACKEND = Coscheduling()

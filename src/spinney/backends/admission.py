@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from spinney.api.grove import PodCliqueSet
 from spinney.api.labels import ALLOW_DOWNGRADE
 from spinney.api.meta import Json
-from spinney.backends.capabilities import lost
 from spinney.backends.interface import Backend, Problem
-from spinney.backends.required_features import asked_by_set
+from spinney.backends.required_features import set_losses
 from spinney.backends.served import Served
 
 
@@ -35,7 +34,7 @@ def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
                 f'{ALLOW_DOWNGRADE}: "true" to go without',
                 waivable=True,
             )
-            for loss in lost(asked_by_set(pcs), capabilities)
+            for loss in set_losses(pcs, capabilities)
         )
     elif backend.resources:
         named = ", ".join(dict.fromkeys(resource.api_version for resource in backend.resources))

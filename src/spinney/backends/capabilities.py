@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,8 +66,3 @@ class Loss:
     def sentence(self, backend: str, api: str) -> str:
         """The same with the field, for a condition."""
         return f"{self.field}: {self.reason(backend, api)}"
-
-
-def lost(asks: Iterable[Loss], capabilities: Capabilities) -> tuple[Loss, ...]:
-    """Those of the asks that cannot be met."""
-    return tuple(ask for ask in asks if not capabilities.has(ask.feature))

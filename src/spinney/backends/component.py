@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from spinney.api.meta import Struct
+from spinney.api.meta import Json, Struct
 from spinney.backends.controller import BackendController
+from spinney.backends.interface import Backend
 from spinney.backends.registry import Registry
-from spinney.kube.errors import CannotStart
 from spinney.kube.runtime import Component, Rule, Runtime
+
+_READ = ("get", "list", "watch")
+# What the controller of every backend does; the rest is declared by the backends.
+_RULES = (
+    Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
+    Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
+    # An owner reference that blocks deletion needs the right to the owner's finalizers.
+    Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
+    Rule(("grove.io",), ("clustertopologybindings/finalizers",), ("update",)),
+    Rule(("",), ("pods",), _READ),
+    Rule(("",), ("events",), ("list", "create", "patch")),
+    Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
+    Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
+    Rule(("grove.io",), ("clustertopologybindings",), _READ),
+    Rule(("grove.io",), ("clustertopologybindings/status",), ("get", "patch")),
+)
 
 
 class BackendsConfig(Struct, frozen=True):
@@ -19,14 +36,7 @@ class BackendsConfig(Struct, frozen=True):
 
 async def run(runtime: Runtime, config: BackendsConfig | None = None) -> None:
     """Run until cancelled."""
-    registry = Registry.load()
-    chosen = (config.only if config else ()) or registry.names
-    unknown = [name for name in chosen if registry.get(name) is None]
-    if unknown:
-        raise CannotStart(
-            f"no backend {', '.join(unknown)} is registered, only {', '.join(registry.names)}", exit_code=2
-        )
-    controllers = [BackendController(runtime, backend) for backend in registry if backend.name in chosen]
+    controllers = [BackendController(runtime, backend) for backend in _chosen(config)]
     async with asyncio.TaskGroup() as tasks:
         for controller in controllers:
             await controller.discover()
@@ -36,36 +46,26 @@ async def run(runtime: Runtime, config: BackendsConfig | None = None) -> None:
         runtime.ready()
 
 
-_ALL = ("get", "list", "watch", "create", "patch", "delete")
-_READ = ("get", "list", "watch")
+def component(config: BackendsConfig | None = None) -> Component:
+    """The component with the rights and the CRDs of the chosen backends; an unknown one cannot start."""
+    backends = _chosen(config)
+    return Component(
+        name="backends",
+        summary="Turns every PodGang into the objects of the scheduler that places it.",
+        run=run,
+        settings=BackendsConfig,
+        rules=(*_RULES, *(rule for backend in backends for rule in backend.rules)),
+        crds=partial(_crds, backends),
+        configured=component,
+    )
 
-COMPONENT = Component(
-    name="backends",
-    summary="Turns every PodGang into the objects of the scheduler that places it.",
-    run=run,
-    settings=BackendsConfig,
-    rules=(
-        Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
-        Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
-        # An owner reference that blocks deletion needs the right to the owner's finalizers.
-        Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
-        Rule(("grove.io",), ("clustertopologybindings/finalizers",), ("update",)),
-        # What the fit check for kube-scheduler 1.35 looks at.
-        Rule(("",), ("nodes", "persistentvolumeclaims", "persistentvolumes"), _READ),
-        Rule(("storage.k8s.io",), ("storageclasses",), _READ),
-        Rule(("resource.k8s.io",), ("resourceclaims",), _READ),
-        Rule(("",), ("pods",), (*_READ, "delete")),
-        # The nodes of a gang that only just fits.
-        Rule(("",), ("pods/status",), ("patch",)),
-        Rule(("",), ("events",), ("list", "create", "patch")),
-        Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
-        Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
-        Rule(("grove.io",), ("clustertopologybindings",), _READ),
-        Rule(("grove.io",), ("clustertopologybindings/status",), ("get", "patch")),
-        Rule(("kai.scheduler",), ("topologies",), _ALL),
-        Rule(("topology.volcano.sh",), ("hypernodes",), _READ),
-        Rule(("scheduling.koordinator.sh",), ("clusternetworktopologies",), _READ),
-        Rule(("scheduling.k8s.io",), ("workloads", "podgroups", "compositepodgroups"), _ALL),
-        Rule(("scheduling.run.ai", "scheduling.volcano.sh", "scheduling.sigs.k8s.io"), ("podgroups",), _ALL),
-    ),
-)
+
+def _chosen(config: BackendsConfig | None) -> tuple[Backend, ...]:
+    return Registry.load().some(config.only if config is not None else ())
+
+
+def _crds(backends: tuple[Backend, ...]) -> tuple[Json, ...]:
+    return tuple(definition for backend in backends for definition in backend.crds)
+
+
+COMPONENT = component()

@@ -22,12 +22,12 @@ from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
-from spinney.backends.capabilities import Feature, lost
+from spinney.backends.capabilities import Feature
 from spinney.backends.interface import Backend, Cluster, Wanted
 from spinney.backends.kube_scheduler.releases import GANG_APIS, served_by
 from spinney.backends.plan import plan_object, without_none
 from spinney.backends.registry import KUBE_SCHEDULER
-from spinney.backends.required_features import asked_by_gang
+from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
 
 Check = Callable[[Backend], None]
@@ -119,6 +119,22 @@ def check_objects_are_owned_and_named(backend: Backend) -> None:
                 _well_formed(backend, gang, wanted)
 
 
+def check_rights_cover_resources(backend: Backend) -> None:
+    """Its rules let it watch every one of its resources; what it calls CRDs are CRDs."""
+    watched = {
+        (group, plural)
+        for rule in backend.rules
+        if {"get", "list", "watch"} <= set(rule.verbs)
+        for group in rule.groups
+        for plural in rule.resources
+    }
+    for resource in backend.resources:
+        _expect((resource.group, resource.plural) in watched, f"`rules` do not let it watch {resource.plural}")
+    for definition in backend.crds:
+        kind = definition.get("kind")
+        _expect(kind == "CustomResourceDefinition", f"`crds` has a {kind}, which is no CustomResourceDefinition")
+
+
 def check_gangs_share_nothing(backend: Backend) -> None:
     """Different gangs of a namespace have different objects."""
     for served in _clusters(backend):
@@ -148,7 +164,7 @@ def check_losses_follow_capabilities(backend: Backend) -> None:
     for served in _clusters(backend):
         capabilities = backend.capabilities(served)
         for gang in gangs() if capabilities.api else ():
-            expected = {loss.feature for loss in lost(asked_by_gang(gang), capabilities)}
+            expected = {loss.feature for loss in gang_losses(gang, capabilities)}
             found = {loss.feature for loss in backend.translate(gang, Cluster(served)).losses}
             _expect(expected <= found, f"gang {gang.name}: translate() does not report the loss of {expected - found}")
             unfounded = {feature for feature in found if capabilities.has(feature) and not _topological(feature)}
@@ -179,6 +195,7 @@ CHECKS: tuple[Check, ...] = (
     check_gang_annotations_are_text,
     check_prepare_adds_and_keeps,
     check_objects_are_owned_and_named,
+    check_rights_cover_resources,
     check_gangs_share_nothing,
     check_translation_is_stable,
     check_losses_follow_capabilities,

@@ -17,6 +17,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.capabilities import Capabilities, Loss
 from spinney.backends.served import Served
+from spinney.kube.runtime import Rule
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,14 @@ class Backend(Protocol):
         """Every resource it may write or look at; what of them is served is told back to it."""
 
     @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The RBAC rules that its controller needs for its own resources, and for what else it reads or deletes."""
+
+    @property
+    def crds(self) -> tuple[Json, ...]:
+        """The CustomResourceDefinitions of its resources, for a cluster where its scheduler has not installed them."""
+
+    @property
     def lease(self) -> str:
         """The Lease that its scheduler renews while it runs, in any namespace; empty where it has none."""
 
@@ -153,7 +162,10 @@ class TopologyAware(Protocol):
 
 @runtime_checkable
 class Retrying(Protocol):
-    """A backend whose scheduler gives up on a gang for good, so that it must be tried again under a new identity."""
+    """A backend whose scheduler gives up on a gang for good, so that it must be tried again under a new identity.
+
+    Its `rules` must let it delete pods.
+    """
 
     def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
         """Whether the attempt that the gang's annotation counts is over."""

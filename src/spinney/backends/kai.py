@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
+from spinney.api.crd import definition
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, TopologyConstraint
+from spinney.backends.building import edited_pod, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Change, Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.pod_edits import edited
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import packed
@@ -29,8 +30,14 @@ class Kai:
     gate = labels.KAI_GATE
     lease = labels.KAI_SCHEDULER
     resources: tuple[Resource, ...] = (PodGroup.resource, Topology.resource)
+    rules = may_write(*resources)
     topology_resource = Topology.resource
     topology_scheduler = labels.KAI_SCHEDULER
+
+    @property
+    def crds(self) -> tuple[Json, ...]:
+        """PodGroup and Topology."""
+        return definition(PodGroup), definition(Topology)
 
     def claims(self, scheduler_name: str) -> bool:
         """KAI's own name, and the one Grove's documents use."""
@@ -56,7 +63,7 @@ class Kai:
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
         """The pod as member of its subgroup, which the grouper leaves alone."""
-        return edited(
+        return edited_pod(
             pod,
             labels={labels.SUBGROUP: pod["metadata"]["labels"][labels.PODCLIQUE]},
             annotations={labels.POD_GROUP: group_name(gang), labels.SKIP_PODGROUPER: "true"},
@@ -66,17 +73,9 @@ class Kai:
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
         """The PodGroup; nothing is lost."""
         spec = gang.spec
+        annotations = {labels.TOP_OWNER: _top_owner(gang), labels.REUSE_RESERVATION: _reused(gang)}
         body: Json = {
-            "metadata": {
-                "name": group_name(gang),
-                "namespace": gang.namespace,
-                "labels": dict(gang.metadata.labels),
-                "annotations": {
-                    labels.TOP_OWNER: _top_owner(gang),
-                    labels.REUSE_RESERVATION: _reused(gang),
-                },
-                "ownerReferences": [controller_reference(gang)],
-            },
+            "metadata": owned_metadata(gang, group_name(gang), annotations),
             "spec": {
                 "minMember": sum(group.min_replicas for group in spec.podgroups),
                 "queue": _queue(gang),

@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from spinney.api import labels
+from spinney.api.crd import definition
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.koordinator import CLUSTER_NETWORK_TOPOLOGY
 from spinney.api.koordinator import PodGroup as KoordinatorGroup
 from spinney.api.meta import Json, Resource
-from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, PodGroup
-from spinney.backends.capabilities import Capabilities, Feature, Loss, lost
+from spinney.backends.building import edited_pod, fitted_name, may_read, may_write, owned_metadata
+from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.object_names import fitted
-from spinney.backends.pod_edits import edited
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist
-from spinney.backends.required_features import asked_by_gang, packed_whole
+from spinney.backends.required_features import gang_losses, packed_whole
 from spinney.backends.served import Served
 
 SCHEDULER = "koord-scheduler"
@@ -36,8 +35,14 @@ class Koordinator:
     gate = labels.KOORDINATOR_GATE
     lease = SCHEDULER
     resources: tuple[Resource, ...] = (KoordinatorGroup.resource, CLUSTER_NETWORK_TOPOLOGY)
+    rules = (*may_write(KoordinatorGroup.resource), *may_read(CLUSTER_NETWORK_TOPOLOGY))
     topology_resource = CLUSTER_NETWORK_TOPOLOGY
     topology_scheduler = SCHEDULER
+
+    @property
+    def crds(self) -> tuple[Json, ...]:
+        """PodGroup; Koordinator brings ClusterNetworkTopology itself."""
+        return (definition(KoordinatorGroup),)
 
     def claims(self, scheduler_name: str) -> bool:
         """Any name that contains `koord`: there may be several profiles."""
@@ -90,10 +95,10 @@ class Koordinator:
             labels.KOORDINATOR_QUOTA
         )
         index = own.get(labels.POD_INDEX)
-        return edited(
+        return edited_pod(
             pod,
             labels={
-                **({labels.KOORDINATOR_POD_GROUP: fitted(role)} if member else {}),
+                **({labels.KOORDINATOR_POD_GROUP: fitted_name(role)} if member else {}),
                 **({labels.KOORDINATOR_QUOTA: quota} if quota else {}),
             },
             annotations={labels.KOORDINATOR_TOPOLOGY_INDEX: index} if index and any(packed_whole(gang)) else {},
@@ -103,7 +108,7 @@ class Koordinator:
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
         """A PodGroup per role with a minimum, all naming each other."""
         members = [group for group in gang.spec.podgroups if group.min_replicas > 0]
-        losses = lost(asked_by_gang(gang), self.capabilities(cluster.served))
+        losses = gang_losses(gang, self.capabilities(cluster.served))
         strategy, unknown = _gathering(gang, cluster.topology)
         objects = tuple(
             Wanted(KoordinatorGroup.resource, _group(gang, member, members, strategy)) for member in members
@@ -176,22 +181,17 @@ def _layer_name(key: str) -> str:
 
 
 def _group(gang: PodGang, group: PodGroup, members: Sequence[PodGroup], strategy: list[Json]) -> Json:
-    names = [f"{gang.namespace}/{fitted(member.name)}" for member in members]
+    names = [f"{gang.namespace}/{fitted_name(member.name)}" for member in members]
+    annotations = {
+        labels.KOORDINATOR_GROUPS: _compact(names),
+        labels.KOORDINATOR_MODE: "Strict",
+        # Later pods of a role that has started once go free, as surplus should.
+        labels.KOORDINATOR_MATCH_POLICY: "once-satisfied",
+        labels.KOORDINATOR_TOTAL: str(max(len(group.pod_references), group.min_replicas)),
+        labels.KOORDINATOR_TOPOLOGY: _compact({"gatherStrategy": strategy}) if strategy else None,
+    }
     return {
-        "metadata": {
-            "name": fitted(group.name),
-            "namespace": gang.namespace,
-            "labels": dict(gang.metadata.labels),
-            "annotations": {
-                labels.KOORDINATOR_GROUPS: _compact(names),
-                labels.KOORDINATOR_MODE: "Strict",
-                # Later pods of a role that has started once go free, as surplus should.
-                labels.KOORDINATOR_MATCH_POLICY: "once-satisfied",
-                labels.KOORDINATOR_TOTAL: str(max(len(group.pod_references), group.min_replicas)),
-                labels.KOORDINATOR_TOPOLOGY: _compact({"gatherStrategy": strategy}) if strategy else None,
-            },
-            "ownerReferences": [controller_reference(gang)],
-        },
+        "metadata": owned_metadata(gang, fitted_name(group.name), annotations),
         "spec": {"minMember": group.min_replicas, "scheduleTimeoutSeconds": _TIMEOUT_SECONDS},
     }
 

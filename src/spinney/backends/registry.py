@@ -15,6 +15,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.labels import SCHEDULER_BACKEND
 from spinney.api.meta import Resource
 from spinney.backends.interface import Backend
+from spinney.kube.errors import CannotStart
 
 GROUP = "spinney.backends"
 FALL_BACK = "kai"
@@ -24,6 +25,8 @@ _MEMBERS = (
     "name",
     "gate",
     "resources",
+    "rules",
+    "crds",
     "lease",
     "claims",
     "scheduler_name",
@@ -119,6 +122,14 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """The names of all backends, in order."""
         return tuple(self._backends)
+
+    def some(self, names: Sequence[str]) -> tuple[Backend, ...]:
+        """The backends of these names, in order of registration; all of them where no name is given."""
+        unknown = [name for name in names if name not in self._backends]
+        if unknown:
+            message = f"no backend {', '.join(unknown)} is registered, only {', '.join(self.names)}"
+            raise CannotStart(message, exit_code=2)
+        return tuple(backend for backend in self if not names or backend.name in names)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

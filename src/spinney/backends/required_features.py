@@ -1,4 +1,4 @@
-"""What a set or a gang asks its scheduler for, feature by feature, each with the field that asks."""
+"""What a set or a gang requires of its scheduler, feature by feature, and what of it a scheduler cannot express."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.backends.capabilities import Feature, Loss
+from spinney.backends.capabilities import Capabilities, Feature, Loss
 
 _GANG = (Feature.GANG_REQUIRED, Feature.GANG_PREFERRED)
 _CONFIG = (Feature.CONFIG_REQUIRED, Feature.CONFIG_PREFERRED)
@@ -40,12 +40,12 @@ def packed_whole(gang: PodGang) -> tuple[str, str]:
     return own_required or required, own_preferred or preferred
 
 
-def asked_by_gang(gang: PodGang) -> tuple[Loss, ...]:
-    """Everything a PodGang asks for that some scheduler cannot express."""
-    return tuple(_gang_asks(gang))
+def gang_losses(gang: PodGang, capabilities: Capabilities) -> tuple[Loss, ...]:
+    """What a PodGang requires and a scheduler with these capabilities cannot express."""
+    return tuple(loss for loss in _gang_requirements(gang) if not capabilities.has(loss.feature))
 
 
-def _gang_asks(gang: PodGang) -> Iterator[Loss]:
+def _gang_requirements(gang: PodGang) -> Iterator[Loss]:
     spec = gang.spec
     groups = spec.podgroups
     if len(groups) > 1:
@@ -62,12 +62,12 @@ def _gang_asks(gang: PodGang) -> Iterator[Loss]:
             yield Loss(Feature.ZERO_MINIMUM, f"{path}.minReplicas", "0")
 
 
-def asked_by_set(pcs: PodCliqueSet) -> tuple[Loss, ...]:
-    """Everything a PodCliqueSet will make its gangs ask for; topology by the domain names the user wrote."""
-    return tuple(_set_asks(pcs))
+def set_losses(pcs: PodCliqueSet, capabilities: Capabilities) -> tuple[Loss, ...]:
+    """What gangs of a PodCliqueSet will require and a scheduler cannot express; topology by the user's domain names."""
+    return tuple(loss for loss in _set_requirements(pcs) if not capabilities.has(loss.feature))
 
 
-def _set_asks(pcs: PodCliqueSet) -> Iterator[Loss]:
+def _set_requirements(pcs: PodCliqueSet) -> Iterator[Loss]:
     template = pcs.spec.template
     groups = template.pod_clique_scaling_groups
     alone = len(template.cliques) == 1 and all(group.min_available == 1 for group in groups)

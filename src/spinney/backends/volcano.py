@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
+from spinney.api.crd import definition
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json, Resource
-from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, PodGroup
-from spinney.api.volcano import HyperNode
+from spinney.api.volcano import HyperNode, Queue
 from spinney.api.volcano import PodGroup as VolcanoGroup
-from spinney.backends.capabilities import Capabilities, Feature, lost
+from spinney.backends.building import edited_pod, may_read, may_write, owned_metadata
+from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
-from spinney.backends.pod_edits import edited
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
-from spinney.backends.required_features import Constraint, asked_by_gang, packed
+from spinney.backends.required_features import Constraint, gang_losses, packed
 from spinney.backends.served import Served
 
 SCHEDULER = "volcano"
@@ -30,8 +30,14 @@ class Volcano:
     gate = labels.VOLCANO_GATE
     lease = "volcano"
     resources: tuple[Resource, ...] = (VolcanoGroup.resource, HyperNode.resource)
+    rules = (*may_write(VolcanoGroup.resource), *may_read(HyperNode.resource))
     topology_resource = HyperNode.resource
     topology_scheduler = SCHEDULER
+
+    @property
+    def crds(self) -> tuple[Json, ...]:
+        """PodGroup, Queue and HyperNode, as Volcano's own chart installs them."""
+        return definition(VolcanoGroup), definition(Queue), definition(HyperNode)
 
     def claims(self, scheduler_name: str) -> bool:
         """Volcano's own name."""
@@ -68,7 +74,7 @@ class Volcano:
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
         """The pod as member of the group; its role is the label that the subgroup policies select by."""
         role = pod["metadata"]["labels"][labels.PODCLIQUE]
-        return edited(
+        return edited_pod(
             pod,
             annotations={
                 labels.VOLCANO_GROUP: gang.name,
@@ -82,12 +88,7 @@ class Volcano:
         """The PodGroup. Its queue is left alone once made: Volcano's webhook may have put a namespace's own there."""
         queue = gang.metadata.annotations.get(labels.VOLCANO_QUEUE)
         body: Json = {
-            "metadata": {
-                "name": gang.name,
-                "namespace": gang.namespace,
-                "labels": dict(gang.metadata.labels),
-                "ownerReferences": [controller_reference(gang)],
-            },
+            "metadata": owned_metadata(gang, gang.name),
             "spec": {
                 "minMember": sum(group.min_replicas for group in gang.spec.podgroups),
                 **({"queue": queue} if queue else {}),
@@ -97,7 +98,7 @@ class Volcano:
                 "subGroupPolicy": [_policy(group) for group in gang.spec.podgroups if group.min_replicas > 0] or None,
             },
         }
-        losses = lost(asked_by_gang(gang), self.capabilities(cluster.served))
+        losses = gang_losses(gang, self.capabilities(cluster.served))
         return Translation((Wanted(VolcanoGroup.resource, body),), losses)
 
     def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:

@@ -17,14 +17,14 @@ from spinney.api.pod import Pod, PodSpec
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import binary
 from spinney.api.requests import pod_requests
-from spinney.backends.capabilities import Capabilities, Feature, lost
+from spinney.backends.building import LABEL_LIMIT, edited_pod, fitted_name
+from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.object_names import LABEL_LIMIT, fitted
-from spinney.backends.pod_edits import edited
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist
-from spinney.backends.required_features import asked_by_gang
+from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.kube.runtime import Rule
 
 SCHEDULER = "yunikorn"
 _TIMEOUT_SECONDS = 900
@@ -42,6 +42,9 @@ class YuniKorn:
     gate = labels.YUNIKORN_GATE
     lease = ""
     resources: tuple[Resource, ...] = ()
+    # Pods of an attempt that YuniKorn gave up are deleted.
+    rules = (Rule(("",), ("pods",), ("delete",)),)
+    crds: tuple[Json, ...] = ()
 
     def claims(self, scheduler_name: str) -> bool:
         """YuniKorn's own name."""
@@ -83,15 +86,15 @@ class YuniKorn:
         annotations = gang.metadata.annotations
         queue = annotations.get(labels.YUNIKORN_QUEUE) or gang.metadata.labels.get(labels.YUNIKORN_QUEUE)
         groups = task_groups(gang)
-        member = any(group["name"] == fitted(role) for group in groups)
-        return edited(
+        member = any(group["name"] == fitted_name(role) for group in groups)
+        return edited_pod(
             pod,
             labels={
                 labels.YUNIKORN_APP_ID: application_id(gang),
                 **({labels.YUNIKORN_QUEUE: queue} if queue else {}),
             },
             annotations={
-                **({labels.YUNIKORN_TASK_GROUP: fitted(role)} if member else {}),
+                **({labels.YUNIKORN_TASK_GROUP: fitted_name(role)} if member else {}),
                 labels.YUNIKORN_TASK_GROUPS: msgspec.json.encode(groups).decode(),
                 labels.YUNIKORN_POLICY: f"placeholderTimeoutInSeconds={_TIMEOUT_SECONDS} gangSchedulingStyle=Hard",
             },
@@ -100,7 +103,7 @@ class YuniKorn:
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
         """Nothing to write."""
-        return Translation((), lost(asked_by_gang(gang), self.capabilities(cluster.served)))
+        return Translation((), gang_losses(gang, self.capabilities(cluster.served)))
 
     def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
         """At once: all is in the pods."""
@@ -130,14 +133,14 @@ def application_id(gang: PodGang) -> str:
     """The gang's name, part of its UID, and the attempt: an application that timed out cannot be used again."""
     attempt = gang.metadata.annotations.get(labels.ATTEMPT, "")
     suffix = f"-{gang.uid[:8]}" + (f"-{attempt}" if attempt else "")
-    return f"{fitted(gang.name, LABEL_LIMIT - len(suffix))}{suffix}"
+    return f"{fitted_name(gang.name, LABEL_LIMIT - len(suffix))}{suffix}"
 
 
 def task_groups(gang: PodGang) -> list[Json]:
     """One task group per role with a minimum: YuniKorn refuses a minimum of 0."""
     roles: dict[str, Json] = msgspec.json.decode(gang.metadata.annotations.get(labels.ROLE_REQUESTS) or "{}")
     return [
-        {"name": fitted(group.name), "minMember": group.min_replicas, **roles.get(group.name, {"minResource": {}})}
+        {"name": fitted_name(group.name), "minMember": group.min_replicas, **roles.get(group.name, {"minResource": {}})}
         for group in gang.spec.podgroups
         if group.min_replicas > 0
     ]

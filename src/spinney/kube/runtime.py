@@ -55,7 +55,7 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Component:
-    """One entry of the table in `app/components.py`: something that `spinney run NAME` runs."""
+    """Something that `spinney run NAME` runs; registered under the entry point group `spinney.components`."""
 
     name: str
     summary: str
@@ -71,5 +71,8 @@ class Component:
     lease: Callable[[Any], str] | None = None
     # What its configuration says about the process it runs in.
     process: Callable[[Any], Process] | None = None
-    # The component as its configuration makes it, where that changes its webhooks.
+    # The CustomResourceDefinitions of kinds that it writes and that somebody else may install.
+    crds: Callable[[], tuple[Json, ...]] = tuple
+    # The component as its configuration makes it, where that changes its webhooks or rights. A ValueError names what
+    # is wrong with the configuration.
     configured: Callable[[Any], Component] | None = None

@@ -9,15 +9,25 @@ from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang
-from spinney.backends.capabilities import Capabilities, lost
+from spinney.backends.building import edited_pod, may_write
+from spinney.backends.capabilities import Capabilities
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
 from spinney.backends.kube_scheduler import v1_35, v1_36, v1_37, v1_37_composite
-from spinney.backends.pod_edits import edited
 from spinney.backends.readiness import all_exist, condition_message
-from spinney.backends.required_features import asked_by_gang
+from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.kube.runtime import Rule
 
 SCHEDULER = "default-scheduler"
+_READ = ("get", "list", "watch")
+# On Kubernetes 1.35 gangs are released in turn: what the search for a placement looks at, and what it nominates.
+_IN_TURN_RULES = (
+    Rule(("",), ("nodes", "persistentvolumeclaims", "persistentvolumes"), _READ),
+    Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+    Rule(("resource.k8s.io",), ("resourceclaims",), _READ),
+    Rule(("",), ("pods",), ("delete",)),
+    Rule(("",), ("pods/status",), ("patch",)),
+)
 
 
 class Shape(Protocol):
@@ -49,6 +59,9 @@ class Default:
     gate = labels.DEFAULT_GATE
     lease = "kube-scheduler"
     resources: tuple[Resource, ...] = tuple(dict.fromkeys(r for shape in SHAPES for r in shape.resources))
+    rules = (*may_write(*resources), *_IN_TURN_RULES)
+    # Built-in kinds.
+    crds: tuple[Json, ...] = ()
 
     def claims(self, scheduler_name: str) -> bool:
         """kube-scheduler's default profile."""
@@ -83,14 +96,14 @@ class Default:
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
         """The pod linked to its group; the link can only be made at creation."""
         shape = shape_for(served)
-        return edited(pod, spec={"schedulerName": SCHEDULER, **(shape.link(pod, gang) if shape else {})})
+        return edited_pod(pod, spec={"schedulerName": SCHEDULER, **(shape.link(pod, gang) if shape else {})})
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
         """Workload and groups in the release's own shape."""
         shape = shape_for(cluster.served)
         if shape is None:
-            return Translation((), lost(asked_by_gang(gang), Capabilities("", frozenset())))
-        return Translation(shape.objects(gang), lost(asked_by_gang(gang), shape.capabilities))
+            return Translation((), gang_losses(gang, Capabilities("", frozenset())))
+        return Translation(shape.objects(gang), gang_losses(gang, shape.capabilities))
 
     def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
         """The objects exist; from 1.36 on kube-scheduler says on them why a gang waits."""

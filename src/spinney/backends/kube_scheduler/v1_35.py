@@ -8,9 +8,9 @@ well, but stays gated until the gang is bound.
 from __future__ import annotations
 
 from spinney.api.meta import Json, Resource
-from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang
 from spinney.api.scheduling import WorkloadV1alpha1
+from spinney.backends.building import owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Change, Wanted
 
@@ -32,7 +32,7 @@ class Kubernetes135:
     def objects(self, gang: PodGang) -> tuple[Wanted, ...]:
         """The Workload."""
         body: Json = {
-            "metadata": metadata(gang, gang.name),
+            "metadata": owned_metadata(gang, gang.name),
             "spec": {
                 "controllerRef": controller(gang),
                 "podGroups": [{"name": GROUP, "policy": policy(total_minimum(gang))}],
@@ -46,16 +46,6 @@ class Kubernetes135:
 
 
 SHAPE = Kubernetes135()
-
-
-def metadata(gang: PodGang, name: str) -> Json:
-    """Metadata of an object that belongs to a gang and goes with it."""
-    return {
-        "name": name,
-        "namespace": gang.namespace,
-        "labels": dict(gang.metadata.labels),
-        "ownerReferences": [controller_reference(gang)],
-    }
 
 
 def controller(gang: PodGang) -> Json:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PodGroupV1alpha2, WorkloadV1alpha2
+from spinney.backends.building import owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import Change, Wanted
-from spinney.backends.kube_scheduler.v1_35 import GROUP, controller, metadata, policy, total_minimum
+from spinney.backends.kube_scheduler.v1_35 import GROUP, controller, policy, total_minimum
 from spinney.backends.required_features import packed_whole
 
 
@@ -47,11 +48,11 @@ class Kubernetes136:
         }
         template = {"name": GROUP, **{key: value for key, value in group.items() if value is not None}}
         workload: Json = {
-            "metadata": metadata(gang, gang.name),
+            "metadata": owned_metadata(gang, gang.name),
             "spec": {"controllerRef": controller(gang), "podGroupTemplates": [template]},
         }
         pod_group: Json = {
-            "metadata": metadata(gang, gang.name),
+            "metadata": owned_metadata(gang, gang.name),
             "spec": {
                 "podGroupTemplateRef": {"workload": {"workloadName": gang.name, "podGroupTemplateName": GROUP}},
                 **group,

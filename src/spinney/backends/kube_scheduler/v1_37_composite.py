@@ -11,11 +11,11 @@ from spinney.api import labels
 from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang, PodGroup, TopologyConstraint
 from spinney.api.scheduling import CompositePodGroup
+from spinney.backends.building import fitted_name, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Change, Wanted
-from spinney.backends.kube_scheduler.v1_35 import GROUP, metadata, policy
+from spinney.backends.kube_scheduler.v1_35 import GROUP, policy
 from spinney.backends.kube_scheduler.v1_37 import GATES, Flat, gated, group_spec, pod_group, template_of, workload
-from spinney.backends.object_names import fitted
 from spinney.backends.required_features import packed
 
 # Each list of templates in a Workload holds at most this many; the groups of a longer list share one template.
@@ -92,8 +92,8 @@ def _branches(gang: PodGang) -> list[_Branch]:
     branches = []
     for config in configs:
         roles = tuple(group for group in gang.spec.podgroups if group.name in config.pod_group_names)
-        template = "roles" if crowded else fitted(config.name)
-        shared = fitted(f"{template}-pods") if crowded or len(roles) > TEMPLATE_LIMIT else ""
+        template = "roles" if crowded else fitted_name(config.name)
+        shared = fitted_name(f"{template}-pods") if crowded or len(roles) > TEMPLATE_LIMIT else ""
         # A config's own name could be that of another gang, whose root has it already.
         name = f"{gang.name}.{config.name}"
         branches.append(_Branch(name, template, config.topology_constraint, roles, shared))
@@ -117,7 +117,7 @@ def _role_templates(gang: PodGang, branch: _Branch) -> Json:
 
 
 def _template_name(branch: _Branch, role: PodGroup) -> str:
-    return branch.shared or fitted(role.name)
+    return branch.shared or fitted_name(role.name)
 
 
 def _role_spec(gang: PodGang, role: PodGroup) -> Json:
@@ -140,5 +140,5 @@ def _members(gang: PodGang, branch: _Branch) -> list[Wanted]:
 
 
 def _composite(gang: PodGang, name: str, spec: Json) -> Wanted:
-    body = {"metadata": metadata(gang, name), "spec": spec}
+    body = {"metadata": owned_metadata(gang, name), "spec": spec}
     return Wanted(CompositePodGroup.resource, body, Change.KEEP, gated(gang, spec))

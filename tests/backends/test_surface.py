@@ -1,0 +1,45 @@
+"""What other packages may import from `spinney.backends`."""
+
+from __future__ import annotations
+
+from spinney import backends
+
+
+def test_the_public_surface_is_pinned() -> None:
+    """A name that appears or goes here is a change for every backend that others have written."""
+    assert backends.__all__ == [
+        "Backend",
+        "Capabilities",
+        "Change",
+        "Cluster",
+        "ClusterTopologyBinding",
+        "Feature",
+        "Json",
+        "Loss",
+        "Pod",
+        "PodCliqueSet",
+        "PodGang",
+        "Problem",
+        "Readiness",
+        "Resource",
+        "Retrying",
+        "Rule",
+        "Served",
+        "TopologyAware",
+        "Translation",
+        "Wanted",
+        "all_exist",
+        "condition_message",
+        "controller_reference",
+        "edited_pod",
+        "fitted_name",
+        "gang_losses",
+        "may_read",
+        "may_write",
+        "owned_metadata",
+        "packed",
+        "packed_whole",
+        "queue_conflicts",
+        "queue_of",
+    ]
+    assert all(hasattr(backends, name) for name in backends.__all__)
