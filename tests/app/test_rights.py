@@ -10,7 +10,7 @@ import pytest
 from spinney.api.crd import FOREIGN_GROUPS, OUR_GROUPS
 from spinney.api.crd import crds as definitions
 from spinney.api.meta import Resource, convert
-from spinney.app.components import COMPONENTS, load
+from spinney.app.components import load, registered
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.client.transport import Request, Response, Transport
@@ -53,7 +53,7 @@ async def install(client: Client) -> None:
 BOUND = ("reservation", "numa-placement-exporter")
 
 
-@pytest.mark.parametrize("name", [name for name in COMPONENTS if name not in BOUND])
+@pytest.mark.parametrize("name", [name for name in registered() if name not in BOUND])
 async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: str) -> None:
     """With what `spinney manifests` prints and no more, a component gets ready, and nothing is refused to it."""
     admin, namespace = cluster.client(), await cluster.namespace()
@@ -83,7 +83,7 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
         await asyncio.gather(ready, running, return_exceptions=True)
 
 
-@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("name", registered())
 def test_who_creates_may_look_whether_it_did(name: str) -> None:
     """After a lost answer a creator reads what it may have made; the binder was not allowed to."""
     component = load(name)

@@ -11,14 +11,13 @@ import yaml
 from click.testing import CliRunner, Result
 
 from spinney.api.meta import Json
-from spinney.cli.backends import backends
-from spinney.cli.render import render_set
+from spinney.cli.main import main
 from tests import make
 
 
 def listed(*arguments: str) -> Result:
     """Run `spinney backends`."""
-    return CliRunner().invoke(backends, arguments, catch_exceptions=False)
+    return CliRunner().invoke(main, ["backends", *arguments], catch_exceptions=False)
 
 
 def test_backends_are_listed_with_gate_and_api() -> None:
@@ -64,7 +63,7 @@ def manifest(tmp_path: Path) -> Path:
 
 def rendered(path: Path, *arguments: str) -> list[Json]:
     """The documents that `spinney render` prints."""
-    result = CliRunner().invoke(render_set, ["-f", str(path), *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(main, ["render", "-f", str(path), *arguments], catch_exceptions=False)
     return list(yaml.safe_load_all(result.stdout))
 
 
@@ -98,7 +97,7 @@ def test_all_shows_what_each_loses(manifest: Path) -> None:
     document = yaml.safe_load(manifest.read_text())
     document["spec"]["template"]["topologyConstraint"] = {"topologyName": "t", "pack": {"required": "rack"}}
     manifest.write_text(yaml.safe_dump(document))
-    result = CliRunner().invoke(render_set, ["-f", str(manifest), "--all", "--kubernetes", "1.35"])
+    result = CliRunner().invoke(main, ["render", "-f", str(manifest), "--all", "--kubernetes", "1.35"])
     assert "# default: schedulerName default-scheduler" in result.stdout
     assert "#   loses required topology for the gang (topology.kubernetes.io/rack)" in result.stdout
     assert "# kai: schedulerName kai-scheduler, gate grove.io/podgang\n#   writes PodGroup/pg-train-0-" in result.stdout
@@ -121,7 +120,7 @@ def test_a_binding_in_the_file_names_the_keys(manifest: Path) -> None:
 
 def told(path: Path, *arguments: str) -> tuple[int, str]:
     """The exit code of a command that fails, and its one line."""
-    result = CliRunner().invoke(render_set, ["-f", str(path), *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(main, ["render", "-f", str(path), *arguments], catch_exceptions=False)
     assert result.stdout == ""
     return result.exit_code, result.stderr.splitlines()[-1].removeprefix("Error: ")
 
@@ -190,6 +189,6 @@ def test_sets_in_a_list_are_found_and_unknown_fields_warned_of(manifest: Path) -
     document = yaml.safe_load(manifest.read_text())
     document["spec"]["bogus"] = 1
     manifest.write_text(yaml.safe_dump({"kind": "List", "items": [document]}))
-    result = CliRunner().invoke(render_set, ["-f", str(manifest)], catch_exceptions=False)
+    result = CliRunner().invoke(main, ["render", "-f", str(manifest)], catch_exceptions=False)
     assert result.exit_code == 0
     assert result.stderr == 'warning: PodCliqueSet train: unknown field "spec.bogus"\n'

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from spinney.cli.explain import explain
-from spinney.cli.queues import queues
-from spinney.cli.snapshot import snapshot
+from spinney.cli.main import main
 from spinney.scheduler.intake.snapshot import KINDS, Snapshot, read, write
 from tests import make
 
@@ -57,13 +55,13 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def run(command: Any, *arguments: str) -> Result:
-    return CliRunner().invoke(command, list(arguments))
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
 
 
 def test_a_waiting_gang_is_told_what_it_lacks(file: Path) -> None:
     """The blocker, its numbers and what would help."""
-    result = run(explain, "gang/waits", "--snapshot", str(file))
+    result = run("explain", "gang/waits", "--snapshot", str(file))
     assert result.exit_code == 0, result.output
     assert "4 pending" in result.output
     assert "Resources were found for 2 pods while 4 are required" in result.output
@@ -73,12 +71,12 @@ def test_a_waiting_gang_is_told_what_it_lacks(file: Path) -> None:
 @pytest.mark.parametrize("kind", ["gang", "podgroup", "podgroup.scheduling.run.ai", "podgang.scheduler.grove.io"])
 def test_kinds_may_be_named_as_kubectl_names_them(file: Path, kind: str) -> None:
     """What `kubectl get -o name` prints can be asked about."""
-    assert run(explain, f"{kind}/waits", "--snapshot", str(file)).output.startswith("gang default/waits ")
+    assert run("explain", f"{kind}/waits", "--snapshot", str(file)).output.startswith("gang default/waits ")
 
 
 def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
     """The limit to raise, and by how much."""
-    result = run(explain, "pod/capped-0", "--snapshot", str(file))
+    result = run("explain", "pod/capped-0", "--snapshot", str(file))
     assert "raise the limit of queue team-b by 1 GPU" in result.output
 
 
@@ -92,37 +90,37 @@ def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
 )
 def test_what_has_no_story_says_why(file: Path, what: str, answer: str) -> None:
     """A pod of another scheduler is not called missing."""
-    result = run(explain, what, "--snapshot", str(file))
+    result = run("explain", what, "--snapshot", str(file))
     assert result.exit_code == 1
     assert answer in result.output
 
 
 def test_explanations_as_data(file: Path) -> None:
     """Every problem has a type, a reason, a message and advice."""
-    found = json.loads(run(explain, "waits-0", "--snapshot", str(file), "-o", "json").output)
+    found = json.loads(run("explain", "waits-0", "--snapshot", str(file), "-o", "json").output)
     assert found[0]["problems"][0]["type"] == "NoRoom"
     assert all(problem["message"] for problem in found[0]["problems"])
 
 
 def test_a_name_that_is_nothing_is_an_error(file: Path) -> None:
     """It says what was looked for and where."""
-    result = run(explain, "nobody", "--snapshot", str(file))
+    result = run("explain", "nobody", "--snapshot", str(file))
     assert result.exit_code != 0
     assert "no pod, gang, set or queue 'nobody' in namespace default" in result.output
 
 
 def test_the_tree_of_queues(file: Path) -> None:
     """Children stand below their parent; what is beyond quota is borrowed."""
-    reports = json.loads(run(queues, "--snapshot", str(file), "-o", "json").output)
+    reports = json.loads(run("queues", "--snapshot", str(file), "-o", "json").output)
     assert [report["name"] for report in reports] == ["all", "team-a", "team-b"]
     team = reports[1]
     assert (team["allocated"]["gpus"], team["borrowed"]["gpus"], team["pending"]["gpus"]) == (2, 1, 4)
-    assert "team-a" in run(queues, "--snapshot", str(file)).output
+    assert "team-a" in run("queues", "--snapshot", str(file)).output
 
 
 def test_a_snapshot_can_be_planned_on(file: Path) -> None:
     """Nothing fits here, so nothing is done."""
-    result = run(snapshot, "run", str(file), "-o", "json")
+    result = run("snapshot", "run", str(file), "-o", "json")
     assert json.loads(result.output)["decisions"] == []
 
 
@@ -131,7 +129,7 @@ def test_a_snapshot_survives_the_file(file: Path) -> None:
     found = read(file.read_bytes())
     assert read(write(found)) == found
     file.write_text("hello")
-    result = run(snapshot, "run", str(file))
+    result = run("snapshot", "run", str(file))
     assert result.exit_code != 0
     assert "not a snapshot" in result.output
 
@@ -147,8 +145,8 @@ def test_a_gang_that_nodes_are_kept_for_is_told_so(file: Path) -> None:
     file.write_bytes(write(found))
     (stored,) = read(file.read_bytes()).objects[KINDS["configMaps"].resource]
     assert list(stored["data"]) == ["reservations"]
-    result = run(explain, "gang/waits", "--snapshot", str(file))
+    result = run("explain", "gang/waits", "--snapshot", str(file))
     assert "1 nodes are kept for this gang since 2096-10-02T07:06:40Z" in result.output
     assert "kept nodes: n1; 2 pods on them have to end, 0 leave when that is enough." in result.output
-    data = json.loads(run(explain, "gang/waits", "--snapshot", str(file), "-o", "json").output)[0]
+    data = json.loads(run("explain", "gang/waits", "--snapshot", str(file), "-o", "json").output)[0]
     assert data["reservation"] == {"nodes": ["n1"], "since": 4e9, "guests": 0}

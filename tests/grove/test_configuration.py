@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from spinney.api.meta import convert
+from spinney.app.process_settings import ProcessSettings
 from spinney.cli.main import main
 from spinney.grove.component import component
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
@@ -76,10 +77,9 @@ def test_controllers_work_on_as_many_as_the_file_says() -> None:
 def test_without_a_file_all_is_as_the_flags_say() -> None:
     """What a file leaves out is what `spinney run` does anyway."""
     said = process(configuration(""))
-    flags = {option.name: option.default for option in main.get_command(None, "run").params}  # type: ignore[arg-type, union-attr]  # click needs no context here
-    assert (said.qps, said.burst, said.elect) == (flags["qps"], flags["burst"], flags["elect"])
-    assert (said.log_level, said.log_format) == (flags["log_level"], flags["log_format"])
-    assert said.timing == Timing(flags["lease_duration"], flags["renew_deadline"], flags["retry_period"])
+    without = ProcessSettings()
+    assert (said.qps, said.burst, said.elect) == (without.qps, without.burst, without.elect)
+    assert (said.log_level, said.log_format, said.timing) == (without.log_level, without.log_format, without.timing)
     assert (said.certificates, said.health, said.metrics, said.ignored) == (None, None, None, ())
 
 

@@ -1,40 +1,72 @@
-"""The only table of components: `spinney run`, `spinney up`, the platform operator and the tests all use it."""
+"""The registry of components: ours and those of other packages, from the entry point group `spinney.components`.
+
+`spinney run`, `spinney up`, the platform operator and the tests all use it.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
-import click
+import structlog
 
+from spinney.app.errors import UserError, wrong_value
 from spinney.kube.runtime import Component
 
-# name → where its Component lives. One line per component, imported when it is used.
-COMPONENTS: dict[str, str] = {
-    "backends": "spinney.backends.component:COMPONENT",
-    "grove": "spinney.grove.component:COMPONENT",
-    "podgrouper": "spinney.services.podgrouper.component:COMPONENT",
-    "podgroup-controller": "spinney.services.podgroups.controller:COMPONENT",
-    "queue-controller": "spinney.services.queues.controller:COMPONENT",
-    "admission": "spinney.services.admission.component:COMPONENT",
-    "node-scale-adjuster": "spinney.services.nodescale.controller:COMPONENT",
-    "scheduler": "spinney.scheduler.service.component:COMPONENT",
-    "binder": "spinney.services.binder.component:COMPONENT",
-    "reservation": "spinney.services.reservation.component:COMPONENT",
-    "numa-placement-exporter": "spinney.services.numa.exporter:COMPONENT",
-    "platform": "spinney.app.platform:COMPONENT",
-}
+GROUP = "spinney.components"
+
+_log = structlog.get_logger("spinney.plugins")
+
+
+@cache
+def registered() -> dict[str, EntryPoint]:
+    """The entry point of every component, by name: ours first, which others cannot replace."""
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (not _is_ours(entry), entry.name)):
+        found.setdefault(entry.name, entry)
+    return found
 
 
 def load(name: str) -> Component:
-    """The component of a name; a name that is not in the table is a usage error."""
-    if name not in COMPONENTS:
-        known = ", ".join(sorted(COMPONENTS)) or "none yet"
-        raise click.BadParameter(f"{name!r} is not a component; there are: {known}", param_hint="COMPONENT")
-    module, _, attribute = COMPONENTS[name].partition(":")
-    component: Component = getattr(import_module(module), attribute)
-    return component
+    """The component of a name, imported when it is needed."""
+    entry = registered().get(name)
+    if entry is None:
+        raise wrong_value("COMPONENT", f"{name!r} is not a component; there are: {', '.join(registered())}")
+    if _is_ours(entry):
+        return _checked(entry.load())
+    try:
+        return _checked(entry.load())
+    except Exception as error:  # another package's import may fail in any way
+        raise UserError(f"component {name} ({entry.value}) cannot be loaded: {_described(error)}") from error
 
 
 def load_all() -> list[Component]:
-    """Every component, in the order of the table."""
-    return [load(name) for name in COMPONENTS]
+    """Every component of ours."""
+    return [load(name) for name, entry in registered().items() if _is_ours(entry)]
+
+
+def load_third_party() -> list[Component]:
+    """The components of other packages; one that cannot be loaded is named in a warning."""
+    loaded = []
+    for name, entry in registered().items():
+        if _is_ours(entry):
+            continue
+        try:
+            loaded.append(load(name))
+        except UserError as error:
+            _log.warning("component.not_loaded", entry_point=name, error=str(error))
+    return loaded
+
+
+def _is_ours(entry: EntryPoint) -> bool:
+    return entry.value.startswith("spinney.")
+
+
+def _checked(candidate: object) -> Component:
+    if not isinstance(candidate, Component):
+        raise TypeError(f"a component is a spinney.kube.runtime.Component, not {type(candidate).__name__}")
+    return candidate
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from spinney.api.labels import (
     SCALE_ADJUST_NAMESPACE,
 )
 from spinney.api.meta import Json, Resource
+from spinney.backends.registry import Registry
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.errors import AlreadyExists
 
@@ -73,11 +74,10 @@ def platform_objects() -> list[tuple[Resource, Json]]:
 
 
 async def install_crds(client: Client) -> None:
-    """Our kinds and those of the schedulers we work with, served when this returns."""
-    definitions = crds((*OUR_GROUPS, *FOREIGN_GROUPS))
-    names = [definition["metadata"]["name"] for definition in definitions]
-    await asyncio.gather(*(apply(client, CustomResourceDefinition.resource, each) for each in definitions))
-    waiting = set(names)
+    """Our kinds and those of the registered backends, served when this returns."""
+    definitions = {definition["metadata"]["name"]: definition for definition in _definitions()}
+    await asyncio.gather(*(apply(client, CustomResourceDefinition.resource, each) for each in definitions.values()))
+    waiting = set(definitions)
     while waiting:
         # A watch may end at any time; the next one begins with what is there.
         async with aclosing(cast(AsyncGenerator[Any, None], client.stream(CustomResourceDefinition))) as events:
@@ -86,6 +86,12 @@ async def install_crds(client: Client) -> None:
                     waiting.discard(event.object.name)
                 if not waiting:
                     return
+
+
+def _definitions() -> Iterator[Json]:
+    for backend in Registry.load():
+        yield from backend.crds
+    yield from crds((*OUR_GROUPS, *FOREIGN_GROUPS))
 
 
 async def install(client: Client, objects: Iterable[tuple[Resource, Json]]) -> None:

@@ -18,7 +18,8 @@ from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, convert
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.app.components import COMPONENTS, load
+from spinney.app.broken_backends import warn_of_broken_backends
+from spinney.app.components import load, load_third_party, registered
 from spinney.app.installation import (
     SYSTEM_NAMESPACE,
     apply,
@@ -168,7 +169,8 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
         cluster.clock,
         adjust=with_stand_in,
     )
-    loaded = [load("grove"), load("backends")]
+    warn_of_broken_backends(registered())
+    loaded = [load("grove"), load("backends"), *load_third_party()]
     configured = [(component, _configuration(component, options)) for component in loaded]
     configured.append((in_process(load, launcher), None))
     host = Host(cluster.client(), cluster.clock, configured, namespace=SYSTEM_NAMESPACE, caches=caches)
@@ -178,7 +180,7 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
         await _ready(host, life)
         await _register_webhooks(cluster, loaded)
         await _installed(caches, life)
-        yield [name for name in COMPONENTS if name not in _NOT_HERE], life
+        yield [name for name in registered() if name not in _NOT_HERE], life
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)

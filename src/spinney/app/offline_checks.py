@@ -8,7 +8,6 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar
 
-import click
 import msgspec
 import yaml
 
@@ -17,6 +16,7 @@ from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json, Object, convert, without_nulls
 from spinney.api.pod import PodSpec
 from spinney.api.quantity import milli
+from spinney.app.errors import UserError
 from spinney.embedded.apiserver.resources.pod_defaults import pod_spec
 from spinney.embedded.apiserver.resources.validation.pod_specs import check_spec
 from spinney.embedded.apiserver.schema.structural import prune
@@ -33,11 +33,11 @@ def read_documents(filename: str) -> list[Json]:
         text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
         loaded = [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
     except OSError as error:
-        raise click.UsageError(f"{filename}: {error.strerror}") from error
+        raise UserError(f"{filename}: {error.strerror}", exit_code=2) from error
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{filename}: not text: {error.reason} at byte {error.start}") from error
+        raise UserError(f"{filename}: not text: {error.reason} at byte {error.start}", exit_code=2) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise click.UsageError(f"{filename}: not YAML: {' '.join(str(error).split())}") from error
+        raise UserError(f"{filename}: not YAML: {' '.join(str(error).split())}", exit_code=2) from error
     return [without_nulls(item) for document in loaded for item in _items(document)]
 
 
@@ -54,23 +54,35 @@ def typed(kind: type[T], document: Json) -> T:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     called = f"{kind.resource.kind} {name or '(without a name)'}"
     if not isinstance(name, str) or not name:
-        raise click.ClickException(f"{called}: metadata.name: Required value: name or generateName is required")
+        raise UserError(f"{called}: metadata.name: Required value: name or generateName is required")
     if document.get("apiVersion") != kind.resource.api_version:
         found = document.get("apiVersion")
-        raise click.ClickException(f"{called}: apiVersion is {found!r}, use {kind.resource.api_version!r}")
-    schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    body = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")}
-    unknown: list[str] = []
+        raise UserError(f"{called}: apiVersion is {found!r}, use {kind.resource.api_version!r}")
+    schema = _schema(kind)
     checker = Checker()
-    checker.check(prune(body, schema, "", unknown), schema, "")
+    checker.check(prune(_body(document), schema, "", []), schema, "")
     if checker.errors:
-        raise click.ClickException(f"{called}: {'; '.join(map(str, checker.errors))}")
-    for path in unknown:
-        click.echo(f'warning: {called}: unknown field "{path}"', err=True)
+        raise UserError(f"{called}: {'; '.join(map(str, checker.errors))}")
     try:
         return convert(kind, document)
     except msgspec.ValidationError as error:
-        raise click.ClickException(f"{called}: {error}") from error
+        raise UserError(f"{called}: {error}") from error
+
+
+def unknown_fields(kind: type[Object], document: Json) -> list[str]:
+    """The fields of an object that its schema does not know, and the API server would drop."""
+    unknown: list[str] = []
+    prune(_body(document), _schema(kind), "", unknown)
+    return unknown
+
+
+def _schema(kind: type[Object]) -> Json:
+    schema: Json = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _body(document: Json) -> Json:
+    return {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")}
 
 
 def binding_named(name: str, documents: Sequence[Json]) -> ClusterTopologyBinding | None:

@@ -1,41 +1,66 @@
-"""What counts for the process where a component's configuration file and the command line both speak: the latter."""
+"""Settings of a process: a flag wins over the components' configuration files, which win over the defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import click
 import structlog
-from click.core import ParameterSource
 
-from spinney.app.serving import Supplied, WebhookOptions
+from spinney.app.errors import UserError, wrong_value
+from spinney.app.serving import Supplied
+from spinney.kube import logs
+from spinney.kube.controllers.leader import Timing
 from spinney.kube.process_settings import Listen, Process
 from spinney.kube.runtime import Component
-
-T = TypeVar("T")
 
 _log = structlog.get_logger("spinney.run")
 
 
-def said_by(configured: Sequence[tuple[Component, Any]]) -> Process:
-    """What the configurations say about the process; the first component that says anything is heard."""
-    said = (component.process(config) for component, config in configured if component.process is not None)
-    return next(said, Process())
+@dataclass(frozen=True)
+class ProcessSettings:
+    """How a process runs its components."""
+
+    qps: float = 2000.0
+    burst: int = 4000
+    elect: bool = True
+    timing: Timing = field(default_factory=Timing)
+    webhooks: Listen | None = None
+    # A folder with certificates that someone else keeps fresh.
+    certificates: Path | None = None
+    # The Secret of certificates of ours.
+    secret: str = ""
+    # Where health and metrics are served; each address has all pages.
+    pages: tuple[Listen, ...] = ()
+    log_level: str = "info"
+    log_format: logs.Format = "text"
+    # What a file asks for and nobody does, in words.
+    ignored: tuple[str, ...] = ()
 
 
-def flag_or(name: str, flag: T, said: Any) -> T:
-    """A flag's value where the user gave it, else what the configuration says, else the flag's default."""
-    given = click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
-    if given or said is None or said == "":
-        return flag
-    found: T = said
-    return found
+def settled(
+    configured: Sequence[tuple[Component, Any]], flags: Process, lease_flags: Mapping[str, float | None]
+) -> ProcessSettings:
+    """The settings of a process that runs these components; the first configuration that says anything counts."""
+    files = (component.process(config) for component, config in configured if component.process is not None)
+    settings = ProcessSettings(**{**_given(next(files, Process())), **_given(flags)})
+    given = {name: seconds for name, seconds in lease_flags.items() if seconds is not None}
+    timing = replace(settings.timing, **given)
+    if not timing.duration > timing.renew_deadline > timing.retry_period > 0:
+        raise UserError("leases need --lease-duration > --renew-deadline > --retry-period > 0", exit_code=2)
+    return replace(settings, timing=timing)
 
 
-def in_folder(folder: Path | None) -> Supplied | None:
+def _given(process: Process) -> dict[str, Any]:
+    values = {each.name: getattr(process, each.name) for each in fields(process)}
+    pages = (values.pop("health"), values.pop("metrics"))
+    values["pages"] = tuple(dict.fromkeys(page for page in pages if page is not None))
+    return {name: value for name, value in values.items() if value not in (None, "", ())}
+
+
+def certificates_in(folder: Path | None) -> Supplied | None:
     """Certificates that someone else keeps in a folder, under the names that Secrets are mounted with."""
     if folder is None:
         return None
@@ -44,24 +69,12 @@ def in_folder(folder: Path | None) -> Supplied | None:
     try:
         supplied.read()
     except OSError as error:
-        raise click.BadParameter(
-            f"server.webhooks.certProvisionMode is manual, but {error.filename}: {error.strerror}",
-            param_hint="--config",
-        ) from error
+        message = f"server.webhooks.certProvisionMode is manual, but {error.filename}: {error.strerror}"
+        raise wrong_value("--config", message) from error
     return supplied
 
 
-def listening(options: WebhookOptions, said: Process) -> WebhookOptions:
-    """Where the configuration wants webhooks served, unless a flag or a URL says it."""
-    return options if options.listen or options.url else replace(options, listen=said.webhooks)
-
-
-def pages_of(said: Process) -> list[Listen]:
-    """Where health and metrics are to be found; each address has all pages."""
-    return list(dict.fromkeys(page for page in (said.health, said.metrics) if page is not None))
-
-
-def warn_of(said: Process) -> None:
-    """Say what the configuration asks for in vain."""
-    for words in said.ignored:
+def warn_of_ignored(settings: ProcessSettings) -> None:
+    """Log what the configuration asks for and nobody does."""
+    for words in settings.ignored:
         _log.warning("configuration.ignored", why=words)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import click
 
 from spinney.kube.admission.webhooks import Registration, WebhookServer
 from spinney.kube.controllers.health import Health
@@ -44,13 +42,9 @@ class WebhookOptions:
     # The Secret of certificates of ours, where it is not named after the component.
     secret: str = ""
 
-
-def parse_address(text: str, option: str) -> Listen:
-    """`HOST:PORT` as an address."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint=option)
-    return Listen(host.strip("[]"), int(port))
+    def completed(self, supplied: Supplied | None, secret: str) -> WebhookOptions:
+        """These options with certificates from elsewhere, unless they name their own, and with a Secret."""
+        return replace(self, supplied=self.supplied or supplied, secret=secret)
 
 
 def webhook_address(options: WebhookOptions) -> Listen:

@@ -18,7 +18,7 @@ from spinney.backends.interface import Backend
 from spinney.kube.errors import CannotStart
 
 GROUP = "spinney.backends"
-FALL_BACK = "kai"
+FALLBACK = "kai"
 KUBE_SCHEDULER = "default-scheduler"
 
 _MEMBERS = (
@@ -59,6 +59,13 @@ class UnknownBackend(ValueError):
         )
 
 
+class UnknownFallback(ValueError):
+    """The configured fallback backend is not registered."""
+
+    def __init__(self, name: str, registered: Iterable[str]) -> None:
+        super().__init__(f"no fallback backend {name!r} is registered, only {', '.join(registered)}")
+
+
 @dataclass(frozen=True)
 class Choice:
     """Which backend takes a set, the `schedulerName` of its pods, and what the user should be told about it."""
@@ -81,19 +88,20 @@ class Broken:
 class Registry:
     """The registered backends, in the order that settles ties."""
 
-    def __init__(
-        self, backends: Iterable[Backend], *, fall_back: str = FALL_BACK, broken: Sequence[Broken] = ()
-    ) -> None:
+    def __init__(self, backends: Iterable[Backend], *, fallback: str = FALLBACK, broken: Sequence[Broken] = ()) -> None:
         self._backends: dict[str, Backend] = {}
-        self._fall_back = fall_back
+        self._fallback = fallback
         self._choices: dict[tuple[str, str], Choice] = {}
         self.broken = list(broken)
         for backend in backends:
             self._register(backend)
 
     @classmethod
-    def load(cls, *, fall_back: str = FALL_BACK) -> Registry:
-        """Every backend that an installed package registers: ours first, then others, each by name."""
+    def load(cls, *, fallback: str = FALLBACK) -> Registry:
+        """Every backend that an installed package registers: ours first, then others, each by name.
+
+        `fallback` takes the sets whose scheduler no backend claims; it must be registered.
+        """
         backends: list[Backend] = []
         broken: list[Broken] = []
         for entry in sorted(entry_points(group=GROUP), key=_rank):
@@ -101,7 +109,10 @@ class Registry:
                 backends.append(_checked(entry.load()))
             except Exception as error:  # a third party's import may fail in any way, and must not stop the others
                 broken.append(Broken(entry.name, entry.value, f"{type(error).__name__}: {error}"))
-        return cls(backends, fall_back=fall_back, broken=broken)
+        registry = cls(backends, fallback=fallback, broken=broken)
+        if registry.get(fallback) is None:
+            raise UnknownFallback(fallback, registry.names)
+        return registry
 
     def _register(self, backend: Backend) -> None:
         taken = self._backends.get(backend.name)
@@ -166,7 +177,7 @@ class Registry:
         return Choice(first, first.scheduler_name(requested), f"it claims schedulerName {requested!r}", warnings)
 
     def _fallen_back(self, requested: str) -> Choice:
-        backend = self._backends[self._fall_back]
+        backend = self._backends[self._fallback]
         name = backend.scheduler_name(requested)
         warning = (
             f"no backend claims schedulerName {requested!r}; {backend.name} takes it and pods get schedulerName "

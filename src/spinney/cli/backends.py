@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -18,22 +17,22 @@ from spinney.backends.interface import Backend
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover
+from spinney.cli.options import Connection, connection_options
+from spinney.cli.output import print_json, print_table
 from spinney.kube.client.client import Client
 from spinney.kube.client.credentials import ConfigError
 from spinney.kube.client.https import connect
-from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 
 
 @click.command()
-@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
-@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
+@connection_options
 @click.option("--offline", is_flag=True, help="Look at no cluster.")
 @click.option("--kubernetes", type=click.Choice(list(GANG_APIS)), default=LATEST, help="The release to assume offline.")
 @click.option("--features", is_flag=True, help="What each backend can express, in every version.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
-def backends(*, kubeconfig: str, context: str, offline: bool, kubernetes: str, features: bool, output: str) -> None:
+def backends(*, connection: Connection, offline: bool, kubernetes: str, features: bool, output: str) -> None:
     """List the backends: gate, scheduler, API, and whether the scheduler shows signs of life.
 
     \b
@@ -47,16 +46,16 @@ def backends(*, kubeconfig: str, context: str, offline: bool, kubernetes: str, f
     if features:
         _show_features(registry, output)
         return
-    seen = None if offline else asyncio.run(_look(registry, kubeconfig, context))
+    seen = None if offline else asyncio.run(_look(registry, connection))
     served = seen[0] if seen else served_by(kubernetes, registry)
     alive = seen[1] if seen else {}
     listed = [_describe(backend, served, alive.get(backend.name, "not looked at")) for backend in registry]
     if output == "json":
-        click.echo(json.dumps(listed, indent=2))
+        print_json(listed)
     else:
         heads = ["NAME", "SCHEDULER", "GATE", "WRITES", "RUNS"]
         body = [[each["name"], each["scheduler"], each["gate"], each["writes"], each["runs"]] for each in listed]
-        click.echo(_aligned([heads, *body]))
+        print_table([heads, *body])
     for broken in registry.broken:
         click.echo(f"not loaded: {broken.name} ({broken.origin}): {broken.why}", err=True)
     if seen is None and not offline:
@@ -80,7 +79,7 @@ def _show_features(registry: Registry, output: str) -> None:
             }
             for column in found
         ]
-        click.echo(json.dumps(tables, indent=2))
+        print_json(tables)
         return
     # Wide tables are read downwards: one line per version, features as marks under numbers.
     header, *body = rows(found)
@@ -99,18 +98,18 @@ def _describe(backend: Backend, served: Served, runs: str) -> Json:
     }
 
 
-async def _look(registry: Registry, kubeconfig: str, context: str) -> tuple[Served, dict[str, str]] | None:
+async def _look(registry: Registry, connection: Connection) -> tuple[Served, dict[str, str]] | None:
     """What the cluster serves and which schedulers live; None where there is no cluster to ask."""
     try:
-        client = connect(find_server(kubeconfig, context))
+        client = connect(connection.server())
     except ConfigError:
-        if kubeconfig or context:
+        if connection.is_named:
             raise
         return None
     try:
         return await discover(client, registry.resources), {b.name: await runs(client, b) for b in registry}
     except ConnectionLost:
-        if kubeconfig or context:
+        if connection.is_named:
             raise
         return None
     finally:
@@ -151,10 +150,3 @@ async def _by_shards(client: Client) -> str:
 
 def _stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _aligned(table: list[list[str]]) -> str:
-    widths = [max(len(row[index]) for row in table) for index in range(len(table[0]))]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
-    )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
-import yaml
 
 from spinney.api.crd import FOREIGN_GROUPS, GROUPS, OUR_GROUPS
-from spinney.api.crd import crds as definitions
+from spinney.api.crd import crds as crds_of
+from spinney.cli.output import print_json, print_yaml
 
 
 @click.command()
@@ -31,16 +29,8 @@ def crds(groups: tuple[str, ...], output: str) -> None:
       spinney crds --group grove.io
       spinney crds --group scheduling.volcano.sh -o json
     """
-    found = definitions(groups or OUR_GROUPS)
+    documents = crds_of(groups or OUR_GROUPS)
     if output == "json":
-        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}, indent=2))
+        print_json({"apiVersion": "v1", "kind": "List", "items": documents})
         return
-    click.echo(yaml.dump_all(found, Dumper=_Plain, sort_keys=False, explicit_start=True, width=120), nl=False)
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes shared parts out in full, so that each definition can be read and cut out alone ."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Never an alias."""
-        return True
+    print_yaml(documents)

@@ -16,11 +16,11 @@ from spinney.api import kai
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
+from spinney.app.event_loop import run_until_stopped
 from spinney.app.gang_progress import STAGES, Progress
 from spinney.app.laptop import Laptop, Options, laptop
 from spinney.app.snapshots import picture_of
 from spinney.cli.explain import stories
-from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
@@ -76,7 +76,7 @@ def demo(*, then_exit: bool, nodes: int, port: int, kubeconfig: Path) -> None:
                 console.print("  kubectl get pcs,podgangs,pods", highlight=False)
                 await running.failed()
 
-    run_loop(main())
+    run_until_stopped(main())
 
 
 async def _show(console: Console, running: Laptop) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.app.snapshots import source_options, take_picture
+from spinney.cli.picture_options import picture_options
 from spinney.cli.queues import reports_of
 from spinney.scheduler.intake import cluster_objects
 from spinney.scheduler.service.snapshot_view import Picture
@@ -41,17 +40,14 @@ Examples:
 )
 @click.argument("what", metavar="[KIND/]NAME")
 @click.option("--namespace", "-n", default="default", show_default=True)
-@source_options
+@picture_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def explain(
-    *, what: str, namespace: str, kubeconfig: str, context: str, snapshot: Path | None, node_pool: str, output: str
-) -> None:
+def explain(*, what: str, namespace: str, picture: Picture, output: str) -> None:
     """Why a pod, a gang, a set or a queue waits: what blocks it, by how much, and the smallest change that helps."""
     kind, _, name = what.rpartition("/")
     kind = _ALSO.get(kind.partition(".")[0], kind.partition(".")[0])
     if kind and kind not in _KINDS:
         raise click.BadParameter(f"{kind!r} is none of {', '.join(_KINDS)}", param_hint="[KIND/]NAME")
-    picture = take_picture(kubeconfig, context, snapshot, node_pool)
     found: list[dict[str, Any]] = []
     text: list[str] = []
     for story in stories(picture, kind, name, namespace):

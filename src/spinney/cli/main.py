@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import click
 
-# name → where its click command lives. One line per command.
+from spinney.app.errors import UserError
+
+# name → where its click command lives, and its line in the help: importing every command takes seconds.
 COMMANDS = {
-    "backends": "spinney.cli.backends:backends",
-    "conformance": "spinney.cli.conformance:conformance",
-    "crds": "spinney.cli.crds:crds",
-    "demo": "spinney.cli.demo:demo",
-    "explain": "spinney.cli.explain:explain",
-    "fairshare": "spinney.cli.fairshare:fairshare",
-    "initc": "spinney.cli.initc:initc",
-    "manifests": "spinney.cli.manifests:manifests",
-    "queues": "spinney.cli.queues:queues",
-    "render": "spinney.cli.render:render_set",
-    "nodes": "spinney.cli.nodes:nodes",
-    "run": "spinney.cli.run:run",
-    "snapshot": "spinney.cli.snapshot:snapshot",
-    "status": "spinney.cli.status:status",
-    "up": "spinney.cli.up:up",
+    "backends": ("backends:backends", "List the backends: gate, scheduler, API, and whether the scheduler runs."),
+    "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
+    "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
+    "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
+    "explain": ("explain:explain", "Why a pod, a gang, a set or a queue waits, and the smallest change that helps."),
+    "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
+    "initc": ("initc:initc", "Wait until enough pods of other cliques of this pod's gang are ready."),
+    "manifests": ("manifests:manifests", "Print accounts, roles and webhook configurations for components, as YAML."),
+    "nodes": ("nodes:nodes", "Add simulated nodes to a cluster and run the pods that are bound to them."),
+    "queues": ("queues:queues", "The tree of queues: quota, fair share, allocated, borrowed and pending resources."),
+    "render": ("render:render_set", "Print what Spinney would create for a PodCliqueSet."),
+    "run": ("run:run", "Run components until Ctrl-C."),
+    "snapshot": ("snapshot:snapshot", "Keep a moment of a cluster in a file, and plan on it again."),
+    "status": ("status:status", "Show sets, their gangs, cliques and pods."),
+    "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
 }
 
 
@@ -42,14 +41,14 @@ class LazyGroup(click.Group):
         """The command of a name."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"spinney.cli.{module}"), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands with their first sentences, read from the sources: importing them all takes seconds."""
+        """The commands with one line each."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _summary(COMMANDS[name])) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """As click's, but what the user did wrong is said in one line."""
@@ -89,28 +88,16 @@ def _exit_code(error: BaseException) -> int:
     return int(getattr(error, "exit_code", 0)) or max((_exit_code(each) for each in inner), default=1)
 
 
-def _summary(where: str) -> str:
-    module, _, attribute = where.partition(":")
-    found = find_spec(module)
-    assert found is not None
-    assert found.origin is not None
-    for node in ast.parse(Path(found.origin).read_text()).body:
-        if isinstance(node, ast.FunctionDef) and node.name == attribute:
-            paragraph = (ast.get_docstring(node) or "").partition("\n\n")[0]
-            return " ".join(paragraph.split())
-    return ""
-
-
 def _expected(error: BaseException) -> str | None:
     from spinney.kube.client.credentials import ConfigError  # noqa: PLC0415  # only where something went wrong
     from spinney.kube.controllers.leader import LeaseLost  # noqa: PLC0415  # as above
     from spinney.kube.errors import ApiError, CannotStart, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
 
     if isinstance(error, BaseExceptionGroup):
-        return next((found for each in error.exceptions if (found := _expected(each))), None)
+        return next((message for each in error.exceptions if (message := _expected(each))), None)
     if isinstance(error, Unauthorized):
         return f"the API server does not accept our credentials (expired?): {error}"
-    if isinstance(error, ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError):
+    if isinstance(error, UserError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError):
         return str(error) or type(error).__name__
     return None
 

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import click
-import yaml
 
-from spinney.app.components import COMPONENTS, load
-from spinney.kube import manifests as kube_manifests
+from spinney.api.meta import Json
+from spinney.app.component_settings import configured_components, only
+from spinney.app.components import registered
+from spinney.cli.options import webhook_url
+from spinney.cli.output import print_yaml
+from spinney.kube.manifests import manifests as manifests_of
 
 
 @click.command(
-    epilog=f"""Components: {", ".join(COMPONENTS)}.
+    epilog=f"""Components: {", ".join(registered())}.
 
 \b
 Examples:
   spinney manifests grove | kubectl apply -f -
   spinney manifests --all --namespace spinney-system
+  spinney manifests backends --only kai,volcano --crds
   spinney manifests grove --webhook-url https://10.0.0.7:9443
 """
 )
 @click.argument("components", nargs=-1, metavar="COMPONENT...")
 @click.option("--all", "everything", is_flag=True, help="Every component there is.")
 @click.option("--namespace", "-n", default="spinney-system", show_default=True, help="Where the components run.")
-@click.option("--webhook-url", default="", help="Register webhooks by this https URL instead of by a Service.")
-def manifests(components: tuple[str, ...], everything: bool, namespace: str, webhook_url: str) -> None:
+@click.option("--only", "names", default="", metavar="NAMES", help="Of backends, only these: --only kai,volcano.")
+@click.option("--crds", is_flag=True, help="Also the CustomResourceDefinitions of the backends' schedulers.")
+@webhook_url
+def manifests(
+    *, components: tuple[str, ...], everything: bool, namespace: str, names: str, crds: bool, webhook_url: str
+) -> None:
     """Print accounts, roles and webhook configurations for components, as YAML."""
-    if webhook_url and not webhook_url.startswith("https://"):
-        raise click.BadParameter(f"{webhook_url!r} does not start with https://", param_hint="--webhook-url")
-    names = tuple(COMPONENTS) if everything else components
-    if not names:
-        raise click.UsageError(f"name a component, or say --all; there are: {', '.join(sorted(COMPONENTS))}")
-    documents = [
-        document for name in names for document in kube_manifests.manifests(load(name), namespace, webhook_url)
-    ]
-    click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
+    chosen = tuple(registered()) if everything else components
+    if not chosen:
+        raise click.UsageError(f"name a component, or say --all; there are: {', '.join(registered())}")
+    documents: list[Json] = []
+    for component, _ in configured_components(chosen, overrides=only(names)):
+        documents += component.crds() if crds else ()
+        documents += manifests_of(component, namespace, webhook_url)
+    print_yaml(documents)

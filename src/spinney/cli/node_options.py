@@ -2,60 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Literal
-
 import click
 
 from spinney.api.meta import Json
+from spinney.cli.options import bundled
 from spinney.embedded.nodes.profile import GPU_MEMORY_MIB, Profile
 
 
-def node_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a profile; it gets the profile itself as `nodes`."""
-
-    @wraps(command)
-    def with_profile(
-        *,
-        nodes: int,
-        gpus: int,
-        gpu_memory: int,
-        dra: bool,
-        cpu: str,
-        memory: str,
-        racks: int,
-        blocks: int,
-        zones: int,
-        labels: tuple[str, ...],
-        taints: tuple[str, ...],
-        **others: Any,
-    ) -> None:
-        devices: Literal["plugin", "dra"] = "dra" if dra else "plugin"
-        try:
-            profile = Profile(
-                count=nodes,
-                gpus=gpus,
-                gpu_memory_mib=gpu_memory,
-                devices=devices,
-                cpu=cpu,
-                memory=memory,
-                racks=racks,
-                blocks=min(blocks, racks),
-                zones=min(zones, racks),
-                labels=dict(_label(text) for text in labels),
-                taints=tuple(_taint(text) for text in taints),
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-        command(nodes=profile, **others)
-
-    for option in reversed(_OPTIONS):
-        with_profile = option(with_profile)
-    return with_profile
+def _profile(
+    *,
+    nodes: int,
+    gpus: int,
+    gpu_memory: int,
+    dra: bool,
+    cpu: str,
+    memory: str,
+    racks: int,
+    blocks: int,
+    zones: int,
+    labels: tuple[str, ...],
+    taints: tuple[str, ...],
+) -> Profile:
+    try:
+        return Profile(
+            count=nodes,
+            gpus=gpus,
+            gpu_memory_mib=gpu_memory,
+            devices="dra" if dra else "plugin",
+            cpu=cpu,
+            memory=memory,
+            racks=racks,
+            blocks=min(blocks, racks),
+            zones=min(zones, racks),
+            labels=dict(_label(text) for text in labels),
+            taints=tuple(_taint(text) for text in taints),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
-_OPTIONS = (
+def _label(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise ValueError(f"label {text!r}: write KEY=VALUE")
+    return key, value
+
+
+def _taint(text: str) -> Json:
+    name, _, effect = text.rpartition(":")
+    key, _, value = name.partition("=")
+    if not key or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+        raise ValueError(f"taint {text!r}: write KEY=VALUE:EFFECT with NoSchedule, PreferNoSchedule or NoExecute")
+    return {"key": key, "value": value, "effect": effect}
+
+
+# The command gets the profile of the nodes.
+node_options = bundled(
+    "nodes",
+    _profile,
     click.option(
         "--nodes", type=click.IntRange(min=0), default=64, show_default=True, help="How many simulated nodes."
     ),
@@ -83,18 +87,3 @@ _OPTIONS = (
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for every node."),
     click.option("--taint", "taints", multiple=True, metavar="KEY=VALUE:EFFECT", help="A taint for every node."),
 )
-
-
-def _label(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        raise ValueError(f"label {text!r}: write KEY=VALUE")
-    return key, value
-
-
-def _taint(text: str) -> Json:
-    name, _, effect = text.rpartition(":")
-    key, _, value = name.partition("=")
-    if not key or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-        raise ValueError(f"taint {text!r}: write KEY=VALUE:EFFECT with NoSchedule, PreferNoSchedule or NoExecute")
-    return {"key": key, "value": value, "effect": effect}

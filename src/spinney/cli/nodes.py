@@ -7,14 +7,14 @@ import asyncio
 import click
 
 from spinney import initc
+from spinney.app.event_loop import run_until_stopped
 from spinney.cli.node_options import node_options
-from spinney.cli.run import run_loop
+from spinney.cli.options import Connection, connection_options
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.https import connect
-from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
 from spinney.kube.logs import configure
 from spinney.kube.runtime import Runtime
@@ -30,12 +30,11 @@ Examples:
 """
 )
 @node_options
-@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
-@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
-def nodes(*, nodes: Profile, kubeconfig: str, context: str) -> None:
+@connection_options
+def nodes(*, nodes: Profile, connection: Connection) -> None:
     """Add simulated nodes to a cluster and run the pods that are bound to them, until Ctrl-C."""
     configure(level="warning")
-    server = find_server(kubeconfig, context)
+    server = connection.server()
 
     async def main() -> None:
         client = connect(server)
@@ -57,4 +56,4 @@ def nodes(*, nodes: Profile, kubeconfig: str, context: str) -> None:
         finally:
             await client.close()
 
-    run_loop(main())
+    run_until_stopped(main())

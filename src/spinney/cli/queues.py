@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-from spinney.app.snapshots import source_options, take_picture
+from spinney.cli.output import print_json, print_table
+from spinney.cli.picture_options import picture_options
 from spinney.scheduler.service.snapshot_view import Picture
 from spinney.scheduler.why.queue_reports import QueueReport, queue_reports
 from spinney.scheduler.why.texts import number
@@ -22,14 +21,13 @@ Examples:
   spinney queues --snapshot now.zip
 """
 )
-@source_options
+@picture_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def queues(kubeconfig: str, context: str, snapshot: Path | None, node_pool: str, output: str) -> None:
+def queues(*, picture: Picture, output: str) -> None:
     """The tree of queues: quota, fair share, allocated, borrowed and pending GPUs, CPU and memory."""
-    picture = take_picture(kubeconfig, context, snapshot, node_pool)
     reports = reports_of(picture)
     if output == "json":
-        click.echo(json.dumps([_data(report) for report in reports], indent=2))
+        print_json([_data(report) for report in reports])
         return
     _print(reports)
 
@@ -50,37 +48,23 @@ def _data(report: QueueReport) -> dict[str, Any]:
 
 
 def _print(reports: list[QueueReport]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # slow to import, and only needed here
-    from rich.table import Table  # noqa: PLC0415  # as above
+    header = ("QUEUE", "PRIORITY", "GPUS", "OF QUOTA", "LIMIT", "FAIR SHARE", "BORROWED", "PENDING", "CPU", "MEMORY")
+    print_table([header, *map(_row, reports)], align="right")
 
-    table = Table(box=None, pad_edge=False)
-    for column in (
-        "QUEUE",
-        "PRIORITY",
-        "GPUS",
-        "OF QUOTA",
-        "LIMIT",
-        "FAIR SHARE",
-        "BORROWED",
-        "PENDING",
-        "CPU",
-        "MEMORY",
-    ):
-        table.add_column(column, justify="left" if column == "QUEUE" else "right", no_wrap=True)
-    for report in reports:
-        table.add_row(
-            "  " * report.depth + report.name,
-            str(report.priority),
-            number(report.allocated[2]),
-            _bound(report.quota[2]),
-            _bound(report.limit[2]),
-            number(report.fair_share[2]),
-            number(report.borrowed[2]),
-            number(report.pending[2]),
-            f"{number(report.allocated[0] / 1000)} / {_bound(report.quota[0], 1000)}",
-            f"{number(report.allocated[1] / 1e9)} / {_bound(report.quota[1], 1e9)} GB",
-        )
-    Console(width=max(120, Console().width)).print(table)
+
+def _row(report: QueueReport) -> tuple[str, ...]:
+    return (
+        "  " * report.depth + report.name,
+        str(report.priority),
+        number(report.allocated[2]),
+        _bound(report.quota[2]),
+        _bound(report.limit[2]),
+        number(report.fair_share[2]),
+        number(report.borrowed[2]),
+        number(report.pending[2]),
+        f"{number(report.allocated[0] / 1000)} / {_bound(report.quota[0], 1000)}",
+        f"{number(report.allocated[1] / 1e9)} / {_bound(report.quota[1], 1e9)} GB",
+    )
 
 
 def _bound(amount: float, size: float = 1.0) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import click
-import yaml
 
-from spinney.api.grove import PodCliqueSet
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json
-from spinney.app.offline_checks import admission_problems, read_documents, typed
+from spinney.app.offline_checks import admission_problems, read_documents, typed, unknown_fields
 from spinney.app.rendering import Rendered, defaulted, levels, render, size
 from spinney.backends.interface import Backend
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Choice, MixedSchedulers, Registry, UnknownBackend, requested_scheduler
+from spinney.cli.output import print_yaml
 
 MOST_PODS = 10_000
 
@@ -40,6 +40,7 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
         raise click.UsageError(f"{filename} holds no PodCliqueSet")
     registry = Registry.load()
     served = served_by(kubernetes, registry)
+    _warn_of_unknown_fields(documents)
     for document in map(defaulted, sets):
         pcs = typed(PodCliqueSet, document)
         found, invented = levels(pcs, documents)
@@ -64,10 +65,20 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
             _print_one(choices[0], rendered[0])
 
 
+def _warn_of_unknown_fields(documents: Iterable[Json]) -> None:
+    for document in documents:
+        for kind in (PodCliqueSet, ClusterTopologyBinding):
+            if document.get("kind") == kind.resource.kind:
+                metadata = document.get("metadata")
+                name = metadata.get("name") if isinstance(metadata, dict) else "(without a name)"
+                for path in unknown_fields(kind, document):
+                    click.echo(f'warning: {kind.resource.kind} {name}: unknown field "{path}"', err=True)
+
+
 def _print_one(choice: Choice, only: Rendered) -> None:
     for warning in (*choice.warnings, *only.review.warnings):
         click.echo(f"warning: {warning}", err=True)
-    _print_documents([*only.gangs, *only.resources, *only.pods])
+    print_yaml([*only.gangs, *only.resources, *only.pods])
     if only.review.problems:
         raise click.ClickException(
             "admission would refuse it: " + "; ".join(f"{p.field}: {p.message}" for p in only.review.problems)
@@ -105,16 +116,4 @@ def _print_side_by_side(rendered: Iterable[Rendered]) -> None:
             )
     for each in rendered:
         click.echo(f"\n# ---- {each.backend.name}")
-        _print_documents([*each.resources, *each.pods[:1]])
-
-
-def _print_documents(documents: Iterable[Json]) -> None:
-    click.echo(yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, explicit_start=True, width=120), nl=False)
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes shared parts out in full."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """Never an alias."""
-        return True
+        print_yaml([*each.resources, *each.pods[:1]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import click
 
 from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of
+from spinney.cli.options import Connection, connection_options
+from spinney.cli.output import print_json
 from spinney.scheduler.intake.snapshot import write
 
 
@@ -35,11 +36,10 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
-@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
-def save(file: Path, kubeconfig: str, context: str) -> None:
+@connection_options
+def save(*, file: Path, connection: Connection) -> None:
     """Write everything the scheduler looks at to FILE."""
-    found = fetch_snapshot(kubeconfig, context)
+    found = fetch_snapshot(connection.server())
     file.write_bytes(write(found))
     counts = {resource.plural: len(items) for resource, items in found.objects.items() if items}
     click.echo(f"{file}: " + ", ".join(f"{count} {plural}" for plural, count in counts.items()))
@@ -73,7 +73,7 @@ def run(file: Path, node_pool: str, output: str) -> None:
         for decision in picture.plan.decisions
     ]
     if output == "json":
-        click.echo(json.dumps({"total_duration_ms": round(taken), "decisions": decisions}, indent=2))
+        print_json({"total_duration_ms": round(taken), "decisions": decisions})
         return
     for each in decisions:
         reason = f" for {each['for']}" if "for" in each else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import click
@@ -16,12 +15,13 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
+from spinney.cli.options import Connection, connection_options
+from spinney.cli.output import print_json
 from spinney.grove.model.metadata import MANAGED
 from spinney.grove.status.tree import Found, trees
 from spinney.kube.caches.cache import Cache, Caches
 from spinney.kube.client.client import Client
 from spinney.kube.client.https import connect
-from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.clock import SystemClock
 
 _COLOURS = {"Running": "green", "Ready": "green", "Starting": "cyan", "Pending": "yellow", "Gated": "yellow"}
@@ -41,13 +41,12 @@ Examples:
 @click.option("--all-namespaces", "-A", is_flag=True, help="Sets of all namespaces.")
 @click.option("--watch", "-w", is_flag=True, help="Follow until Ctrl-C.")
 @click.option("--output", "-o", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
-@click.option("--kubeconfig", default="", metavar="FILE", help="Instead of $KUBECONFIG or ~/.kube/config.")
-@click.option("--context", default="", help="A context of the kubeconfig, instead of the current one.")
+@connection_options
 def status(
-    *, name: str, namespace: str, all_namespaces: bool, watch: bool, output: str, kubeconfig: str, context: str
+    *, name: str, namespace: str, all_namespaces: bool, watch: bool, output: str, connection: Connection
 ) -> None:
     """Show sets, their gangs, cliques and pods."""
-    server = find_server(kubeconfig, context)
+    server = connection.server()
     place = "" if all_namespaces else namespace or server.namespace
     # A set is found by name in one namespace only.
     if name and all_namespaces:
@@ -63,7 +62,7 @@ def status(
             if name and not found:
                 raise click.ClickException(f"no PodCliqueSet {name!r} in namespace {place!r}")
             if output == "json":
-                click.echo(json.dumps(found, indent=2))
+                print_json(found)
             else:
                 Console().print(render(found, place))
         finally:

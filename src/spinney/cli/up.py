@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from spinney.app.event_loop import run_until_stopped
 from spinney.app.laptop import Options, laptop
 from spinney.cli.node_options import node_options
-from spinney.cli.run import run_loop
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
 
@@ -66,4 +66,4 @@ def up(
             click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
             await running.failed()
 
-    run_loop(main())
+    run_until_stopped(main())

@@ -21,12 +21,18 @@ NAME = "grove"
 def component(settings: Settings | None = None) -> Component:
     """The operator with these settings; a configuration file given to `run` replaces theirs."""
     state = {"settings": settings or Settings()}
-    registry = cache(Registry.load)
+
+    @cache
+    def registry() -> Registry:
+        return Registry.load(fallback=state["settings"].fallback_backend)
 
     def configured(config: OperatorConfiguration) -> Component:
         if errors := problems(config):
             raise ConfigurationError("; ".join(errors))
-        return component(replace(state["settings"], config=config))
+        settings = replace(state["settings"], config=config)
+        # A fallback that is not registered is refused here, before anything runs.
+        Registry.load(fallback=settings.fallback_backend)
+        return component(settings)
 
     async def run(runtime: Runtime, config: Any = None) -> None:
         if isinstance(config, OperatorConfiguration):

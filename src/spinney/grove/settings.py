@@ -15,10 +15,12 @@ from spinney.api.groveconfig import (
     LeaderElection,
     MetricsServer,
     OperatorConfiguration,
+    SchedulerSettings,
     Server,
     TopologyAwareScheduling,
     WebhookServer,
 )
+from spinney.backends.registry import FALLBACK
 from spinney.kube.controllers.leader import Timing
 from spinney.kube.process_settings import Listen, Process
 
@@ -26,6 +28,12 @@ _IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 _ACCOUNT_VARIABLE = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
 _ANYWHERE = "0.0.0.0"  # what upstream's empty bindAddress means; probes come from outside the pod
 _JSON = "application/json"
+
+
+class Schedulers(SchedulerSettings, frozen=True, forbid_unknown_fields=True):
+    """Upstream's block, and the backend of sets whose `schedulerName` no backend claims."""
+
+    fallback_backend: str = FALLBACK
 
 
 class GroveConfiguration(OperatorConfiguration, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +54,7 @@ class GroveConfiguration(OperatorConfiguration, frozen=True, forbid_unknown_fiel
     )
     log_format: str = "text"
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling(enabled=True)
+    scheduler: Schedulers = Schedulers()
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,12 @@ class Settings:
     def default_profile(self) -> str:
         """The scheduler of sets that name none."""
         return self.config.scheduler.default_profile_name
+
+    @property
+    def fallback_backend(self) -> str:
+        """The backend of sets whose scheduler no backend claims."""
+        schedulers = self.config.scheduler
+        return schedulers.fallback_backend if isinstance(schedulers, Schedulers) else FALLBACK
 
     def is_enabled(self, scheduler: str) -> bool:
         """Whether sets may be placed by a scheduler: where profiles are listed, by those and by kube-scheduler."""

@@ -14,8 +14,7 @@ from spinney.api.crd import crds
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import convert
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.cli.fairshare import fairshare
-from spinney.cli.snapshot import snapshot
+from spinney.cli.main import main
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -92,9 +91,9 @@ async def test_shares_of_queues_that_do_not_exist(client: Client, tmp_path: Path
         assert (await asking.post("/simulate", json={"queues": 3})).status == 400
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(QUESTION))
-    assert json.loads(CliRunner().invoke(fairshare, [str(file)]).output) == ANSWER
+    assert json.loads(CliRunner().invoke(main, ["fairshare", str(file)]).output) == ANSWER
     file.write_text("[]")
-    assert CliRunner().invoke(fairshare, [str(file)]).exit_code == 2
+    assert CliRunner().invoke(main, ["fairshare", str(file)]).exit_code == 2
 
 
 def test_a_department_divides_what_it_is_given() -> None:
@@ -121,7 +120,7 @@ async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp
     assert found.parameters["partitionParams"]["NodePoolLabelValue"] == "blue"
     path = tmp_path / "now.zip"
     path.write_bytes(content)
-    result = CliRunner().invoke(snapshot, ["run", str(path)])
+    result = CliRunner().invoke(main, ["snapshot", "run", str(path)])
     assert "allocate: bind default/p on n1" in result.output
 
 
@@ -136,7 +135,7 @@ def test_a_snapshot_with_an_unknown_plugin_is_refused(tmp_path: Path) -> None:
     """The message says where the name stands."""
     path = tmp_path / "now.json"
     path.write_text('{"config": {"tiers": [{"plugins": [{"name": "magic"}]}]}, "rawObjects": {}}')
-    result = CliRunner().invoke(snapshot, ["run", str(path)])
+    result = CliRunner().invoke(main, ["snapshot", "run", str(path)])
     assert result.exit_code != 0
     assert "the configuration in the snapshot: plugin magic is unknown" in result.output
 
