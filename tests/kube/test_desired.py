@@ -1,0 +1,181 @@
+"""Live objects are made to match wanted ones: what is planned, and how it is applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spinney.api.meta import Json, convert
+from spinney.kube.chance import Chance
+from spinney.kube.client.client import Client
+from spinney.kube.client.flow import Flow, Priority
+from spinney.kube.desired import Blocked, Drift, NameTaken, Step, Wanted, Writer, plan, plan_pruning
+from spinney.kube.errors import NotFound
+from tests.kube.world import Thing, World, thing, virtual
+
+OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "boss", "uid": "u1"}
+OTHER = {**OWNER, "name": "rival", "uid": "u2"}
+
+
+def body(name: str = "a", owner: Json | None = OWNER, **spec: Any) -> Json:
+    """A thing with an owner."""
+    document = thing(name, **spec)
+    if owner:
+        document["metadata"]["ownerReferences"] = [owner]
+    return document
+
+
+def wanted(drift: Drift = Drift.PATCH, **spec: Any) -> Wanted:
+    return Wanted(Thing.resource, body(**spec), drift)
+
+
+def writer(world: World) -> Writer:
+    return Writer(Client(world, Chance(1)))
+
+
+def test_what_is_as_wanted_needs_no_step() -> None:
+    """What others added is left alone."""
+    live = body(x=1, added="by others")
+    assert [plan(wanted(drift, x=1), live) for drift in Drift] == [None] * len(Drift)
+
+
+@pytest.mark.parametrize(
+    ("drift", "act"),
+    [
+        (Drift.PATCH, "patch"),
+        (Drift.APPLY, "apply"),
+        (Drift.RECREATE, "recreate"),
+        (Drift.REPORT, "report"),
+        (Drift.IGNORE, None),
+    ],
+)
+def test_a_spec_that_differs(drift: Drift, act: str | None) -> None:
+    """Each wanted object says what to do about drift."""
+    step = plan(wanted(drift, x=2), body(x=1))
+    assert (step.act if step else None) == act
+
+
+@pytest.mark.parametrize("drift", [Drift.PATCH, Drift.RECREATE, Drift.REPORT])
+def test_metadata_can_always_be_patched(drift: Drift) -> None:
+    """Only a spec may be beyond change."""
+    labelled = body(x=1)
+    labelled["metadata"]["labels"] = {"a": "b"}
+    step = plan(Wanted(Thing.resource, labelled, drift), body(x=1))
+    assert step is not None
+    assert (step.act, step.body) == ("patch", {"metadata": {"labels": {"a": "b"}}})
+
+
+def test_what_is_missing_is_created_without_its_absent_fields() -> None:
+    """A None in the wanted body stands for a field that must be absent."""
+    step = plan(wanted(x=1, gone=None), None)
+    assert step is not None
+    assert (step.act, step.body["spec"]) == ("create", {"x": 1})
+    step = plan(wanted(x=1, gone=None), body(x=1, gone=2))
+    assert step is not None
+    assert step.body == {"spec": {"gone": None}}
+
+
+def test_a_field_that_the_server_drops_is_no_difference() -> None:
+    """Else it would be written again and again."""
+    gated = Wanted(Thing.resource, body(x=1, new=2), gated={"new": None})
+    assert plan(gated, body(x=1)) is None
+    assert plan(gated, body(x=1, new=3)) is not None
+
+
+def test_a_union_keeps_the_member_it_was_created_with() -> None:
+    """A server refuses to change one member into another."""
+    union = Wanted(Thing.resource, body(policy={"gang": {"min": 2}}), unions=frozenset({"policy"}))
+    assert plan(union, body(policy={"basic": {}})) is None
+    assert plan(union, body(policy={"gang": {"min": 1}})) is not None
+
+
+def test_an_object_of_somebody_else_is_left_alone() -> None:
+    """The step says whose it is; `adopt` takes it over."""
+    step = plan(wanted(x=2), body(owner=OTHER, x=1))
+    assert step is not None
+    assert (step.act, step.why) == ("wait", "Thing a exists and belongs to Owner rival (uid u2); delete or rename it")
+    adopted = plan(Wanted(Thing.resource, body(x=2), adopt=True), body(owner=OTHER, x=2))
+    assert adopted is not None
+    assert adopted.body == {"metadata": {"ownerReferences": [OWNER]}}
+
+
+def test_an_object_on_its_way_out_is_waited_for() -> None:
+    """Its successor is created when it is gone."""
+    live = body(x=1)
+    live["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    step = plan(wanted(x=2), live)
+    assert step is not None
+    assert step.act == "wait"
+
+
+def test_what_is_no_longer_wanted_is_pruned() -> None:
+    """By kind and key, and not what is going already."""
+    going = thing("c")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    owned = [(Thing.resource, convert(Thing, each)) for each in (thing("a"), thing("b"), going)]
+    steps = plan_pruning([wanted(x=1)], owned)
+    assert [(step.act, step.key) for step in steps] == [("delete", ("default", "b"))]
+
+
+@virtual
+async def test_steps_are_applied() -> None:
+    """Each plan ends where there is nothing left to do."""
+    world = World()
+    for drift, x in ((Drift.PATCH, 1), (Drift.PATCH, 2), (Drift.RECREATE, 3)):
+        step = plan(wanted(drift, x=x), next(iter(world.objects.values()), None))
+        assert step is not None
+        applied = await writer(world).apply(step)
+        assert applied is not None
+        assert plan(wanted(drift, x=x), applied) is None
+    assert [request.method for request in world.requests] == ["POST", "PATCH", "DELETE", "POST"]
+
+
+@virtual
+async def test_a_step_that_must_wait_is_raised() -> None:
+    """Whoever applies it tells the reason."""
+    with pytest.raises(Blocked, match="in the way"):
+        await writer(World()).apply(Step("wait", Thing.resource, ("default", "a"), why="in the way"))
+
+
+@virtual
+async def test_what_exists_is_taken_where_the_owner_is_the_same() -> None:
+    """A create that comes second finds its own object, or says that the name is taken."""
+    world = World()
+    world.put(body(x=1))
+    assert (await writer(world).create(Thing, body(x=1))).spec == {"x": 1}
+    assert (await writer(world).create(Thing, body(owner=None))).spec == {"x": 1}
+    assert (await writer(world).create(Thing, body(owner=OTHER), adopt=True)).spec == {"x": 1}
+    with pytest.raises(NameTaken, match="Thing default/a exists and belongs to someone else"):
+        await writer(world).create(Thing, body(owner=OTHER))
+
+
+@virtual
+async def test_what_is_gone_stays_gone() -> None:
+    """A patch or a deletion that comes too late is no error."""
+    world = World()
+    live = convert(Thing, world.put(body(x=1)))
+    world.remove("a")
+    assert await writer(world).patch(live, {"spec": {"x": 2}}) is None
+    await writer(world).delete(live)
+    with pytest.raises(NotFound):
+        await Client(world, Chance(1)).get(Thing, live.key)
+
+
+@virtual
+async def test_writes_wait_in_their_turn() -> None:
+    """A component says how urgent its creates and deletes are."""
+    turns: list[int] = []
+
+    class Watched(Flow):
+        async def enter(self, priority: int) -> None:
+            turns.append(priority)
+            await super().enter(priority)
+
+    world = World()
+    urgent = Writer(
+        Client(world, Chance(1), flow=Watched()),
+        lambda verb, _: Priority.POD if verb == "create" else Priority.STATUS,
+    )
+    await urgent.delete(await urgent.create(Thing, body(x=1)))
+    assert turns == [Priority.POD, Priority.STATUS]
