@@ -10,8 +10,9 @@ from spinney.api.meta import Json, convert
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.flow import Flow, Priority
-from spinney.kube.desired import Blocked, Drift, NameTaken, Step, Wanted, Writer, plan, plan_pruning
+from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
 from spinney.kube.errors import NotFound
+from spinney.kube.writer import Blocked, NameTaken, Writer
 from tests.kube.world import Thing, World, thing, virtual
 
 OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "boss", "uid": "u1"}
