@@ -118,7 +118,7 @@ class Bearer:
     async def send(self, request: Request) -> Response:
         """Hand the request over as whoever the token says."""
         try:
-            user = self._server.user_of_token(self._token) if self._token else ANONYMOUS
+            user = self._server.authenticator.user_of_token(self._token) if self._token else ANONYMOUS
         except Refusal as refusal:
             return Response(refusal.code, encode(refusal.body()))
         return await self._server.handle(msgspec.structs.replace(request, user=user))

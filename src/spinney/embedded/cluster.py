@@ -70,7 +70,7 @@ class Cluster:
         self.kubelets = Kubelets(self.runtime("kubelet"), self._programs)
         self.commands = NodeCommands(self.client())
         metrics = Metrics(self.caches.of(Pod), self.caches.of(Node), self.clock)
-        self.server.aggregated[metrics_api.GROUP] = lambda call: metrics.read(
+        self.server.router.aggregated[metrics_api.GROUP] = lambda call: metrics.read(
             call.kind.plural, call.namespace, call.name, call.query.get("labelSelector", "")
         )
 

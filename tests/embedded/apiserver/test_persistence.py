@@ -53,7 +53,7 @@ async def test_everything_is_there_again(tmp_path: Path) -> None:
     assert (await ask("GET", f"{MAPS}/b")).status == 404
     assert (await ask("GET", "/apis/x.io/v1/namespaces/default/things/t")).status == 200
     assert [item["metadata"]["name"] for item in (await ask("GET", f"{MAPS}?labelSelector=x=1"))["items"]] == ["a"]
-    assert ask.server.user_of_token(token).name == "system:serviceaccount:default:default"
+    assert ask.server.authenticator.user_of_token(token).name == "system:serviceaccount:default:default"
     assert ask.server.store.version == version
     changed = await ask("PATCH", f"{MAPS}/a", {"data": {"k": "w"}}, kind=MERGE)
     assert int(changed["metadata"]["resourceVersion"]) > version

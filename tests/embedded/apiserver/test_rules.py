@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.calls import flag, number
 from spinney.embedded.apiserver.errors import Refusal
-from spinney.embedded.apiserver.followers import quotas
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.registry import built_in

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from spinney.api.meta import Json
 from spinney.kube.errors import status_body
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.resources.kinds import Kind
+
+class Kind(Protocol):
+    """The names of a kind that refusals use."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def qualified(self) -> str: ...
 
 
 class Refusal(Exception):

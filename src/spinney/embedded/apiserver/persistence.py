@@ -61,7 +61,7 @@ class DataFolder:
         """Definitions come first: without them nobody knows what the other tables hold."""
         known = dict(self.journal.resources())
         for table in sorted(known, key=lambda name: name != custom_resources.TABLE):
-            kind = server.kind_of_table(table)
+            kind = server.kinds.of_table(table)
             for key, version, body in self.journal.objects(table):
                 head = _head(body).metadata
                 document: Any = msgspec.json.decode(body)

@@ -49,7 +49,7 @@ def test_a_token_secret_is_filled_with_a_token_that_works() -> None:
         assert base64.b64decode(data["namespace"]) == b"default"
 
         token = base64.b64decode(data["token"]).decode()
-        user = cluster.server.user_of_token(token)
+        user = cluster.server.authenticator.user_of_token(token)
         assert user.name == "system:serviceaccount:default:robot"
 
         await client.delete(ServiceAccount, ("default", "robot"))

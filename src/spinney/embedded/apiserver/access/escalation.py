@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.access import rbac
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
-from spinney.embedded.apiserver.store.conversion import load
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import load
 
 
-def check(server: ApiServer, call: Call, document: Json) -> None:
+def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -> None:
     """Refuse a role or binding that gives more than its author has."""
     if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
         return
@@ -23,18 +20,18 @@ def check(server: ApiServer, call: Call, document: Json) -> None:
         rules = document.get("rules") or []
         special = rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
     else:
-        rules = _bound(server, call, document)
+        rules = _bound(core, call, document)
         # What is asked for is the right to bind that very role, not a right on the binding.
         role = document.get("roleRef") or {}
         plural = "roles" if role.get("kind") == "Role" else "clusterroles"
         special = rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
-    if server.authorizer.allows(call.user, special) is not None:
+    if authorizer.allows(call.user, special) is not None:
         return
     missing = [
         wanted
         for rule in rules
         for wanted in _parts(rule, call.namespace)
-        if server.authorizer.allows(call.user, wanted) is None
+        if authorizer.allows(call.user, wanted) is None
     ]
     if not missing:
         return
@@ -44,12 +41,12 @@ def check(server: ApiServer, call: Call, document: Json) -> None:
     raise forbidden(call.kind, call.name, why + told)
 
 
-def _bound(server: ApiServer, call: Call, document: Json) -> list[Json]:
+def _bound(core: Core, call: Call, document: Json) -> list[Json]:
     role = document.get("roleRef") or {}
     table, key = rbac.CLUSTER_ROLES, role.get("name", "")
     if role.get("kind") == "Role":
         table, key = rbac.ROLES, f"{call.namespace}/{key}"
-    item = server.store.get(table, key)
+    item = core.store.get(table, key)
     return (load(item).get("rules") or []) if item is not None else []
 
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import Refusal
-from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import Event, Store, load
 from spinney.kube.client.transport import User
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
@@ -81,13 +77,14 @@ class _Grant:
 class Authorizer:
     """Answers from an index of bindings, which is made anew after a write to any of them."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._grants: list[_Grant] | None = None
 
-    def forget(self) -> None:
+    def follow(self, table: str, event: Event) -> None:
         """Note that roles or bindings have changed."""
-        self._grants = None
+        if table in TABLES:
+            self._grants = None
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """Why something is allowed; None where it is not."""
@@ -123,7 +120,7 @@ class Authorizer:
                     break
 
     def _read(self) -> Iterator[_Grant]:
-        store = self._server.store
+        store = self._store
         for table, kind in ((CLUSTER_BINDINGS, "ClusterRoleBinding"), (BINDINGS, "RoleBinding")):
             for item in store.table(table).range(""):
                 binding = load(item)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney.api.meta import Json, encode
 from spinney.api.times import rfc3339
-from spinney.embedded.apiserver.access.authentication import user_of_token
+from spinney.embedded.apiserver.access.authentication import Authenticator
 from spinney.embedded.apiserver.access.credentials import ISSUER
 from spinney.embedded.apiserver.access.rbac import Attributes
 from spinney.embedded.apiserver.calls import Call, read_body
@@ -28,24 +28,25 @@ from spinney.embedded.apiserver.write import managed_fields
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.kube.client.transport import Response, User
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
-
 _TOKEN = Kind.of("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", namespaced=True)
 # What a token can be bound to.
-_BINDABLE = {("v1", "Pod"): "/pods", ("v1", "Secret"): "/secrets", ("v1", "Node"): "/nodes"}
+_BINDABLE = {
+    ("v1", "Pod"): Kind.of("", "v1", "Pod", "pods", namespaced=True),
+    ("v1", "Secret"): Kind.of("", "v1", "Secret", "secrets", namespaced=True),
+    ("v1", "Node"): Kind.of("", "v1", "Node", "nodes", namespaced=False),
+}
 _SHORTEST = 600
 _DEFAULT = 3600
 
 
-def _answer(server: ApiServer, call: Call, body: Json, status: Json) -> Response:
+def _answer(access: Authenticator, call: Call, body: Json, status: Json) -> Response:
     kind = call.kind.subresources[call.subresource] if call.subresource else call.kind
     question = Kind.of(kind.group, kind.version, kind.kind, call.kind.plural, namespaced=bool(call.namespace))
     answer: Json = {"kind": kind.kind, "apiVersion": question.api_version, "metadata": {**(body.get("metadata") or {})}}
     if "spec" in body:
         # What was asked belongs to who asked, what was filled in to nobody.
         answer["spec"] = body.get("asked", body["spec"])
-        writer = Writer(call.manager, call.subresource, server.timestamp())
+        writer = Writer(call.manager, call.subresource, access.core.timestamp())
         managed_fields.record_creation(question, answer, writer)
         answer["spec"] = body["spec"]
     return Response(201, encode({**answer, "status": status}), JSON)
@@ -61,27 +62,27 @@ def _user_info(user: User) -> Json:
     return info
 
 
-def _who_am_i(server: ApiServer, call: Call, body: Json) -> Response:
+def _who_am_i(access: Authenticator, call: Call, body: Json) -> Response:
     return _answer(
-        server, call, {"metadata": {"creationTimestamp": server.timestamp()}}, {"userInfo": _user_info(call.user)}
+        access, call, {"metadata": {"creationTimestamp": access.core.timestamp()}}, {"userInfo": _user_info(call.user)}
     )
 
 
-def _token_review(server: ApiServer, call: Call, body: Json) -> Response:
+def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
     token = str((body.get("spec") or {}).get("token", ""))
     if not token:
         raise bad_request("token is required for TokenReview in authentication")
-    user = user_of_token(server, token)
+    user = access.account_of_token(token)
     if user is None:
-        return _answer(server, call, body, {"user": {}, "error": "invalid bearer token"})
+        return _answer(access, call, body, {"user": {}, "error": "invalid bearer token"})
     wanted = (body.get("spec") or {}).get("audiences") or [ISSUER]
-    claims = server.tokens.claims(token, server.clock.now()) or {}
+    claims = access.tokens.claims(token, access.core.clock.now()) or {}
     meant = [name for name in claims.get("aud") or () if name in wanted]
     if not meant:
         given = _quoted(claims.get("aud") or [])
         told = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
-        return _answer(server, call, body, {"user": {}, "error": f"[invalid bearer token, {told}]"})
-    return _answer(server, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
+        return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {told}]"})
+    return _answer(access, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
 
 
 def _quoted(names: list[str]) -> str:
@@ -133,15 +134,15 @@ def _check_selectors(resource: Json) -> list[FieldError]:
     return found
 
 
-def _decided(server: ApiServer, call: Call, body: Json, user: User) -> Response:
-    reason = server.authorizer.allows(user, _attributes(body.get("spec") or {}))
+def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Response:
+    reason = access.authorizer.allows(user, _attributes(body.get("spec") or {}))
     status: Json = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason
     ignored = _ignored_selectors((body.get("spec") or {}).get("resourceAttributes") or {})
     if ignored:
         status["evaluationError"] = ", ".join(ignored)
-    return _answer(server, call, body, status)
+    return _answer(access, call, body, status)
 
 
 def _ignored_selectors(resource: Json) -> list[str]:
@@ -154,9 +155,9 @@ def _ignored_selectors(resource: Json) -> list[str]:
     ]
 
 
-def _self_review(server: ApiServer, call: Call, body: Json) -> Response:
+def _self_review(access: Authenticator, call: Call, body: Json) -> Response:
     _check_attributes(call, body.get("spec") or {}, [])
-    return _decided(server, call, body, call.user)
+    return _decided(access, call, body, call.user)
 
 
 def _check_namespace(call: Call, spec: Json) -> None:
@@ -173,7 +174,7 @@ def _check_namespace(call: Call, spec: Json) -> None:
         raise invalid_object(replace(call.kind, kind=""), "", errors)
 
 
-def _review(server: ApiServer, call: Call, body: Json) -> Response:
+def _review(access: Authenticator, call: Call, body: Json) -> Response:
     spec = body.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("user") and not spec.get("groups"):
@@ -184,14 +185,14 @@ def _review(server: ApiServer, call: Call, body: Json) -> Response:
     if call.namespace:
         body = {**body, "metadata": {**(body.get("metadata") or {}), "namespace": call.namespace}}
     user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
-    return _decided(server, call, body, user)
+    return _decided(access, call, body, user)
 
 
-def _rules_review(server: ApiServer, call: Call, body: Json) -> Response:
+def _rules_review(access: Authenticator, call: Call, body: Json) -> Response:
     namespace = (body.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise bad_request("no namespace on request")
-    rules = server.authorizer.rules(call.user, namespace)
+    rules = access.authorizer.rules(call.user, namespace)
     keys = ("verbs", "apiGroups", "resources", "resourceNames")
     resources = [{key: rule[key] for key in keys if rule.get(key)} for rule in rules if rule.get("resources")]
     paths = [
@@ -200,10 +201,10 @@ def _rules_review(server: ApiServer, call: Call, body: Json) -> Response:
         if rule.get("nonResourceURLs")
     ]
     status = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
-    return _answer(server, call, {"spec": {}}, status)
+    return _answer(access, call, {"spec": {}}, status)
 
 
-_REVIEWS: dict[str, Callable[[ApiServer, Call, Json], Response]] = {
+_REVIEWS: dict[str, Callable[[Authenticator, Call, Json], Response]] = {
     "SelfSubjectReview": _who_am_i,
     "TokenReview": _token_review,
     "SelfSubjectAccessReview": _self_review,
@@ -218,14 +219,14 @@ def is_review(kind: Kind) -> bool:
     return kind.kind in _REVIEWS and kind.group in ("authentication.k8s.io", "authorization.k8s.io")
 
 
-def review(server: ApiServer, call: Call) -> Response:
+def review(access: Authenticator, call: Call) -> Response:
     """Answer a question."""
-    return _REVIEWS[call.kind.kind](server, call, read_body(call))
+    return _REVIEWS[call.kind.kind](access, call, read_body(call))
 
 
-async def request_token(server: ApiServer, call: Call) -> Response:
+def request_token(access: Authenticator, call: Call) -> Response:
     """A token for a service account."""
-    account = server.store.get(call.kind.table, call.key)
+    account = access.core.store.get(call.kind.table, call.key)
     if account is None:
         raise not_found(call.kind, call.name)
     body: Json = read_body(call) if call.request.body else {}
@@ -242,14 +243,14 @@ async def request_token(server: ApiServer, call: Call) -> Response:
         error = invalid("metadata.name", given, "must match the service account name if specified")
         raise invalid_object(_TOKEN, call.name, [error])
     audiences = spec.get("audiences") or [ISSUER]
-    now = server.clock.now()
+    now = access.core.clock.now()
     issued = int(now.timestamp())
     claims: Json = {
         "aud": audiences,
         "exp": issued + seconds,
         "iat": issued,
         "iss": ISSUER,
-        "jti": server.chance.uid(),
+        "jti": access.core.chance.uid(),
         "kubernetes.io": {
             "namespace": call.namespace,
             "serviceaccount": {"name": call.name, "uid": account.uid},
@@ -259,23 +260,21 @@ async def request_token(server: ApiServer, call: Call) -> Response:
     }
     bound = spec.get("boundObjectRef")
     if bound:
-        claims["kubernetes.io"][bound["kind"].lower()] = _bound(server, call, bound)
+        claims["kubernetes.io"][bound["kind"].lower()] = _bound(access, call, bound)
     expires = rfc3339(now + timedelta(seconds=seconds))
     filled = {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}
-    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": server.timestamp()}
+    metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": access.core.timestamp()}
     named = {"metadata": metadata, "spec": filled, "asked": {**spec, "expirationSeconds": seconds}}
-    return _answer(server, call, named, {"token": server.tokens.issue(claims), "expirationTimestamp": expires})
+    return _answer(access, call, named, {"token": access.tokens.issue(claims), "expirationTimestamp": expires})
 
 
-def _bound(server: ApiServer, call: Call, bound: Json) -> Json:
+def _bound(access: Authenticator, call: Call, bound: Json) -> Json:
     """The object that a token lives and dies with."""
-    table = _BINDABLE.get((bound.get("apiVersion", ""), bound.get("kind", "")))
-    if table is None:
+    kind = _BINDABLE.get((bound.get("apiVersion", ""), bound.get("kind", "")))
+    if kind is None:
         group, _, version = str(bound.get("apiVersion", "")).rpartition("/")
         raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={bound.get('kind', '')}")
-    kind = server.kind_of_table(table)
-    assert kind is not None
-    item = server.store.get(table, kind.key(call.namespace, bound.get("name", "")))
+    item = access.core.store.get(kind.table, kind.key(call.namespace, bound.get("name", "")))
     if item is None:
         raise not_found(kind, bound.get("name", ""))
     if bound.get("uid") and bound["uid"] != item.uid:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden
-from spinney.embedded.apiserver.store.conversion import load
+from spinney.embedded.apiserver.store.store import load
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
-    from spinney.embedded.apiserver.server import ApiServer
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts = dict[str, str]
 
 
-def admit_pod(server: ApiServer, call: Call, pod: Json) -> None:
+def admit_pod(core: Core, call: Call, pod: Json) -> None:
     """Fill in what the namespace's ranges have defaults for, then hold the pod to their bounds."""
-    limits = list(_limits(server, call.namespace))
+    limits = list(_limits(core, call.namespace))
     if not limits:
         return
     for limit in limits:
@@ -40,11 +40,11 @@ def admit_pod(server: ApiServer, call: Call, pod: Json) -> None:
         raise _refused(call, problems)
 
 
-def admit_claim(server: ApiServer, call: Call, claim: Json) -> None:
+def admit_claim(core: Core, call: Call, claim: Json) -> None:
     """Hold a claim to the bounds of its namespace."""
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
     problems: list[str] = []
-    for limit in _limits(server, call.namespace):
+    for limit in _limits(core, call.namespace):
         if limit.get("type") != "PersistentVolumeClaim":
             continue
         for name, bound in (limit.get("min") or {}).items():
@@ -63,8 +63,8 @@ def _refused(call: Call, problems: list[str]) -> Refusal:
     return forbidden(call.kind, call.name, told)
 
 
-def _limits(server: ApiServer, namespace: str) -> Iterator[Json]:
-    for item in server.store.table("/limitranges").range(namespace):
+def _limits(core: Core, namespace: str) -> Iterator[Json]:
+    for item in core.store.table("/limitranges").range(namespace):
         yield from (load(item).get("spec") or {}).get("limits") or ()
 
 

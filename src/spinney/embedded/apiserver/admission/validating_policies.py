@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError, EvaluationError, evaluate
+from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
 from spinney.embedded.apiserver.admission.matching import Hook, Operation, hook_of
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.store.conversion import load, shown
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.calls import Call
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
+from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.store import load
 
 POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
 BINDINGS = "admissionregistration.k8s.io/validatingadmissionpolicybindings"
@@ -61,28 +62,90 @@ class _Unusable(Exception):
         self.by = by
 
 
-def bound_policies(server: ApiServer) -> list[Bound]:
-    """Every policy that is in force, by the name of its binding."""
-    policies = {item.name: load(item) for item in server.store.table(POLICIES).range("")}
-    found: list[Bound] = []
-    for item in server.store.table(BINDINGS).range(""):
-        spec = load(item).get("spec") or {}
-        policy = policies.get(spec.get("policyName", ""))
-        if policy is None:
-            continue
-        name = policy["metadata"]["name"]
-        about = [policy["spec"].get("matchConstraints") or {}, *filter(None, [spec.get("matchResources")])]
-        bound = Bound(
-            name,
-            item.name,
-            policy["spec"],
-            tuple(spec.get("validationActions") or ()),
-            tuple(_match(name, each, each.get("resourceRules") or _ANYTHING) for each in about),
-            tuple(_match(name, {}, rules) for each in about if (rules := each.get("excludeResourceRules"))),
-            spec.get("paramRef"),
-        )
-        found.append(bound)
-    return found
+class Policies:
+    """The policies in force, and what they have against a write."""
+
+    def __init__(self, core: Core, kinds: Kinds, authorizer: Authorizer) -> None:
+        self._core = core
+        self._kinds = kinds
+        self._authorizer = authorizer
+        self.bound: list[Bound] = []
+
+    def refresh(self) -> None:
+        """Read anew which policies are in force, in the order of their bindings' names."""
+        store = self._core.store
+        policies = {item.name: load(item) for item in store.table(POLICIES).range("")}
+        found: list[Bound] = []
+        for item in store.table(BINDINGS).range(""):
+            spec = load(item).get("spec") or {}
+            policy = policies.get(spec.get("policyName", ""))
+            if policy is None:
+                continue
+            name = policy["metadata"]["name"]
+            about = [policy["spec"].get("matchConstraints") or {}, *filter(None, [spec.get("matchResources")])]
+            bound = Bound(
+                name,
+                item.name,
+                policy["spec"],
+                tuple(spec.get("validationActions") or ()),
+                tuple(_match(name, each, each.get("resourceRules") or _ANYTHING) for each in about),
+                tuple(_match(name, {}, rules) for each in about if (rules := each.get("excludeResourceRules"))),
+                spec.get("paramRef"),
+            )
+            found.append(bound)
+        self.bound = found
+
+    def objections(self, policy: Bound, call: Call, request: Json, namespace: Json | None) -> list[Objection]:
+        """What a policy has against a write, for each of its parameters."""
+        values: dict[str, Any] = {
+            "object": request["object"],
+            "oldObject": request["oldObject"],
+            "request": request,
+            "namespaceObject": namespace,
+        }
+        with authorizer_variable(self._authorizer, call) as authorizer:
+            values["authorizer"] = authorizer
+            try:
+                if not _concerned(policy, values):
+                    return []
+                parameters = self._parameters(policy, call)
+            except _Unusable as error:
+                return [] if _forgives(policy) else [Objection(policy, str(error), by=error.by)]
+            return [found for params in parameters for found in _objections(policy, {**values, "params": params})]
+
+    def _parameters(self, policy: Bound, call: Call) -> list[Json | None]:
+        """The objects that a policy is parametrised with, none of them where it is not."""
+        kind, reference = policy.spec.get("paramKind"), policy.reference
+        if kind is None:
+            return [None]
+        found = self._kinds.by_kind(kind.get("apiVersion", ""), kind.get("kind", ""))
+        if found is None:
+            group, _, version = kind.get("apiVersion", "").rpartition("/")
+            told = f"{group}/{version}, Kind={kind.get('kind', '')}"
+            why = f"failed to configure policy: failed to find resource referenced by paramKind: '{told}'"
+            raise _Unusable(why, by=f"ValidatingAdmissionPolicy '{policy.name}'")
+        if reference is None:
+            return [None]
+        place = ""
+        if found.namespaced:
+            place = reference.get("namespace") or call.namespace
+            if not place:
+                raise _unbound("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+        elif reference.get("namespace"):
+            raise _unbound("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        if reference.get("name"):
+            item = self._core.store.get(found.table, found.key(place, reference["name"]))
+            items = [item] if item is not None else []
+        else:
+            wanted = selectors.from_object(reference.get("selector"))
+            items = [
+                item
+                for item in self._core.store.table(found.table).range(place)
+                if selectors.matches(wanted, item.labels)
+            ]
+        if not items and reference.get("parameterNotFoundAction") == "Deny":
+            raise _unbound("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return [shown(found, load(item)) for item in items]
 
 
 def _match(name: str, resources: Json, rules: list[Json]) -> Hook:
@@ -96,25 +159,6 @@ def wants(policy: Bound, call: Call, operation: Operation) -> bool:
         return match.wants(call.kind, call.subresource, operation, call.name)
 
     return all(covers(match) for match in policy.matches) and not any(covers(match) for match in policy.excludes)
-
-
-def check(server: ApiServer, policy: Bound, call: Call, request: Json, namespace: Json | None) -> list[Objection]:
-    """What a policy has against a write, for each of its parameters."""
-    values: dict[str, Any] = {
-        "object": request["object"],
-        "oldObject": request["oldObject"],
-        "request": request,
-        "namespaceObject": namespace,
-    }
-    with authorizer_variable(server.authorizer, call) as authorizer:
-        values["authorizer"] = authorizer
-        try:
-            if not _concerned(policy, values):
-                return []
-            parameters = _parameters(server, policy, call)
-        except _Unusable as error:
-            return [] if _forgives(policy) else [Objection(policy, str(error), by=error.by)]
-        return [found for params in parameters for found in _objections(policy, {**values, "params": params})]
 
 
 def _forgives(policy: Bound) -> bool:
@@ -133,39 +177,6 @@ def _concerned(policy: Bound, values: dict[str, Any]) -> bool:
     if failed:
         raise _Unusable(failed)
     return True
-
-
-def _parameters(server: ApiServer, policy: Bound, call: Call) -> list[Json | None]:
-    """The objects that a policy is parametrised with, none of them where it is not."""
-    kind, reference = policy.spec.get("paramKind"), policy.reference
-    if kind is None:
-        return [None]
-    found = server.kinds.by_kind(kind.get("apiVersion", ""), kind.get("kind", ""))
-    if found is None:
-        group, _, version = kind.get("apiVersion", "").rpartition("/")
-        told = f"{group}/{version}, Kind={kind.get('kind', '')}"
-        why = f"failed to configure policy: failed to find resource referenced by paramKind: '{told}'"
-        raise _Unusable(why, by=f"ValidatingAdmissionPolicy '{policy.name}'")
-    if reference is None:
-        return [None]
-    place = ""
-    if found.namespaced:
-        place = reference.get("namespace") or call.namespace
-        if not place:
-            raise _unbound("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
-    elif reference.get("namespace"):
-        raise _unbound("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-    if reference.get("name"):
-        item = server.store.get(found.table, found.key(place, reference["name"]))
-        items = [item] if item is not None else []
-    else:
-        wanted = selectors.from_object(reference.get("selector"))
-        items = [
-            item for item in server.store.table(found.table).range(place) if selectors.matches(wanted, item.labels)
-        ]
-    if not items and reference.get("parameterNotFoundAction") == "Deny":
-        raise _unbound("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [shown(found, load(item)) for item in items]
 
 
 def _unbound(why: str) -> _Unusable:

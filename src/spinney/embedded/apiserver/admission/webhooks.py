@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.cel.expressions import EvaluationError, evaluate
+from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission import validating_policies, webhook_responses
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
 from spinney.embedded.apiserver.admission.matching import Hook, Operation, hooks_of
-from spinney.embedded.apiserver.admission.validating_policies import BINDINGS, POLICIES, Bound, bound_policies
+from spinney.embedded.apiserver.admission.validating_policies import BINDINGS, POLICIES, Policies
 from spinney.embedded.apiserver.admission.webhook_responses import BadAnswer
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden, internal
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.conversion import load
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
+from spinney.embedded.apiserver.store.store import Event, load
 
 MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
 # Configurations of admission itself, which nothing is asked about.
-TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
+_TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
 _NONE: Json = {}
 Reviewer = Callable[[bytes], Awaitable[bytes]]
 # From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
@@ -35,19 +34,20 @@ Resolver = Callable[[Json], Reviewer]
 class Admission:
     """The configured webhooks, mutating ones before validating ones, by the name of their configuration."""
 
-    def __init__(self, server: ApiServer, resolve: Resolver) -> None:
-        self._server = server
+    def __init__(self, core: Core, kinds: Kinds, authorizer: Authorizer, resolve: Resolver) -> None:
+        self._core = core
+        self._authorizer = authorizer
         self.resolve = resolve
         self._hooks: dict[str, list[Hook]] = {MUTATING: [], VALIDATING: []}
-        self._policies: list[Bound] = []
+        self._policies = Policies(core, kinds, authorizer)
 
-    def refresh(self, table: str) -> None:
-        """Read the configurations of a table anew."""
+    def follow(self, table: str, event: Event) -> None:
+        """Read the configurations of a table anew when one of them changes."""
         if table in (POLICIES, BINDINGS):
-            self._policies = bound_policies(self._server)
-            return
-        items = self._server.store.table(table).range("")
-        self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
+            self._policies.refresh()
+        elif table in self._hooks:
+            items = self._core.store.table(table).range("")
+            self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 
     def looks_at(self, kind: Kind) -> bool:
         """Whether anybody could ask to see a write of this kind."""
@@ -59,7 +59,7 @@ class Admission:
 
     def checks(self, kind: Kind) -> bool:
         """Whether there are validating webhooks or policies that a write of this kind could meet."""
-        return bool(self._hooks[VALIDATING] or self._policies) and kind.table not in TABLES
+        return bool(self._hooks[VALIDATING] or self._policies.bound) and kind.table not in _TABLES
 
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
         """The object as the mutating webhooks leave it.
@@ -89,7 +89,7 @@ class Admission:
 
     async def validate_delete(self, call: Call, operation: Operation, old: Json, options: Json = _NONE) -> None:
         """Ask all webhooks about a deletion."""
-        if call.kind.table in TABLES:
+        if call.kind.table in _TABLES:
             return
         call.options = options
         self._check_policies(call, operation, None, old)
@@ -98,15 +98,15 @@ class Admission:
 
     def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
         objections: list[validating_policies.Objection] = []
-        for policy in self._policies:
+        for policy in self._policies.bound:
             if not validating_policies.wants(policy, call, operation):
                 continue
             if not all(self._selected(match, call, new, old) for match in policy.matches):
                 continue
-            request = _request(self._server.chance.uid(), call, operation, new, old)
-            item = self._server.store.get("/namespaces", call.namespace) if call.namespace else None
+            request = _request(self._core.chance.uid(), call, operation, new, old)
+            item = self._core.store.get("/namespaces", call.namespace) if call.namespace else None
             place = load(item) if item is not None else None
-            objections += validating_policies.check(self._server, policy, call, request, place)
+            objections += self._policies.objections(policy, call, request, place)
         validating_policies.act(call, objections)
 
     async def _ask(
@@ -115,8 +115,8 @@ class Admission:
         """The object after a webhook has seen it; None where it did not want to."""
         if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
             return None
-        request = _request(self._server.chance.uid(), call, operation, new, old)
-        with authorizer_variable(self._server.authorizer, call) as authorizer:
+        request = _request(self._core.chance.uid(), call, operation, new, old)
+        with authorizer_variable(self._authorizer, call) as authorizer:
             if not _conditions_hold(hook, call, request, authorizer):
                 return None
         try:
@@ -146,7 +146,7 @@ class Admission:
             return selectors.matches(hook.namespaces, document["metadata"].get("labels") or {})
         if not call.kind.namespaced:
             return True
-        item = self._server.store.get("/namespaces", call.namespace)
+        item = self._core.store.get("/namespaces", call.namespace)
         return item is not None and selectors.matches(hook.namespaces, item.labels)
 
     async def _review(self, hook: Hook, request: Json) -> Json:

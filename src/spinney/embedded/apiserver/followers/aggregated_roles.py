@@ -1,48 +1,41 @@
-"""Cluster roles that gather the rules of others by label."""
+"""Cluster roles that aggregate the rules of others by label."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
-
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.access.rbac import CLUSTER_ROLES
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.store.conversion import load
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import Event, load
 
 
 class RoleAggregator:
-    """After a write to a cluster role, brings those that gather rules up to date."""
+    """After a write to a cluster role, brings the aggregating ones up to date."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
-        self._scheduled = False
+    def __init__(self, core: Core) -> None:
+        self._store = core.store
+        self._next_turn = NextTurn(self._aggregate)
 
-    def follow(self) -> None:
+    def follow(self, table: str, event: Event) -> None:
         """Note that a cluster role has changed."""
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._gather)
+        if table == CLUSTER_ROLES:
+            self._next_turn.schedule()
 
-    def _gather(self) -> None:
-        self._scheduled = False
-        table = self._server.store.table(CLUSTER_ROLES)
-        for item in list(table.range("")):
-            if b'"aggregationRule"' not in item.body:
-                continue
+    def _aggregate(self) -> None:
+        for item in list(self._store.table(CLUSTER_ROLES).range("")):
             role = load(item)
-            rules = self._rules(item.name, role)
+            if role.get("aggregationRule") is None:
+                continue
+            rules = self._rules(item.name, role["aggregationRule"])
             if rules != (role.get("rules") or []):
-                self._server.store.put(CLUSTER_ROLES, item.key, {**role, "rules": rules}, item.fields)
+                self._store.put(CLUSTER_ROLES, item.key, {**role, "rules": rules}, item.fields)
 
-    def _rules(self, name: str, role: Json) -> list[Json]:
-        found: list[Json] = []
-        for wanted in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
-            selector = selectors.from_object(wanted)
-            for item in self._server.store.table(CLUSTER_ROLES).range(""):
+    def _rules(self, name: str, aggregation: Json) -> list[Json]:
+        rules: list[Json] = []
+        for label_selector in aggregation.get("clusterRoleSelectors") or ():
+            selector = selectors.from_object(label_selector)
+            for item in self._store.table(CLUSTER_ROLES).range(""):
                 if item.name != name and selectors.matches(selector, item.labels):
-                    found += [rule for rule in load(item).get("rules") or () if rule not in found]
-        return found
+                    rules += [rule for rule in load(item).get("rules") or () if rule not in rules]
+        return rules

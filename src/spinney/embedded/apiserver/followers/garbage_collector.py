@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal
+from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Event, Item
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
+from spinney.embedded.apiserver.store.store import Event, Item, load
 from spinney.embedded.apiserver.write import managed_fields
 from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
-
 Place = tuple[str, str]  # table, key
 
 
-class Collector:
+class GarbageCollector:
     """Follows every write, and works off what follows from it in the next turn of the loop."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, core: Core, kinds: Kinds) -> None:
+        self._core = core
+        self._kinds = kinds
         self._by_uid: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
         # Owners that were seen to go, while their dependents are still there.
         self._went: set[str] = set()
         self._queue: deque[Place | str] = deque()
-        self._scheduled = False
+        self._next_turn = NextTurn(self._drain)
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write."""
@@ -58,12 +56,9 @@ class Collector:
 
     def _later(self, work: Place | str) -> None:
         self._queue.append(work)
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._drain)
+        self._next_turn.schedule()
 
     def _drain(self) -> None:
-        self._scheduled = False
         for _ in range(len(self._queue)):
             work = self._queue.popleft()
             if isinstance(work, str):
@@ -81,7 +76,7 @@ class Collector:
                 self._dependents.pop(uid, None)
                 self._went.discard(uid)
             return
-        item = self._server.store.get(*place)
+        item = self._core.store.get(*place)
         if item is None:
             return
         document = load(item)
@@ -98,7 +93,7 @@ class Collector:
 
     def _foreground(self, uid: str, place: Place) -> None:
         for dependent in tuple(self._dependents.get(uid, ())):
-            item = self._server.store.get(*dependent)
+            item = self._core.store.get(*dependent)
             if item is None:
                 continue
             if not item.going:
@@ -111,7 +106,7 @@ class Collector:
             self._without(place, "foregroundDeletion")
 
     def _blocks(self, place: Place, uid: str) -> bool:
-        item = self._server.store.get(*place)
+        item = self._core.store.get(*place)
         if item is None:
             return False
         owners = load(item)["metadata"].get("ownerReferences") or ()
@@ -122,7 +117,7 @@ class Collector:
 
     def _alive(self, uid: str) -> bool:
         place = self._by_uid.get(uid)
-        item = self._server.store.get(*place) if place is not None else None
+        item = self._core.store.get(*place) if place is not None else None
         return item is not None and b'"foregroundDeletion"' not in item.body
 
     def _dependent(self, place: Place) -> None:
@@ -130,7 +125,7 @@ class Collector:
 
         Of an owner whose kind is not served nobody can tell, unless it was seen to go.
         """
-        item = self._server.store.get(*place)
+        item = self._core.store.get(*place)
         if item is None or not item.owners:
             return
         missing = {owner for owner in item.owners if owner not in self._by_uid}
@@ -145,10 +140,10 @@ class Collector:
     def _can_tell(self, item: Item, owners: set[str]) -> bool:
         references = load(item)["metadata"].get("ownerReferences") or () if owners else ()
         asked = [reference for reference in references if reference.get("uid") in owners]
-        return all(self._server.kinds.by_kind(found["apiVersion"], found["kind"]) is not None for found in asked)
+        return all(self._kinds.by_kind(found["apiVersion"], found["kind"]) is not None for found in asked)
 
     def _delete(self, place: Place, item: Item, policy: str) -> None:
-        kind = self._server.kind_of_table(place[0])
+        kind = self._kinds.of_table(place[0])
         if kind is None:
             return
         finalizers = load(item)["metadata"].get("finalizers") or ()
@@ -157,7 +152,7 @@ class Collector:
         elif policy == "Background" and "foregroundDeletion" in finalizers:
             policy = "Foreground"
         try:
-            delete_item(self._server, kind, item, {"propagationPolicy": policy, "preconditions": {"uid": item.uid}})
+            delete_item(self._core, kind, item, {"propagationPolicy": policy, "preconditions": {"uid": item.uid}})
         except Refusal:
             return
 
@@ -183,17 +178,17 @@ class Collector:
 
     def _change(self, place: Place, change: Callable[[Json], None]) -> None:
         table, key = place
-        item = self._server.store.get(table, key)
-        kind = self._server.kind_of_table(table)
+        item = self._core.store.get(table, key)
+        kind = self._kinds.of_table(table)
         if item is None or kind is None:
             return
         old = load(item)
         document = {**old, "metadata": dict(old["metadata"])}
         change(document["metadata"])
         if kind.stored == kind.api_version:
-            writer = Writer("kube-controller-manager", "", self._server.timestamp())
+            writer = Writer("kube-controller-manager", "", self._core.timestamp())
             managed_fields.record_update(kind, old, document, writer)
         if finished(document):
-            remove(self._server, kind, item, document)
+            remove(self._core, kind, item, document)
         else:
-            self._server.store.put(table, key, document, selectable_fields.values(kind, document))
+            self._core.store.put(table, key, document, selectable_fields.values(kind, document))

@@ -1,20 +1,16 @@
-"""Namespaces: a default service account at birth, and an orderly end."""
+"""Give new namespaces a default service account; delete all objects of a namespace before the namespace itself."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Event, Item
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
+from spinney.embedded.apiserver.store.store import Event, Item, load
 from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
-
 
 _NOTHING_FAILED = (
     ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
@@ -35,37 +31,46 @@ _HELD = "Some content in the namespace has finalizers remaining: "
 _NOT_HELD = "All content-preserving finalizers finished"
 
 
-class NamespaceKeeper:
+class NamespaceFollower:
     """Gives new namespaces what every namespace has, and empties those that are being deleted."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, core: Core, kinds: Kinds) -> None:
+        self._core = core
+        self._kinds = kinds
         self._terminating: set[str] = set()
-        self._scheduled = False
+        self._next_turn = NextTurn(self._empty)
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write."""
         if table == "/namespaces":
             self._namespace(event)
         elif event.deleted and event.new.namespace in self._terminating:
-            self._later()
+            self._next_turn.schedule()
 
     def _namespace(self, event: Event) -> None:
         if event.deleted:
             self._terminating.discard(event.new.name)
         elif event.new.going:
             self._terminating.add(event.new.name)
-            self._later()
-        elif event.old is None and event.version == self._server.store.version:
-            _add_default_account(self._server, event.new.name)
+            self._next_turn.schedule()
+        elif event.old is None and event.version == self._core.store.version:
+            self._add_default_account(event.new.name)
 
-    def _later(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._empty)
+    def _add_default_account(self, namespace: str) -> None:
+        """Give a namespace its default service account."""
+        core, kind = self._core, self._kinds.of_table("/serviceaccounts")
+        if kind is None or core.store.get(kind.table, f"{namespace}/default") is not None:
+            return
+        metadata = {
+            "name": "default",
+            "namespace": namespace,
+            "uid": core.chance.uid(),
+            "creationTimestamp": core.timestamp(),
+        }
+        document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        core.store.put(kind.table, f"{namespace}/default", document, {})
 
     def _empty(self) -> None:
-        self._scheduled = False
         for name in sorted(self._terminating):
             left = self._delete_content(name)
             if left:
@@ -76,34 +81,34 @@ class NamespaceKeeper:
     def _delete_content(self, namespace: str) -> dict[str, list[Item]]:
         """Delete everything in a namespace; says which objects still wait for someone, by their resource."""
         waiting: dict[str, list[Item]] = {}
-        for name, table in tuple(self._server.store.tables.items()):
-            kind = self._server.kind_of_table(name)
+        for name, table in tuple(self._core.store.tables.items()):
+            kind = self._kinds.of_table(name)
             if kind is None or not kind.namespaced:
                 continue
             for item in list(table.range(namespace)):
                 gone, last = False, item
                 if not item.going:
-                    gone, last = delete_item(self._server, kind, item, {"propagationPolicy": "Background"})
+                    gone, last = delete_item(self._core, kind, item, {"propagationPolicy": "Background"})
                 if not gone:
                     waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)
         return waiting
 
     def _tell(self, name: str, left: dict[str, list[Item]]) -> None:
         """Say in the namespace's status what it waits for."""
-        item = self._server.store.get("/namespaces", name)
+        item = self._core.store.get("/namespaces", name)
         if item is None:
             return
         document = load(item)
         status = document.setdefault("status", {})
         before = {entry["type"]: entry for entry in status.get("conditions") or ()}
-        conditions = [_condition(self._server.timestamp(), before, told) for told in _remaining(left)]
+        conditions = [_condition(self._core.timestamp(), before, told) for told in _remaining(left)]
         if conditions != status.get("conditions"):
             status["conditions"] = conditions
-            self._server.store.put("/namespaces", name, document, item.fields)
+            self._core.store.put("/namespaces", name, document, item.fields)
 
     def _finish(self, name: str) -> None:
-        item = self._server.store.get("/namespaces", name)
-        kind = self._server.kind_of_table("/namespaces")
+        item = self._core.store.get("/namespaces", name)
+        kind = self._kinds.of_table("/namespaces")
         if item is None or kind is None:
             return
         document = load(item)
@@ -112,9 +117,9 @@ class NamespaceKeeper:
         if not spec["finalizers"]:
             del spec["finalizers"]
         if finished(document):
-            remove(self._server, kind, item, document)
+            remove(self._core, kind, item, document)
         elif document != load(item):
-            self._server.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
+            self._core.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
 
 
 def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
@@ -141,19 +146,3 @@ def _condition(now: str, before: Json, told: tuple[str, bool, str, str]) -> Json
     known = before.get(kind) or {}
     since = known["lastTransitionTime"] if known.get("status") == status else now
     return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
-
-
-def _add_default_account(server: ApiServer, namespace: str) -> None:
-    """Give a namespace its default service account."""
-    if server.store.get("/serviceaccounts", f"{namespace}/default") is not None:
-        return
-    kind = server.kind_of_table("/serviceaccounts")
-    assert kind is not None
-    metadata = {
-        "name": "default",
-        "namespace": namespace,
-        "uid": server.chance.uid(),
-        "creationTimestamp": server.timestamp(),
-    }
-    document = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    server.store.put(kind.table, f"{namespace}/default", document, {})

@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.http import content_types as forms
 from spinney.embedded.apiserver.http import health
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.registry import Kinds
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.kube.client.transport import Request, Response
 
 VERSION: Json = {

@@ -15,7 +15,8 @@ from aiohttp import web
 from spinney.api.meta import encode
 from spinney.embedded.apiserver.access.credentials import Authority
 from spinney.embedded.apiserver.errors import Refusal, too_large
-from spinney.embedded.apiserver.server import MAX_BODY, ApiServer
+from spinney.embedded.apiserver.http.router import MAX_BODY
+from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.client.transport import Request, Response, User
 
 _READ_SECONDS = 60.0
@@ -46,7 +47,7 @@ class Listener:
 
     async def stop(self) -> None:
         """End every watch, then close."""
-        self._server.end_watches()
+        self._server.watches.end()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -75,7 +76,7 @@ class Listener:
 
     def _with_audit_id(self, request: Request, response: Response) -> Response:
         """The answer with the name that logs would have for the request: the client's own, or one drawn for it."""
-        name = request.headers.get("audit-id") or self._server.chance.uid()
+        name = request.headers.get("audit-id") or self._server.core.chance.uid()
         return Response(response.status, response.body, {**response.headers, "audit-id": name}, response.stream)
 
     async def _read(self, incoming: web.BaseRequest) -> Request:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.embedded.apiserver.resources.registry import Kinds
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Store
 from spinney.kube.client.transport import Response
 

@@ -12,7 +12,7 @@ from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.http import openapi_paths
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.registry import Kinds
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.schema.shapes import definitions, kind_names, meta_schema
 from spinney.kube.client.transport import Request, Response
 

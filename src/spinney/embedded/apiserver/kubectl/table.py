@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import bad_request
 from spinney.embedded.apiserver.kubectl import columns
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.conversion import load, shown
-from spinney.embedded.apiserver.store.store import Item
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.store import Item, load
 
 
 class _MetadataOnly(msgspec.Struct):
@@ -32,7 +30,7 @@ def partial(item: Item) -> bytes:
     return _PARTIAL + bytes(_decode_metadata(item.body).metadata) + b"}"
 
 
-def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
+def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
     """A Table with one row per object."""
     kind = call.kind
     definition, row_conditions = columns.for_kind(kind), kind.resource.table.row_conditions
@@ -40,7 +38,7 @@ def of_items(server: ApiServer, call: Call, items: list[Item], metadata: Json | 
     if include not in ("None", "Metadata", "Object"):
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
-    now = server.clock.now()
+    now = core.clock.now()
     rows: list[Json] = []
     for item in items:
         document = load(item)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call, number
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
     FieldError,
     Refusal,
@@ -31,9 +31,6 @@ from spinney.embedded.apiserver.store.conversion import present
 from spinney.embedded.apiserver.store.store import Item, TooOld
 from spinney.kube.client.transport import Response
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
-
 TOO_OLD_PAGE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -42,19 +39,19 @@ TOO_OLD_PAGE = (
 )
 
 
-def get(server: ApiServer, call: Call) -> Response:
+def get(core: Core, call: Call) -> Response:
     """One object by name."""
     wanted = representation(call.request.headers.get("accept", ""))
     text = call.query.get("resourceVersion", "")
     if text and not text.isdigit():
         raise plain(f"resourceVersion: {_not_a_version(text)}")
-    check_version(server, text)
-    item = server.store.get(call.kind.table, call.key)
+    check_version(core, text)
+    item = core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     if wanted == PARTIALS:
         raise not_of_form(call.kind, wanted)
-    return answer(call, [item], server)
+    return answer(core, call, item)
 
 
 def not_of_form(kind: Kind, wanted: str) -> Refusal:
@@ -69,15 +66,15 @@ def not_of_form(kind: Kind, wanted: str) -> Refusal:
     return Refusal(406, "NotAcceptable", why)
 
 
-def answer(call: Call, items: list[Item], server: ApiServer, status: int = 200) -> Response:
+def answer(core: Core, call: Call, item: Item, status: int = 200) -> Response:
     """One object in the form that the caller accepts."""
     wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
-        body = table.of_items(server, call, items, "", include_columns=True)
+        body = table.of_items(core, call, [item], "", include_columns=True)
     elif wanted in (PARTIAL, PARTIALS):
-        body = table.partial(items[0])
+        body = table.partial(item)
     else:
-        body = present(call.kind, items[0])
+        body = present(call.kind, item)
     return Response(status, body, JSON)
 
 
@@ -114,9 +111,9 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
     return tuple(tests)
 
 
-def list_(server: ApiServer, call: Call) -> Response:
+def list_(core: Core, call: Call) -> Response:
     """All objects that match, or a page of them."""
-    page, version = _select(server, call)
+    page, version = _select(core, call)
     limit = max(number(call.query.get("limit", "")), 0)
     number(call.query.get("timeoutSeconds", ""))
     if call.query.get("resourceVersion") == "0" and "continue" not in call.query:
@@ -132,14 +129,14 @@ def list_(server: ApiServer, call: Call) -> Response:
         metadata["continue"] = _token(version, shown[-1].key)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             metadata["remainingItemCount"] = len(rest)
-    return listed(server, call, shown, metadata)
+    return listed(core, call, shown, metadata)
 
 
-def listed(server: ApiServer, call: Call, shown: list[Item], metadata: Json) -> Response:
+def listed(core: Core, call: Call, shown: list[Item], metadata: Json) -> Response:
     """A list of objects in the form that the caller accepts."""
     wanted = representation(call.request.headers.get("accept", ""), LISTS)
     if wanted == "Table":
-        return Response(200, table.of_items(server, call, shown, metadata, include_columns=True), JSON)
+        return Response(200, table.of_items(core, call, shown, metadata, include_columns=True), JSON)
     if wanted == PARTIAL:
         raise not_of_form(call.kind, wanted)
     if wanted == PARTIALS and not shown:
@@ -168,8 +165,8 @@ def _join(head: Mapping[str, object], bodies: Iterable[bytes]) -> bytes:
     return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
 
 
-def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
-    store = server.store
+def _select(core: Core, call: Call) -> tuple[list[Item], int]:
+    store = core.store
     table_ = store.table(call.kind.table)
     passes = matcher(call)
     token = call.query.get("continue", "")
@@ -187,7 +184,7 @@ def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
             raise refusal from None
     else:
         after = ""
-        version, past = _wanted_version(server, call)
+        version, past = _wanted_version(core, call)
     if past is None:
         items: Iterable[Item] = table_.range(call.namespace, after)
     else:
@@ -196,15 +193,15 @@ def _select(server: ApiServer, call: Call) -> tuple[list[Item], int]:
     return [item for item in items if passes is None or passes(item)], version
 
 
-def _wanted_version(server: ApiServer, call: Call) -> tuple[int, dict[str, Item] | None]:
+def _wanted_version(core: Core, call: Call) -> tuple[int, dict[str, Item] | None]:
     text, match = call.query.get("resourceVersion", ""), call.query.get("resourceVersionMatch", "")
     _check_match(text, match)
-    current = server.store.version
-    version = check_version(server, text)
+    current = core.store.version
+    version = check_version(core, text)
     if match != "Exact":
         return current, None
     try:
-        return version, server.store.table(call.kind.table).at(version)
+        return version, core.store.table(call.kind.table).at(version)
     except TooOld:
         raise expired("The resourceVersion for the provided list is too old.") from None
 
@@ -230,15 +227,15 @@ def _not_a_version(text: str) -> str:
     return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
-def check_version(server: ApiServer, text: str) -> int:
+def check_version(core: Core, text: str) -> int:
     """The version of a query as a number; one from the future is refused, as after a restore from a backup."""
     if not text:
         return 0
     if not text.isdigit():
         raise bad_request(f"invalid resource version: resourceVersion: {_not_a_version(text)}")
     version = int(text)
-    if version > server.store.version:
-        message = f"Too large resource version: {version}, current: {server.store.version}"
+    if version > core.store.version:
+        message = f"Too large resource version: {version}, current: {core.store.version}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         raise Refusal(504, "Timeout", f"Timeout: {message}", {"causes": [cause], "retryAfterSeconds": 1})
     return version

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call, flag, number
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
 from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
 from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read.get_list import matcher
-from spinney.embedded.apiserver.store.conversion import load, present
-from spinney.embedded.apiserver.store.store import Event, Item, TooOld
+from spinney.embedded.apiserver.store.conversion import present
+from spinney.embedded.apiserver.store.store import Event, Item, Table, TooOld, load
 from spinney.kube.client.transport import Response
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 # A reader this far behind is let go, as Kubernetes does; it can resume from where it was.
 BACKLOG = 20_000
@@ -27,12 +24,13 @@ BACKLOG = 20_000
 class Watch:
     """One watcher's stream. It listens from the moment it is made until it is closed."""
 
-    def __init__(self, server: ApiServer, call: Call) -> None:
-        self._server = server
+    def __init__(self, core: Core, call: Call, on_end: Callable[[Watch], None]) -> None:
+        self._core = core
         self._call = call
+        self._on_end = on_end
         self._passes = matcher(call)
         self._prefix = f"{call.namespace}/" if call.namespace else ""
-        self._table = server.store.table(call.kind.table)
+        self._table = core.store.table(call.kind.table)
         self._form = representation(call.request.headers.get("accept", ""), LISTS)
         self._lines: list[bytes] = []
         self._most = BACKLOG
@@ -50,7 +48,6 @@ class Watch:
         for event in missed:
             self._tell(event)
         self._table.listeners.append(self._tell)
-        self._server.watches.add(self)
 
     def _concerns(self, item: Item) -> bool:
         return item.key.startswith(self._prefix)
@@ -77,20 +74,20 @@ class Watch:
     def _body(self, item: Item) -> bytes:
         if self._form == "Table":
             first, self._columns_sent = not self._columns_sent, True
-            return table.of_items(self._server, self._call, [item], "", include_columns=first)
+            return table.of_items(self._core, self._call, [item], "", include_columns=first)
         if self._form in (PARTIAL, PARTIALS):
             return table.partial(item)
         return present(self._call.kind, item)
 
     def bookmark(self, initial_events_end: bool = False) -> None:
         """Say how far the watcher has seen."""
-        metadata: Json = {"resourceVersion": str(self._server.store.version)}
+        metadata: Json = {"resourceVersion": str(self._core.store.version)}
         if initial_events_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         kind = self._call.kind
         note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         if self._form == "Table":
-            note = table.bookmark(kind, metadata, self._server.clock.now())
+            note = table.bookmark(kind, metadata, self._core.clock.now())
         elif self._form in (PARTIAL, PARTIALS):
             note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
         self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")
@@ -134,7 +131,7 @@ class Watch:
         self._open = False
         if self._tell in self._table.listeners:
             self._table.listeners.remove(self._tell)
-        self._server.watches.discard(self)
+        self._on_end(self)
         for timer in self._timers:
             timer.cancel()
         self._wake()
@@ -152,8 +149,8 @@ class Watch:
             except BaseException:
                 self.end()
                 raise
-        if self._server.store.journal is not None:
-            await self._server.store.durable()
+        if self._core.store.journal is not None:
+            await self._core.store.durable()
         chunk = b"".join(self._lines)
         self._lines.clear()
         self._most = BACKLOG
@@ -178,34 +175,48 @@ def _at_version(item: Item | None, version: int) -> Item:
     return Item(item.key, version, encode(document), item.uid, item.labels, item.fields, item.owners)
 
 
-def watch(server: ApiServer, call: Call) -> Response:
-    """Open a watch."""
-    query = call.query
-    seconds = number(query.get("timeoutSeconds", ""))
-    stream = Watch(server, call)
-    text = query.get("resourceVersion", "")
-    streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
-    if text and not text.isdigit():
-        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise plain(f"resourceVersion: {message}")
-    if text in ("", "0") or streaming_list:
-        wanted = streaming_list is not False
-        stream.start(list(server.store.table(call.kind.table).range(call.namespace)) if wanted else None, [])
-    else:
-        _resume(server, call, stream, int(text))
-    if streaming_list and flag(query, "allowWatchBookmarks"):
-        stream.bookmark(initial_events_end=True)
-    if flag(query, "allowWatchBookmarks") and server.bookmark_seconds:
-        stream.every(server.bookmark_seconds, stream.bookmark)
-    if seconds:
-        stream.end_after(float(seconds))
-    return Response(200, b"", JSON, stream)
+class Watches:
+    """The open watches of a server."""
+
+    def __init__(self, core: Core, bookmark_seconds: float) -> None:
+        self._core = core
+        self._bookmark_seconds = bookmark_seconds
+        self._open: set[Watch] = set()
+
+    def open(self, call: Call) -> Response:
+        """Open a watch, and answer with its stream."""
+        query = call.query
+        seconds = number(query.get("timeoutSeconds", ""))
+        stream = Watch(self._core, call, self._open.discard)
+        text = query.get("resourceVersion", "")
+        streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
+        if text and not text.isdigit():
+            message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+            raise plain(f"resourceVersion: {message}")
+        self._open.add(stream)
+        table_ = self._core.store.table(call.kind.table)
+        if text in ("", "0") or streaming_list:
+            wanted = streaming_list is not False
+            stream.start(list(table_.range(call.namespace)) if wanted else None, [])
+        else:
+            _resume(table_, stream, int(text))
+        if streaming_list and flag(query, "allowWatchBookmarks"):
+            stream.bookmark(initial_events_end=True)
+        if flag(query, "allowWatchBookmarks") and self._bookmark_seconds:
+            stream.every(self._bookmark_seconds, stream.bookmark)
+        if seconds:
+            stream.end_after(float(seconds))
+        return Response(200, b"", JSON, stream)
+
+    def end(self) -> None:
+        """End every watch, as a server that goes away does."""
+        for stream in tuple(self._open):
+            stream.end()
 
 
-def _resume(server: ApiServer, call: Call, stream: Watch, version: int) -> None:
-    table_ = server.store.table(call.kind.table)
+def _resume(events: Table, stream: Watch, version: int) -> None:
     try:
-        stream.start(None, table_.since(version))
+        stream.start(None, events.since(version))
     except TooOld:
         stream.fail(expired("The resourceVersion for the provided watch is too old."))
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from spinney.api.meta import Json
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.write.creation import create_by_server
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -129,20 +126,20 @@ _BINDINGS = {
 _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 
 
-async def fill(server: ApiServer) -> None:
+async def fill(pipeline: Pipeline) -> None:
     """Make everything that is not there yet."""
     for name in NAMESPACES:
-        await _make(server, "v1", "Namespace", {"metadata": {"name": name}})
+        await _make(pipeline, "v1", "Namespace", {"metadata": {"name": name}})
     for name, value in _PRIORITIES.items():
         purpose = "cluster" if "cluster" in name else "node"
         text = f"Used for system critical pods that must run in the {purpose}"
         body = {"metadata": {"name": name}, "value": value, "description": text + ", but can be moved"}
-        await _make(server, "scheduling.k8s.io/v1", "PriorityClass", body)
+        await _make(pipeline, "scheduling.k8s.io/v1", "PriorityClass", body)
     for name, rules in ROLES.items():
         labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
         if name.startswith("system:aggregate-to-"):
             labels[f"rbac.authorization.k8s.io/aggregate-to-{name.rpartition('-')[2]}"] = "true"
-        await _make(server, _RBAC, "ClusterRole", {"metadata": {"name": name, "labels": labels}, "rules": rules})
+        await _make(pipeline, _RBAC, "ClusterRole", {"metadata": {"name": name, "labels": labels}, "rules": rules})
     for name, below in (("view", ()), ("edit", ("view",)), ("admin", ("edit", "view"))):
         wanted = [
             {"matchLabels": {f"rbac.authorization.k8s.io/aggregate-to-{part}": "true"}} for part in (name, *below)
@@ -150,24 +147,24 @@ async def fill(server: ApiServer) -> None:
         rules = [rule for part in (name, *below) for rule in ROLES[f"system:aggregate-to-{part}"]]
         labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
         body = {"metadata": {"name": name, "labels": labels}, "rules": rules}
-        await _make(server, _RBAC, "ClusterRole", {**body, "aggregationRule": {"clusterRoleSelectors": wanted}})
+        await _make(pipeline, _RBAC, "ClusterRole", {**body, "aggregationRule": {"clusterRoleSelectors": wanted}})
     for name, (kind, subject) in _BINDINGS.items():
-        await _bind(server, name, [(kind, subject)])
+        await _bind(pipeline, name, [(kind, subject)])
     everyone = [("Group", "system:authenticated"), ("Group", "system:unauthenticated")]
-    await _bind(server, "system:public-info-viewer", everyone)
+    await _bind(pipeline, "system:public-info-viewer", everyone)
 
 
-async def _bind(server: ApiServer, role: str, subjects: list[tuple[str, str]]) -> None:
+async def _bind(pipeline: Pipeline, role: str, subjects: list[tuple[str, str]]) -> None:
     group = "rbac.authorization.k8s.io"
     listed = [{"kind": kind, "apiGroup": group, "name": name} for kind, name in subjects]
     reference = {"apiGroup": group, "kind": "ClusterRole", "name": role}
     await _make(
-        server, _RBAC, "ClusterRoleBinding", {"metadata": {"name": role}, "roleRef": reference, "subjects": listed}
+        pipeline, _RBAC, "ClusterRoleBinding", {"metadata": {"name": role}, "roleRef": reference, "subjects": listed}
     )
 
 
-async def _make(server: ApiServer, api_version: str, kind: str, body: Json) -> None:
-    found = server.kinds.by_kind(api_version, kind)
+async def _make(pipeline: Pipeline, api_version: str, kind: str, body: Json) -> None:
+    found = pipeline.kinds.by_kind(api_version, kind)
     assert found is not None
-    if server.store.get(found.table, body["metadata"]["name"]) is None:
-        await server.create(api_version, kind, body)
+    if pipeline.core.store.get(found.table, body["metadata"]["name"]) is None:
+        await create_by_server(pipeline, api_version, kind, body)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney.api.apps import TEMPLATE_GENERATION
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
     FieldError,
 )
@@ -23,9 +24,6 @@ from spinney.embedded.apiserver.resources.validation.workloads import (
 )
 from spinney.embedded.apiserver.resources.warnings import template_warnings
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
-
 
 def _default(document: Json) -> None:
     """A DaemonSet."""
@@ -39,7 +37,7 @@ def _default(document: Json) -> None:
         fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
 
 
-def _prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
     """A DaemonSet counts its templates itself, and nobody else does."""
     key = TEMPLATE_GENERATION
     count = int((old["metadata"].get("annotations") or {}).get(key, "1"))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.ages import duration
 from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import job_specs, job_status
 from spinney.embedded.apiserver.resources.warnings import template_warnings, warn_of_name
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 
 def _default_spec(spec: Json) -> None:
@@ -45,7 +43,7 @@ def _default(document: Json) -> None:
     _default_spec(document.setdefault("spec", {}))
 
 
-def _prepare_create(server: ApiServer, call: Call, document: Json) -> None:
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
     metadata, spec = document["metadata"], document["spec"]
     if spec.get("manualSelector"):
         own = (spec["template"].get("metadata") or {}).get("labels")

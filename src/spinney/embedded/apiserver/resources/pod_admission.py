@@ -1,10 +1,9 @@
-"""Pods at the server: priority, tolerations, quality of service, gates, and the status that updates must keep."""
+"""Pods at the core: priority, tolerations, quality of service, gates, and the status that updates must keep."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,12 +11,10 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.admission import limit_ranges
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
 from spinney.embedded.apiserver.resources import token_volumes
 from spinney.embedded.apiserver.resources.pod_defaults import default_container
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _RESIZED = ("resources", "resizePolicy")
@@ -32,63 +29,63 @@ GATED: Json = {
 }
 
 
-def admit(server: ApiServer, call: Call, pod: Json) -> None:
+def admit(core: Core, call: Call, pod: Json) -> None:
     """What admission and the pod strategy put into a new pod, whoever its neighbours are."""
     spec = pod["spec"]
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    _priority(server, call, spec)
+    _priority(core, call, spec)
     tolerate(spec)
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    limit_ranges.admit_pod(server, call, pod)
+    limit_ranges.admit_pod(core, call, pod)
     runtime = spec.get("runtimeClassName")
     if spec.get("overhead") and not runtime:
         why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         raise forbidden(call.kind, call.name, why)
-    if runtime and server.store.get("node.k8s.io/runtimeclasses", runtime) is None:
+    if runtime and core.store.get("node.k8s.io/runtimeclasses", runtime) is None:
         raise forbidden(call.kind, call.name, f'pod rejected: RuntimeClass "{runtime}" not found')
 
 
-def start(server: ApiServer, call: Call, pod: Json) -> None:
+def start(core: Core, call: Call, pod: Json) -> None:
     """Give an admitted pod its account's token and its first status. Its spec is shared, so it is replaced."""
     spec = pod["spec"]
-    check_account(server, call, spec)
-    pod["spec"] = token_volumes.with_token(server, spec)
-    pod["status"] = first_status(server, spec)
+    check_account(core, call, spec)
+    pod["spec"] = token_volumes.with_token(core, spec)
+    pod["status"] = first_status(core, spec)
 
 
-def restart(server: ApiServer, pod: Json) -> None:
+def restart(core: Core, pod: Json) -> None:
     """Give a pod that webhooks changed the first status that follows from its spec."""
-    pod["status"] = first_status(server, pod["spec"])
+    pod["status"] = first_status(core, pod["spec"])
 
 
-def check_account(server: ApiServer, call: Call, spec: Json) -> None:
+def check_account(core: Core, call: Call, spec: Json) -> None:
     """Refuse a pod whose account is not there."""
     name = spec["serviceAccountName"]
-    if server.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
+    if core.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
         why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
         raise forbidden(call.kind, call.name, why)
 
 
-def first_status(server: ApiServer, spec: Json, quality_class: str = "") -> Json:
+def first_status(core: Core, spec: Json, quality_class: str = "") -> Json:
     """The status of a new pod, as its spec is by now; its quality of service may be known."""
     status: Json = {"phase": "Pending", "qosClass": quality_class or quality(spec)}
     if spec.get("schedulingGates"):
-        status["conditions"] = [{**GATED, "lastTransitionTime": server.timestamp()}]
+        status["conditions"] = [{**GATED, "lastTransitionTime": core.timestamp()}]
     return status
 
 
-def _priority(server: ApiServer, call: Call, spec: Json) -> None:
+def _priority(core: Core, call: Call, spec: Json) -> None:
     name = spec.get("priorityClassName", "")
     if not name:
-        name, value, policy = default_priority(server)
+        name, value, policy = default_priority(core)
         if name:
             spec["priorityClassName"] = name
     elif name in _SYSTEM:
         value, policy = _SYSTEM[name], "PreemptLowerPriority"
     else:
-        item = server.store.get("scheduling.k8s.io/priorityclasses", name)
+        item = core.store.get("scheduling.k8s.io/priorityclasses", name)
         if item is None:
             raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
         found = msgspec.json.decode(item.body)
@@ -111,9 +108,9 @@ def _priority(server: ApiServer, call: Call, spec: Json) -> None:
     spec["preemptionPolicy"] = policy
 
 
-def default_priority(server: ApiServer) -> tuple[str, int, str]:
+def default_priority(core: Core) -> tuple[str, int, str]:
     """The global default class: its name, value and preemption policy."""
-    for item in server.store.table("scheduling.k8s.io/priorityclasses").range(""):
+    for item in core.store.table("scheduling.k8s.io/priorityclasses").range(""):
         if b'"globalDefault":true' in item.body:
             found = msgspec.json.decode(item.body)
             return item.name, found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")

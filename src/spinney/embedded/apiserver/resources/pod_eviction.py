@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import plain, too_many_requests
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Item
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import Item, load
 
 _BUDGETS = "policy/poddisruptionbudgets"
 
 
-def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
+def allow(core: Core, pod: Item, *, dry_run: bool) -> None:
     """Take one disruption from the pod's budget, or refuse."""
     document = load(pod)
     status = document.get("status") or {}
     if document["metadata"].get("deletionTimestamp") or status.get("phase") in ("Pending", "Succeeded", "Failed"):
         return
     found = []
-    for item in server.store.table(_BUDGETS).range(pod.namespace):
+    for item in core.store.table(_BUDGETS).range(pod.namespace):
         budget = load(item)
         selector = (budget.get("spec") or {}).get("selector")
         if selector is not None and selectors.matches(selectors.from_object(selector), pod.labels):
@@ -43,7 +38,7 @@ def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
     if state.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         cause = {
             "reason": "DisruptionBudget",
-            "message": f"The disruption budget {name} is still being processed by the server.",
+            "message": f"The disruption budget {name} is still being processed by the core.",
         }
         raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 10, [cause])
     if allowed <= 0:
@@ -56,9 +51,9 @@ def allow(server: ApiServer, pod: Item, *, dry_run: bool) -> None:
     if dry_run:
         return
     state["disruptionsAllowed"] = allowed - 1
-    state.setdefault("disruptedPods", {})[pod.name] = server.timestamp()
+    state.setdefault("disruptedPods", {})[pod.name] = core.timestamp()
     budget["status"] = state
-    server.store.put(_BUDGETS, item.key, budget, item.fields)
+    core.store.put(_BUDGETS, item.key, budget, item.fields)
 
 
 def _ready(status: dict[str, object]) -> bool:

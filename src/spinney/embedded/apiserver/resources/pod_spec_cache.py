@@ -8,23 +8,21 @@ those after them: nothing here is ever changed in place. When a class changes, e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.apiserver.followers.quotas import TABLE as QUOTAS
+from spinney.embedded.apiserver.admission.quotas import TABLE as QUOTAS
+from spinney.embedded.apiserver.admission.webhooks import Admission
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import pod_admission, token_volumes
-from spinney.embedded.apiserver.store.store import Fields, Item
+from spinney.embedded.apiserver.store.store import Event, Fields, Item, Store
 from spinney.embedded.apiserver.write.field_sets import FieldSet
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.calls import Call
-    from spinney.embedded.apiserver.server import ApiServer
 
 PODS = "/pods"
 # What a spec is worked out by, beside itself. Limit ranges write into metadata too: where they are, nothing is shared.
-TABLES = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
+_CLASSES = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
 _LIMIT_RANGES = "/limitranges"
 _MOST = 1024
 
@@ -44,28 +42,29 @@ class PodSpec:
         """An object as sent with this spec in place of its own, and the part of it that needs no look any more."""
         return {**document, "spec": self.spec}, {"spec": self.spec}
 
-    def start(self, server: ApiServer, call: Call, pod: Json) -> None:
+    def start(self, core: Core, call: Call, pod: Json) -> None:
         """Give a pod what it starts with: its account's token and its first status."""
-        pod_admission.check_account(server, call, self.spec)
-        pod["status"] = pod_admission.first_status(server, self.spec, self.quality)
+        pod_admission.check_account(core, call, self.spec)
+        pod["status"] = pod_admission.first_status(core, self.spec, self.quality)
         if self.encoded:
-            name = token_volumes.volume_name(server) if len(self.encoded) > 1 else ""
+            name = token_volumes.volume_name(core) if len(self.encoded) > 1 else ""
             pod["spec"] = Raw(name.encode().join(self.encoded))
         else:
-            pod["spec"] = token_volumes.with_token(server, self.spec)
+            pod["spec"] = token_volumes.with_token(core, self.spec)
 
 
 class PodSpecs:
     """Worked-out specs by what was sent, from the third pod of a template on: others are hardly worth it."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, store: Store, admission: Admission) -> None:
+        self._store = store
+        self._admission = admission
         # As plain data and encoded; None where it was sent only once so far.
         self._known: dict[bytes, tuple[PodSpec, PodSpec] | None] = {}
 
     def sent(self, call: Call, document: Json) -> bytes:
         """What a spec is known by; nothing where it has to be worked out in any case."""
-        if call.kind.table != PODS or self._server.store.table(_LIMIT_RANGES).items:
+        if call.kind.table != PODS or self._store.table(_LIMIT_RANGES).items:
             return b""
         spec = document.get("spec")
         if not isinstance(spec, dict):
@@ -79,7 +78,7 @@ class PodSpecs:
         if found is None:
             return None
         plain, encoded = found
-        is_read = self._server.admission.looks_at(call.kind) or self._server.store.table(QUOTAS).items
+        is_read = self._admission.looks_at(call.kind) or self._store.table(QUOTAS).items
         return plain if is_read else encoded
 
     def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:
@@ -100,6 +99,7 @@ class PodSpecs:
         encoded = replace(plain, owned=Raw(encode(owned)), encoded=tuple(pieces))
         self._known[sent] = plain, encoded
 
-    def forget(self) -> None:
-        """Work everything out anew."""
-        self._known.clear()
+    def follow(self, table: str, event: Event) -> None:
+        """Forget everything when a class changes that specs depend on."""
+        if table in _CLASSES:
+            self._known.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.admission.matching import Operation
@@ -25,15 +24,12 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.pod_eviction import allow
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write.commit import commit
 from spinney.embedded.apiserver.write.deletion import delete_item
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.type_meta import check_type
 from spinney.kube.client.transport import Response
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 _PODS = Kind.of("", "v1", "Pod", "pods", namespaced=True)
 _BINDING = Kind.of("", "v1", "Binding", "bindings", namespaced=True)
@@ -48,7 +44,7 @@ def _binding_conflict(name: str, why: str) -> Refusal:
     return Refusal(409, "Conflict", message, {"name": name, "kind": "pods/binding"})
 
 
-async def bind(server: ApiServer, call: Call) -> Response:
+async def bind(pipeline: Pipeline, call: Call) -> Response:
     """Assign a pod to a node, if it has none and nothing holds it back."""
     binding = read_body(call)
     check_type(binding, _BINDING)
@@ -63,15 +59,15 @@ async def bind(server: ApiServer, call: Call) -> Response:
     if errors:
         raise plain(", ".join(map(str, errors)))
 
-    await server.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)
-    item = server.store.get(call.kind.table, call.key)
+    await pipeline.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)
+    item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    commit(server, call, _bound(server, call.name, load(item), metadata, target["name"]))
+    commit(pipeline.core, call, _bound(pipeline, call.name, load(item), metadata, target["name"]))
     return Response(201, encode(SUCCESS), JSON)
 
 
-def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) -> Json:
+def _bound(pipeline: Pipeline, name: str, pod: Json, binding: Json, node: str) -> Json:
     metadata, spec = pod["metadata"], pod["spec"]
     if binding.get("uid") and binding["uid"] != metadata["uid"]:
         raise wrong_uid(_PODS, metadata["namespace"], name, binding["uid"], metadata["uid"])
@@ -82,36 +78,36 @@ def _bound(server: ApiServer, name: str, pod: Json, binding: Json, node: str) ->
     if spec.get("schedulingGates"):
         raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
-    labels = {**_topology(server, node), **(binding.get("labels") or {})}
+    labels = {**_topology(pipeline, node), **(binding.get("labels") or {})}
     for part, given in (("annotations", binding.get("annotations")), ("labels", labels)):
         if given:
             metadata[part] = {**(metadata.get(part) or {}), **given}
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
-    now = server.timestamp()
+    now = pipeline.core.timestamp()
     others = [condition for condition in status.get("conditions") or () if condition["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     status["conditions"] = [*others, scheduled]
     return pod
 
 
-async def bind_by_name(server: ApiServer, call: Call) -> Response:
+async def bind_by_name(pipeline: Pipeline, call: Call) -> Response:
     """The same by the old resource, which names the pod only in the body."""
-    kind = server.kind_of_table("/pods")
+    kind = pipeline.kinds.of_table("/pods")
     assert kind is not None
     name = str((read_body(call).get("metadata") or {}).get("name", ""))
-    return await bind(server, replace(call, kind=kind, name=name, subresource="binding"))
+    return await bind(pipeline, replace(call, kind=kind, name=name, subresource="binding"))
 
 
-def _topology(server: ApiServer, node: str) -> dict[str, str]:
+def _topology(pipeline: Pipeline, node: str) -> dict[str, str]:
     """The labels that tell a pod which zone and region it runs in."""
-    item = server.store.get("/nodes", node)
+    item = pipeline.core.store.get("/nodes", node)
     if item is None:
         return {}
     return {key: item.labels[key] for key in _TOPOLOGY if key in item.labels}
 
 
-def _mark(server: ApiServer, call: Call, item: Item) -> Item:
+def _mark(pipeline: Pipeline, call: Call, item: Item) -> Item:
     """Say in the pod's status why it is about to go."""
     pod = load(item)
     status = pod.setdefault("status", {})
@@ -120,45 +116,45 @@ def _mark(server: ApiServer, call: Call, item: Item) -> Item:
         "type": "DisruptionTarget",
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": server.timestamp(),
+        "lastTransitionTime": pipeline.core.timestamp(),
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
     status["conditions"] = [*others, told]
-    return server.store.put(call.kind.table, item.key, pod, item.fields)
+    return pipeline.core.store.put(call.kind.table, item.key, pod, item.fields)
 
 
-async def evict(server: ApiServer, call: Call) -> Response:
+async def evict(pipeline: Pipeline, call: Call) -> Response:
     """Delete a pod, unless a disruption budget says no."""
     eviction = read_body(call)
     if not str(eviction.get("apiVersion", "")).startswith("policy/"):
         check_type(eviction, _EVICTION)
     if (eviction.get("metadata") or {}).get("name", "") != call.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    item = server.store.get(call.kind.table, call.key)
+    item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     options = eviction.get("deleteOptions") or {}
     dry_run = call.dry_run or bool(options.get("dryRun"))
-    allow(server, item, dry_run=dry_run)
-    current = item if dry_run else _mark(server, call, item)
-    delete_item(server, call.kind, current, options, dry_run=dry_run)
+    allow(pipeline.core, item, dry_run=dry_run)
+    current = item if dry_run else _mark(pipeline, call, item)
+    delete_item(pipeline.core, call.kind, current, options, dry_run=dry_run)
     return Response(201, encode(SUCCESS), JSON)
 
 
-async def log(server: ApiServer, call: Call) -> Response:
+async def log(pipeline: Pipeline, call: Call) -> Response:
     """What a pod's container has written: nothing on no node; and simulated ones do not write."""
     _check_log_options(call)
-    spec = _pod_spec(server, call)
+    spec = _pod_spec(pipeline, call)
     _check_container(call, spec)
     if not spec.get("nodeName"):
         return Response(204)
-    raise _simulated(server, call, spec["nodeName"], "has no log")
+    raise _simulated(pipeline, call, spec["nodeName"], "has no log")
 
 
-async def connect(server: ApiServer, call: Call) -> Response:
+async def connect(pipeline: Pipeline, call: Call) -> Response:
     """Enter a pod, or speak to it: nothing runs in a simulated one."""
-    spec = _pod_spec(server, call)
+    spec = _pod_spec(pipeline, call)
     if call.subresource.partition("/")[0] == "proxy":
         # Pods of a simulated node have no address that something listens at.
         raise bad_request("address not allowed")
@@ -167,7 +163,7 @@ async def connect(server: ApiServer, call: Call) -> Response:
     node = spec.get("nodeName")
     if not node:
         raise bad_request(f"pod {call.name} does not have a host assigned")
-    raise _simulated(server, call, node, f"cannot be reached by {call.subresource}")
+    raise _simulated(pipeline, call, node, f"cannot be reached by {call.subresource}")
 
 
 def _check_log_options(call: Call) -> None:
@@ -205,16 +201,16 @@ def _check_container(call: Call, spec: Json) -> None:
         raise bad_request(f"a container name must be specified for pod {call.name}, choose one of: [{names}]")
 
 
-def _pod_spec(server: ApiServer, call: Call) -> Json:
-    item = server.store.get(call.kind.table, call.key)
+def _pod_spec(pipeline: Pipeline, call: Call) -> Json:
+    item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     spec: Json = load(item)["spec"]
     return spec
 
 
-def _simulated(server: ApiServer, call: Call, node: str, what: str) -> Refusal:
-    if server.store.get("/nodes", node) is None:
+def _simulated(pipeline: Pipeline, call: Call, node: str, what: str) -> Refusal:
+    if pipeline.core.store.get("/nodes", node) is None:
         return not_found(call.kind, node)
     why = f'node "{node}" is simulated, so pod "{call.name}" runs no program and {what}'
     return Refusal(501, "NotImplemented", why, {})

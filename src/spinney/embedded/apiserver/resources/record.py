@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.api.meta import Json
 from spinney.api.naming import subdomain_problems
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
-    from spinney.embedded.apiserver.server import ApiServer
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY = ("create",)
@@ -109,13 +109,13 @@ class Resource:
     # The object with members that Kubernetes writes even where nobody set them; nested data is shared, never changed.
     complete: Callable[[Json], Json] = _as_it_is
     # Called with a new object before its managed fields are recorded, and after.
-    prepare_create: Callable[[ApiServer, Call, Json], None] = _no_change
-    admit_create: Callable[[ApiServer, Call, Json], None] = _no_change
+    prepare_create: Callable[[Core, Call, Json], None] = _no_change
+    admit_create: Callable[[Core, Call, Json], None] = _no_change
     # Called with a new object that mutating webhooks changed.
-    after_webhooks: Callable[[ApiServer, Json], None] = _no_change
+    after_webhooks: Callable[[Core, Json], None] = _no_change
     # Called with the new object and the old one; both may share nested data.
-    prepare_update: Callable[[ApiServer, Call, Json, Json], None] = _no_change
-    prepare_status: Callable[[ApiServer, Json, Json], None] = _no_change
+    prepare_update: Callable[[Core, Call, Json, Json], None] = _no_change
+    prepare_status: Callable[[Core, Json, Json], None] = _no_change
     # What a write to a subresource makes of the new object and the old one.
     prepare_subresources: Mapping[str, Callable[[Json, Json], Json]] = field(default_factory=dict)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,32 +24,30 @@ from spinney.embedded.apiserver.resources import scale_managed_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.json_path import find
 from spinney.embedded.apiserver.schema.shapes import built_in_shape
-from spinney.embedded.apiserver.store.conversion import load, shown
-from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write import patch_request, server_side_apply, strategic_merge
 from spinney.embedded.apiserver.write import updates as changes
 from spinney.embedded.apiserver.write.decode import checked
 from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 SCALE = Kind.of("autoscaling", "v1", "Scale", "scales", namespaced=True)
 
 
-async def scale(server: ApiServer, call: Call) -> Response:
+async def scale(pipeline: Pipeline, call: Call) -> Response:
     """Read or change the scale of a workload."""
-    item = server.store.get(call.kind.table, call.key)
+    item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     if call.verb == "get":
         return Response(200, encode(scale_of(call.kind, shown(call.kind, load(item)))), JSON)
 
     if call.verb == "patch" and media_type(call.request) in patch_request.APPLY:
-        changed = await _apply(server, call)
+        changed = await _apply(pipeline, call)
     else:
-        changed = await changes.modify(server, call, lambda old: _scaled(call, old))
+        changed = await changes.modify(pipeline, call, lambda old: _scaled(call, old))
     return Response(200, encode(scale_of(call.kind, shown(call.kind, load(changed)))), JSON)
 
 
@@ -102,11 +99,11 @@ def _wanted(call: Call, current: Json) -> Json:
     return patch_request.patcher(call, kind)(current)
 
 
-async def _apply(server: ApiServer, call: Call) -> Item:
+async def _apply(pipeline: Pipeline, call: Call) -> Item:
     """Apply to the scale: whoever owns the replicas of the object owns those of its scale, and the other way round."""
     inner = replace(call, kind=SCALE)
     config = server_side_apply.config_of(inner)
-    writer = Writer(call.query["fieldManager"], "scale", server.timestamp())
+    writer = Writer(call.query["fieldManager"], "scale", pipeline.core.timestamp())
     path = _path(call.kind, "specReplicasPath")
     force = flag(call.query, "force")
 
@@ -121,7 +118,7 @@ async def _apply(server: ApiServer, call: Call) -> Item:
         )
         return {**made, "metadata": {**old["metadata"], "managedFields": owners}}
 
-    return await changes.modify(server, call, change, server_side_apply.keep_entries)
+    return await changes.modify(pipeline, call, change, server_side_apply.keep_entries)
 
 
 def _path(kind: Kind, name: str) -> str:

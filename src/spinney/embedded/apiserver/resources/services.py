@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, Refusal, invalid, invalid_object
 from spinney.embedded.apiserver.resources.validation.service_specs import (
     check_addresses,
@@ -15,25 +15,22 @@ from spinney.embedded.apiserver.resources.validation.service_specs import (
     is_health_checked,
     is_reachable,
 )
-from spinney.embedded.apiserver.store.conversion import load
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import load
 
 RANGE = ipaddress.ip_network("10.0.0.0/16")
 _FIRST, _LAST = 30000, 32767
 _BOTH = ["IPv4", "IPv6"]
 
 
-def create(server: ApiServer, call: Call, document: Json) -> None:
+def create(core: Core, call: Call, document: Json) -> None:
     """Give a new service what it needs and has not asked for."""
     document["status"] = {"loadBalancer": {}}
     spec = document["spec"]
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     _families(call, spec, {})
-    _address(server, call, spec, {})
-    ports = _Ports(server, call)
+    _address(core, call, spec, {})
+    ports = _Ports(core, call)
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         ports.first(spec)
     if is_health_checked(spec) and not spec.get("healthCheckNodePort"):
@@ -41,7 +38,7 @@ def create(server: ApiServer, call: Call, document: Json) -> None:
     _forget_traffic(spec)
 
 
-def update(server: ApiServer, call: Call, new: Json, old: Json) -> None:
+def update(core: Core, call: Call, new: Json, old: Json) -> None:
     """Keep what a service was given, and give what it newly needs."""
     spec, was = dict(new["spec"]), old["spec"]
     if spec.get("ports"):
@@ -49,8 +46,8 @@ def update(server: ApiServer, call: Call, new: Json, old: Json) -> None:
     new["spec"] = spec
     _keep(spec, was)
     _families(call, spec, was)
-    _address(server, call, spec, was)
-    ports = _Ports(server, call)
+    _address(core, call, spec, was)
+    ports = _Ports(core, call)
     if spec.get("type") in ("NodePort", "LoadBalancer"):
         ports.next(spec, was)
     if is_health_checked(spec) and not is_health_checked(was) and not spec.get("healthCheckNodePort"):
@@ -161,35 +158,35 @@ def _refuse(call: Call, found: list[FieldError]) -> None:
         raise invalid_object(call.kind, call.name, found)
 
 
-def _address(server: ApiServer, call: Call, spec: Json, was: Json) -> None:
+def _address(core: Core, call: Call, spec: Json, was: Json) -> None:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = server.allocation.next_address()
+        spec["clusterIP"] = core.allocation.next_address()
         spec["clusterIPs"] = [spec["clusterIP"]]
         return
     if was and was.get("type") != "ExternalName":
         return
     for address in spec["clusterIPs"]:
-        why = _unavailable(server, address)
+        why = _unavailable(core, address)
         if why:
             detail = f"failed to allocate IP {address}: {why}"
             _refuse(call, [invalid("spec.clusterIPs", spec["clusterIPs"], detail)])
 
 
-def _unavailable(server: ApiServer, address: str) -> str:
+def _unavailable(core: Core, address: str) -> str:
     parsed = ipaddress.ip_address(address)
     if parsed not in RANGE:
         return "the provided network does not match the current range"
-    taken = any(item.fields.get("spec.clusterIP") == address for item in server.store.table("/services").range(""))
+    taken = any(item.fields.get("spec.clusterIP") == address for item in core.store.table("/services").range(""))
     return "provided IP is already allocated" if taken else ""
 
 
 class _Ports:
     """The ports that nodes have left for the services of one request."""
 
-    def __init__(self, server: ApiServer, call: Call) -> None:
-        self._server, self._call = server, call
+    def __init__(self, core: Core, call: Call) -> None:
+        self._core, self._call = core, call
         self._taken: set[int] | None = None
 
     def first(self, spec: Json) -> None:
@@ -223,7 +220,7 @@ class _Ports:
     def free(self) -> int:
         """A port that nobody has."""
         while True:
-            port = self._server.allocation.next_node_port()
+            port = self._core.allocation.next_node_port()
             if port not in self._known():
                 self._known().add(port)
                 return port
@@ -245,7 +242,7 @@ class _Ports:
     def _known(self) -> set[int]:
         if self._taken is None:
             self._taken = set()
-            for item in self._server.store.table("/services").range(""):
+            for item in self._core.store.table("/services").range(""):
                 if b'odePort"' not in item.body:
                     continue
                 spec = load(item)["spec"]

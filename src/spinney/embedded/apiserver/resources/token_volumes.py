@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from spinney.api.meta import Json
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.core import Core
 
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 # Where it comes from: the same for all pods.
@@ -25,17 +21,17 @@ TOKEN: Json = {
 }
 
 
-def volume_name(server: ApiServer) -> str:
+def volume_name(core: Core) -> str:
     """What the volume of a pod's token is called."""
-    return f"kube-api-access-{server.chance.suffix()}"
+    return f"kube-api-access-{core.chance.suffix()}"
 
 
-def with_token(server: ApiServer, spec: Json) -> Json:
+def with_token(core: Core, spec: Json) -> Json:
     """The spec with the account's token, the cluster's certificate and the namespace mounted where nothing is yet."""
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     if spec.get("automountServiceAccountToken") is False or all(map(_has_token, containers)):
         return spec
-    name = volume_name(server)
+    name = volume_name(core)
     mount = {"name": name, "readOnly": True, "mountPath": _PATH}
     made = {**spec, "volumes": [*(spec.get("volumes") or ()), {"name": name, "projected": TOKEN}]}
     for key in ("containers", "initContainers"):

@@ -1,15 +1,13 @@
-"""Custom resources: a CustomResourceDefinition makes a kind, and says what its objects must look like."""
+"""What a CustomResourceDefinition says about the objects of its kind: schema, defaults, rules and columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from spinney.api.formats import is_checked
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, bad_request, invalid
-from spinney.embedded.apiserver.resources.kinds import Kind, Subresource, subresource
-from spinney.embedded.apiserver.resources.record import CUSTOM
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema
@@ -17,8 +15,6 @@ from spinney.embedded.apiserver.schema.structural import Defaults, Misfit, compi
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
-# In the order in which the server for custom resources lists them.
-_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 TABLE = "apiextensions.k8s.io/customresourcedefinitions"
 
 
@@ -50,6 +46,7 @@ class Custom:
         # The version of the definition's last change: older objects may not fit its schemas.
         self.since = since
         self.name: str = definition["metadata"]["name"]
+        self.kind: str = spec["names"]["kind"]
         self.versions = {
             version["name"]: _version(version, spec["group"], spec["names"]["kind"])
             for version in spec["versions"]
@@ -65,9 +62,9 @@ class Custom:
         """Whether the status has an endpoint of its own."""
         return self.versions[version].status
 
-    def conform(self, kind: Kind, document: Json, known: Json | None = None) -> tuple[Json, list[str]]:
+    def conform(self, version: str, document: Json, known: Json | None = None) -> tuple[Json, list[str]]:
         """The object pruned and defaulted, and the fields that were dropped; `known` is the object before a change."""
-        served = self.versions[kind.version]
+        served = self.versions[version]
         dropped: list[str] = []
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         normal = served.normal.is_valid(body)
@@ -75,10 +72,10 @@ class Custom:
             try:
                 body = prune(body, served.schema, "", dropped)
             except Misfit as misfit:
-                where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+                where = f'{self.kind} in version "{version}" cannot be handled as a {self.kind}'
                 raise bad_request(f"{where}: {misfit}") from None
         before = (known or {}).get("metadata") or {}
-        metadata, unknown = conform_metadata(document["metadata"], kind.kind, kind.version, before)
+        metadata, unknown = conform_metadata(document["metadata"], self.kind, version, before)
         if served.defaults is not None:
             body = served.defaults.fill(body)
         if not normal:
@@ -154,49 +151,3 @@ def _needs_walk(schema: Json) -> bool:
         return True
     below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
     return any(_needs_walk(item) for item in below if isinstance(item, dict))
-
-
-def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
-    """The kinds that a definition serves, its storage version's name on each."""
-    spec = definition["spec"]
-    names, group = spec["names"], spec["group"]
-    custom = Custom(definition, since)
-    stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    found: list[Kind] = []
-    for version in spec["versions"]:
-        if not version.get("served"):
-            continue
-        name = version["name"]
-        served = custom.versions[name]
-        subs: dict[str, Subresource] = {}
-        if served.status:
-            subs["status"] = subresource("status", group, name, names["kind"])
-        if served.scale is not None:
-            subs["scale"] = subresource("scale", group, name, names["kind"])
-        kind = Kind.of(
-            group,
-            name,
-            names["kind"],
-            names["plural"],
-            spec["scope"] == "Namespaced",
-            short=tuple(names.get("shortNames") or ()),
-            categories=tuple(names.get("categories") or ()),
-            singular=names.get("singular") or names["kind"].lower(),
-            list_kind=names.get("listKind") or f"{names['kind']}List",
-            subresources=subs,
-            verbs=_VERBS,
-            custom=custom,
-            resource=CUSTOM,
-        )
-        found.append(replace(kind, stored=f"{group}/{stored}"))
-    return sorted(found, key=lambda kind: _preference(kind.version))
-
-
-def _preference(version: str) -> tuple[int, int, int, str]:
-    """Kubernetes' order of versions: stable before beta before alpha, newer before older."""
-    for rank, mark in ((1, "beta"), (2, "alpha")):
-        major, found, minor = version.removeprefix("v").partition(mark)
-        if found and major.isdigit() and minor.isdigit():
-            return rank, -int(major), -int(minor), ""
-    number = version.removeprefix("v")
-    return (0, -int(number), 0, "") if number.isdigit() and version.startswith("v") else (3, 0, 0, version)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import msgspec
-
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.store.store import Item, load
 
 
 def present(kind: Kind, item: Item) -> bytes:
@@ -29,14 +25,8 @@ def current(kind: Kind, item: Item) -> Json:
     if kind.custom is None:
         return document
     if _stale(kind, item):
-        return kind.custom.conform(kind, document)[0]
+        return kind.custom.conform(kind.version, document)[0]
     return document if kind.stored == kind.api_version else kind.custom.pruned(kind.version, document)
-
-
-def load(item: Item) -> Json:
-    """The object as plain data, at the version it is kept at."""
-    document: Json = msgspec.json.decode(item.body)
-    return document
 
 
 def shown(kind: Kind, document: Json) -> Json:
@@ -54,5 +44,5 @@ def kept(kind: Kind, document: Json) -> Json:
     document["apiVersion"] = kind.stored
     version = kind.stored.rpartition("/")[2]
     if kind.custom is not None and version in kind.custom.versions:
-        return kind.custom.conform(replace(kind, version=version), document)[0]
+        return kind.custom.conform(version, document)[0]
     return document if kind.other is None else kind.other.to_stored(document)

@@ -39,6 +39,12 @@ class Item(msgspec.Struct, frozen=True, gc=False):
         return self.key.rpartition("/")[2]
 
 
+def load(item: Item) -> Json:
+    """The object as plain data, at the version it is kept at."""
+    document: Json = msgspec.json.decode(item.body)
+    return document
+
+
 class Event(msgspec.Struct, frozen=True, gc=False):
     """One write: `old` is None for a new object, `deleted` says that `new` is the last state of one that went."""
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.store.conversion import kept
 from spinney.embedded.apiserver.store.store import Fields, Item
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
-
-def commit(server: ApiServer, call: Call, document: Json, selectable: Fields | None = None) -> Item:
+def commit(core: Core, call: Call, document: Json, selectable: Fields | None = None) -> Item:
     """Keep an object, or for a dry run only say how it would be kept."""
     kind = call.kind
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
@@ -24,5 +20,5 @@ def commit(server: ApiServer, call: Call, document: Json, selectable: Fields | N
     if call.dry_run:
         metadata = document["metadata"]
         labels = metadata.get("labels") or {}
-        return Item(call.key, server.store.version, encode(document), metadata["uid"], labels, found)
-    return server.store.put(kind.table, call.key, document, found)
+        return Item(call.key, core.store.version, encode(document), metadata["uid"], labels, found)
+    return core.store.put(kind.table, call.key, document, found)

@@ -43,7 +43,7 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     document["kind"], document["apiVersion"] = kind.kind, kind.api_version
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
-        document, unknown = kind.custom.conform(kind, document, known)
+        document, unknown = kind.custom.conform(kind.version, document, known)
     else:
         document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
         document["metadata"] = dict(document.get("metadata") or {})

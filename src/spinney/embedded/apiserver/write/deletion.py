@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,6 +10,7 @@ from spinney.api.meta import Json, encode
 from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
     FieldError,
     Refusal,
@@ -27,12 +27,9 @@ from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.read.get_list import answer, listed, matcher
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.store.store import Item, load
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 # Kinds whose dependents the API itself leaves alone unless asked; kubectl asks for Background.
 _ORPHAN_BY_DEFAULT = frozenset(("batch/jobs", "/replicationcontrollers"))
@@ -112,18 +109,18 @@ def _check_options(options: Json) -> None:
         raise invalid_options("DeleteOptions", found)
 
 
-async def delete(server: ApiServer, call: Call) -> Response:
+async def delete(pipeline: Pipeline, call: Call) -> Response:
     """Delete one object by name."""
     options = call.options = options_of(call)
     if call.kind.table == "batch/jobs" and not options.get("propagationPolicy") and "orphanDependents" not in options:
         call.warnings.append(_JOB_WARNING)
-    item = server.store.get(call.kind.table, call.key)
+    item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    await _ask(server, call, item, options)
-    gone, last = delete_item(server, call.kind, item, options, dry_run=call.dry_run)
+    await _ask(pipeline, call, item, options)
+    gone, last = delete_item(pipeline.core, call.kind, item, options, dry_run=call.dry_run)
     if not gone or call.kind.resource.returns_deleted_object:
-        return answer(call, [last], server)
+        return answer(pipeline.core, call, last)
     details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
     body = {
         "kind": "Status",
@@ -135,15 +132,13 @@ async def delete(server: ApiServer, call: Call) -> Response:
     return Response(200, encode(body), JSON)
 
 
-async def _ask(server: ApiServer, call: Call, item: Item, options: Json) -> None:
+async def _ask(pipeline: Pipeline, call: Call, item: Item, options: Json) -> None:
     """Ask whoever wants to be asked about a deletion."""
-    if server.admission.looks_at(call.kind):
-        await server.admission.validate_delete(call, Operation.DELETE, load(item), options)
+    if pipeline.admission.looks_at(call.kind):
+        await pipeline.admission.validate_delete(call, Operation.DELETE, load(item), options)
 
 
-def delete_item(
-    server: ApiServer, kind: Kind, item: Item, options: Json, *, dry_run: bool = False
-) -> tuple[bool, Item]:
+def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: bool = False) -> tuple[bool, Item]:
     """Delete an object as far as it can be now. Says whether it is gone, and its last or newest state."""
     document = load(item)
     metadata = document["metadata"]
@@ -155,15 +150,15 @@ def delete_item(
     finalizers = _finalizers(kind, metadata, options)
     if kind.table == DEFINITIONS and CLEANUP not in finalizers and not metadata.get("deletionTimestamp"):
         finalizers.append(CLEANUP)
-        _terminate(server, document)
+        _terminate(core, document)
     waits = bool(finalizers) or _namespace_waits(kind, document)
     if kind.table == "/pods":
-        _stop_pod(server, document, options)
+        _stop_pod(core, document, options)
         waits = waits or bool(metadata.get("deletionGracePeriodSeconds"))
     elif kind.table == DEFINITIONS and not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = server.timestamp()
+        metadata["deletionTimestamp"] = core.timestamp()
     elif waits and not metadata.get("deletionTimestamp"):
-        _mark(server, metadata, 0)
+        _mark(core, metadata, 0)
     _set_finalizers(metadata, finalizers)
     if kind.table == "/namespaces":
         metadata.pop("deletionGracePeriodSeconds", None)
@@ -171,19 +166,19 @@ def delete_item(
     if dry_run:
         return not waits, replace(item, body=encode(document))
     if not waits:
-        return True, remove(server, kind, item, document)
+        return True, remove(core, kind, item, document)
     if document == load(item):
         return False, item
-    return False, server.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
+    return False, core.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
 
 
-def _terminate(server: ApiServer, definition: Json) -> None:
+def _terminate(core: Core, definition: Json) -> None:
     """Say in a definition's status that its objects go first."""
     status = definition.setdefault("status", {})
     told = {
         "type": "Terminating",
         "status": "True",
-        "lastTransitionTime": server.timestamp(),
+        "lastTransitionTime": core.timestamp(),
         "reason": "InstanceDeletionPending",
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     }
@@ -246,16 +241,16 @@ def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
         metadata.pop("finalizers", None)
 
 
-def _stop_pod(server: ApiServer, document: Json, options: Json) -> None:
+def _stop_pod(core: Core, document: Json, options: Json) -> None:
     """Say until when a pod has to have stopped; where that was said before, it can only become sooner."""
     metadata = document["metadata"]
     grace = _grace(document, options)
     if not metadata.get("deletionTimestamp"):
-        _mark(server, metadata, grace or 0)
+        _mark(core, metadata, grace or 0)
         return
     pending = metadata.get("deletionGracePeriodSeconds")
     if pending and grace is not None and grace < pending:
-        _shorten(server, metadata, pending, grace)
+        _shorten(core, metadata, pending, grace)
 
 
 def _grace(document: Json, options: Json) -> int | None:
@@ -270,16 +265,16 @@ def _grace(document: Json, options: Json) -> int | None:
     return 1 if period < 0 else period
 
 
-def _mark(server: ApiServer, metadata: Json, grace: int) -> None:
-    metadata["deletionTimestamp"] = rfc3339(server.clock.now() + timedelta(seconds=grace))
+def _mark(core: Core, metadata: Json, grace: int) -> None:
+    metadata["deletionTimestamp"] = rfc3339(core.clock.now() + timedelta(seconds=grace))
     metadata["deletionGracePeriodSeconds"] = grace
     if metadata.get("generation"):
         metadata["generation"] += 1
 
 
-def _shorten(server: ApiServer, metadata: Json, pending: int, grace: int) -> None:
+def _shorten(core: Core, metadata: Json, pending: int, grace: int) -> None:
     due = datetime.fromisoformat(metadata["deletionTimestamp"]) + timedelta(seconds=grace - pending)
-    now = server.clock.now()
+    now = core.clock.now()
     if due < now:
         due = now
         grace = 1 if grace else 0
@@ -297,20 +292,20 @@ def finished(document: Json) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def remove(server: ApiServer, kind: Kind, item: Item, document: Json) -> Item:
+def remove(core: Core, kind: Kind, item: Item, document: Json) -> Item:
     """Take an object out of the store."""
-    return server.store.delete(kind.table, item.key, document, selectable_fields.values(kind, document))
+    return core.store.delete(kind.table, item.key, document, selectable_fields.values(kind, document))
 
 
-async def delete_collection(server: ApiServer, call: Call) -> Response:
+async def delete_collection(pipeline: Pipeline, call: Call) -> Response:
     """Delete every object that matches, and answer with them."""
     options = call.options = options_of(call)
     number(call.query.get("limit", "0"))
     passes = matcher(call)
-    table = server.store.table(call.kind.table)
+    table = pipeline.core.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
     for item in victims:
-        await _ask(server, call, item, options)
+        await _ask(pipeline, call, item, options)
         if table.items.get(item.key) is not None:
-            delete_item(server, call.kind, table.items[item.key], options, dry_run=call.dry_run)
-    return listed(server, call, victims, {"resourceVersion": str(server.store.version)})
+            delete_item(pipeline.core, call.kind, table.items[item.key], options, dry_run=call.dry_run)
+    return listed(pipeline.core, call, victims, {"resourceVersion": str(pipeline.core.store.version)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from spinney.embedded.apiserver.calls import Call, media_type, read_body
 from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object, not_found
@@ -11,23 +10,21 @@ from spinney.embedded.apiserver.read.get_list import answer
 from spinney.embedded.apiserver.write import patch_request
 from spinney.embedded.apiserver.write.creation import create_from
 from spinney.embedded.apiserver.write.decode import check_duplicates, checked, place
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.server_side_apply import apply
 from spinney.embedded.apiserver.write.updates import modify, no_name
 from spinney.kube.client.transport import Response
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
-
-async def create(server: ApiServer, call: Call) -> Response:
+async def create(pipeline: Pipeline, call: Call) -> Response:
     """A new object from the body."""
     body = read_body(call)
     check_duplicates(call, body)
-    item = await create_from(server, call, body)
-    return answer(call, [item], server, 201)
+    item = await create_from(pipeline, call, body)
+    return answer(pipeline.core, call, item, 201)
 
 
-async def update(server: ApiServer, call: Call) -> Response:
+async def update(pipeline: Pipeline, call: Call) -> Response:
     """Replace an object, or one of its subresources, by the body."""
     body = read_body(call)
     check_duplicates(call, body)
@@ -40,21 +37,25 @@ async def update(server: ApiServer, call: Call) -> Response:
     if not name:
         raise no_name(call)
     resource = call.kind.resource
-    if server.store.get(call.kind.table, call.key) is None and resource.allow_create_on_update and not call.subresource:
-        return answer(call, [await create_from(server, call, document)], server, 201)
-    if server.store.get(call.kind.table, call.key) is None:
+    if (
+        pipeline.core.store.get(call.kind.table, call.key) is None
+        and resource.allow_create_on_update
+        and not call.subresource
+    ):
+        return answer(pipeline.core, call, await create_from(pipeline, call, document), 201)
+    if pipeline.core.store.get(call.kind.table, call.key) is None:
         raise not_found(call.kind, call.name)
     if not metadata.get("resourceVersion") and not resource.allow_unconditional_update:
         error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid_object(replace(call.kind, kind=call.kind.plural), call.name, [error])
-    item = await modify(server, call, lambda old: document)
-    return answer(call, [item], server)
+    item = await modify(pipeline, call, lambda old: document)
+    return answer(pipeline.core, call, item)
 
 
-async def patch(server: ApiServer, call: Call) -> Response:
+async def patch(pipeline: Pipeline, call: Call) -> Response:
     """Change an object by one of the four kinds of patch."""
     kind = media_type(call.request)
     if kind in patch_request.APPLY:
-        return await apply(server, call)
-    item = await modify(server, call, patch_request.patcher(call, kind))
-    return answer(call, [item], server)
+        return await apply(pipeline, call)
+    item = await modify(pipeline, call, patch_request.patcher(call, kind))
+    return answer(pipeline.core, call, item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -15,19 +15,17 @@ from spinney.embedded.apiserver.write import apply_checks, field_sets
 from spinney.embedded.apiserver.write.creation import create_from
 from spinney.embedded.apiserver.write.field_sets import FieldSet, item_key
 from spinney.embedded.apiserver.write.managed_fields import Writer, is_of, make_entry, owned_part, set_entries, shape_of
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.type_meta import told_type
 from spinney.embedded.apiserver.write.updates import modify
 from spinney.kube.client.transport import Response
 
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
-
-async def apply(server: ApiServer, call: Call) -> Response:
+async def apply(pipeline: Pipeline, call: Call) -> Response:
     """Merge the body into the object, or create it."""
     config = config_of(call)
-    writer = Writer(call.query["fieldManager"], call.subresource, server.timestamp())
-    if server.store.get(call.kind.table, call.key) is None:
+    writer = Writer(call.query["fieldManager"], call.subresource, pipeline.core.timestamp())
+    if pipeline.core.store.get(call.kind.table, call.key) is None:
         if call.subresource:
             raise not_found(call.kind, call.name)
         if config["metadata"].get("uid"):
@@ -35,28 +33,28 @@ async def apply(server: ApiServer, call: Call) -> Response:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.kind, call.name, why)
         config["metadata"].pop("resourceVersion", None)
-        return await _create(server, call, config, writer)
+        return await _create(pipeline, call, config, writer)
     force = flag(call.query, "force")
 
     def change(live: Json) -> Json:
         return merged_object(call, live, config, writer, force=force)
 
-    item = await modify(server, call, change, keep_entries)
-    return answer(call, [item], server)
+    item = await modify(pipeline, call, change, keep_entries)
+    return answer(pipeline.core, call, item)
 
 
 def keep_entries(old: Json, new: Json) -> None:
     """The merge has already said who owns what."""
 
 
-async def _create(server: ApiServer, call: Call, config: Json, writer: Writer) -> Response:
+async def _create(pipeline: Pipeline, call: Call, config: Json, writer: Writer) -> Response:
     owned = owned_set(call, config)
 
     def record(document: Json) -> None:
         set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)] if owned else [])
 
-    item = await create_from(server, call, config, record)
-    return answer(call, [item], server, 201)
+    item = await create_from(pipeline, call, config, record)
+    return answer(pipeline.core, call, item, 201)
 
 
 def config_of(call: Call) -> Json:

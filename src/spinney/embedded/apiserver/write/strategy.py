@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources.kinds import Kind
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 _HEAD = ("metadata", "kind", "apiVersion")
 
 
-def prepare_create(server: ApiServer, call: Call, document: Json) -> None:
+def prepare_create(core: Core, call: Call, document: Json) -> None:
     """Set what only the server sets in a new object."""
     kind = call.kind
     if kind.custom is not None:
@@ -25,14 +22,14 @@ def prepare_create(server: ApiServer, call: Call, document: Json) -> None:
         return
     if "status" in kind.subresources and not kind.resource.status_on_create:
         document["status"] = {}
-    kind.resource.prepare_create(server, call, document)
+    kind.resource.prepare_create(core, call, document)
 
 
-def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+def prepare_update(core: Core, call: Call, new: Json, old: Json) -> Json:
     """Put back what the endpoint may not change."""
     kind, subresource = call.kind, call.subresource
     if subresource == "status":
-        return _status_update(server, call, new, old)
+        return _status_update(core, call, new, old)
     if subresource in kind.resource.prepare_subresources:
         return kind.resource.prepare_subresources[subresource](new, old)
     has_status = kind.custom.has_status(kind.version) if kind.custom is not None else "status" in kind.subresources
@@ -41,11 +38,11 @@ def prepare_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
-    kind.resource.prepare_update(server, call, new, old)
+    kind.resource.prepare_update(core, call, new, old)
     return new
 
 
-def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+def _status_update(core: Core, call: Call, new: Json, old: Json) -> Json:
     result, resource = dict(old), call.kind.resource
     kept = resource.status_keeps
     if kept is None:
@@ -59,7 +56,7 @@ def _status_update(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
         result["status"] = new["status"]
     else:
         result.pop("status", None)
-    resource.prepare_status(server, result, old)
+    resource.prepare_status(core, result, old)
     return result
 
 

@@ -7,12 +7,13 @@ nothing here changes nested data in place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.access import escalation
+from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import (
@@ -25,7 +26,6 @@ from spinney.embedded.apiserver.errors import (
     not_found,
     plain,
 )
-from spinney.embedded.apiserver.followers import quotas
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
 from spinney.embedded.apiserver.store.conversion import current
@@ -35,45 +35,45 @@ from spinney.embedded.apiserver.write.commit import commit
 from spinney.embedded.apiserver.write.decode import checked, reformed
 from spinney.embedded.apiserver.write.deletion import finished, remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
+from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.strategy import check, check_subresource, complete, prepare_update, same_body
-
-if TYPE_CHECKING:
-    from spinney.embedded.apiserver.server import ApiServer
 
 _RETRIES = 5
 Change = Callable[[Json], Json]
 Record = Callable[[Json, Json], None]
 
 
-async def modify(server: ApiServer, call: Call, change: Change, record: Record | None = None) -> Item:
+async def modify(pipeline: Pipeline, call: Call, change: Change, record: Record | None = None) -> Item:
     """Apply a change to an object as it is now; where admission took time and the object moved on, once more."""
     for _ in range(_RETRIES):
-        item = server.store.get(call.kind.table, call.key)
+        item = pipeline.core.store.get(call.kind.table, call.key)
         if item is None:
             raise not_found(call.kind, call.name)
-        done = await _modify_once(server, call, item, change, record)
+        done = await _modify_once(pipeline, call, item, change, record)
         if done is not None:
             return done
     raise conflict(call.kind, call.name)
 
 
-async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change, record: Record | None) -> Item | None:
+async def _modify_once(
+    pipeline: Pipeline, call: Call, item: Item, change: Change, record: Record | None
+) -> Item | None:
     kind = call.kind
     old = current(kind, item)
     new = _proposed(call, old, change)
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
     owner_references.named_once(call, new["metadata"])
-    new = complete(kind, settle(server, call, new, old))
+    new = complete(kind, settle(pipeline, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
         new["metadata"].pop("managedFields")
     elif record is not None:
         record(old, new)
     else:
-        managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, server.timestamp()))
+        managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, pipeline.core.timestamp()))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if server.admission.concerns(kind):
-        seen = await server.admission.mutate(call, Operation.UPDATE, new, old)
+    if pipeline.admission.concerns(kind):
+        seen = await pipeline.admission.mutate(call, Operation.UPDATE, new, old)
         if seen is not new:
             new = reformed(call, seen)
             kind.resource.default(new)
@@ -81,15 +81,15 @@ async def _modify_once(server: ApiServer, call: Call, item: Item, change: Change
     errors = _errors(call, old, new)
     if errors:
         raise invalid_object(kind, call.name, errors)
-    escalation.check(server, call, new)
-    if server.admission.checks(kind):
-        await server.admission.validate(call, Operation.UPDATE, new, old)
+    escalation.check(pipeline.core, pipeline.authorizer, call, new)
+    if pipeline.admission.checks(kind):
+        await pipeline.admission.validate(call, Operation.UPDATE, new, old)
     if not call.subresource:
         call.warnings.extend(kind.resource.warnings.update(new, old))
     if kind.custom is not None:
         call.warnings.extend(metadata_checks.finalizer_warnings(new["metadata"], old["metadata"]))
-    quotas.admit_change(server, call, new, old)
-    return _finish(server, call, item, (old, new), given_version)
+    quotas.admit_change(pipeline.core, pipeline.kinds, call, new, old)
+    return _finish(pipeline, call, item, (old, new), given_version)
 
 
 def _proposed(call: Call, old: Json, change: Change) -> Json:
@@ -148,7 +148,7 @@ def _immutable(call: Call, key: str, value: str) -> Refusal:
     return invalid_object(call.kind, call.name, errors)
 
 
-def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
+def settle(pipeline: Pipeline, call: Call, new: Json, old: Json) -> Json:
     """The proposed object with everything restored that this endpoint may not change, and its generation."""
     metadata, before = new["metadata"], old["metadata"]
     for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "name"):
@@ -163,7 +163,7 @@ def settle(server: ApiServer, call: Call, new: Json, old: Json) -> Json:
     resource = call.kind.resource
     if not same_body(new, old) and (not call.subresource or (call.subresource == "status" and resource.default_status)):
         resource.default(new)
-    new = prepare_update(server, call, new, old)
+    new = prepare_update(pipeline.core, call, new, old)
     if resource.has_generation and call.subresource != "status" and _spec_changed(call.kind, new, old):
         new["metadata"]["generation"] = before.get("generation", 0) + 1
     return new
@@ -185,10 +185,10 @@ def _differs(one: Any, other: Any) -> bool:
 
 
 def _finish(
-    server: ApiServer, call: Call, item: Item, change: tuple[Json, Json], given_version: str | None
+    pipeline: Pipeline, call: Call, item: Item, change: tuple[Json, Json], given_version: str | None
 ) -> Item | None:
     kind, (old, new) = call.kind, change
-    newest = server.store.get(kind.table, call.key)
+    newest = pipeline.core.store.get(kind.table, call.key)
     if newest is not item:
         if given_version or newest is None:
             raise conflict(kind, call.name)
@@ -198,9 +198,9 @@ def _finish(
         return item
     if finished(new) and not call.dry_run:
         # Who watches sees it go as it was kept; whoever let it go sees what that changed.
-        remove(server, kind, item, old)
+        remove(pipeline.core, kind, item, old)
         return msgspec.structs.replace(item, body=encode(new))
-    return commit(server, call, new, item.fields if same_body(new, old) else None)
+    return commit(pipeline.core, call, new, item.fields if same_body(new, old) else None)
 
 
 def no_name(call: Call) -> Refusal:

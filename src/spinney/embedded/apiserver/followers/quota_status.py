@@ -1,0 +1,48 @@
+"""Keep the status of resource quotas: how much the objects of a namespace take."""
+
+from __future__ import annotations
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.admission.quotas import TABLE, quotas_of, used, written
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.followers.follower import NextTurn
+from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.served_kinds import Kinds
+from spinney.embedded.apiserver.store.store import Event, Item, load
+
+
+class QuotaFollower:
+    """Counts what the namespaces with quotas hold, after every change in them."""
+
+    def __init__(self, core: Core, kinds: Kinds) -> None:
+        self._core = core
+        self._kinds = kinds
+        self._next_turn = NextTurn(self._count)
+        self._changed: set[str] = set()
+
+    def follow(self, table: str, event: Event) -> None:
+        """Note a write."""
+        namespace = event.new.namespace
+        quotas = self._core.store.table(TABLE)
+        if not quotas.items or not namespace or next(iter(quotas.range(namespace)), None) is None:
+            return
+        if event.version != self._core.store.version:
+            # What comes back from a journal was counted before.
+            return
+        self._changed.add(namespace)
+        self._next_turn.schedule()
+
+    def _count(self) -> None:
+        changed, self._changed = self._changed, set()
+        for namespace in sorted(changed):
+            for item, quota in tuple(quotas_of(self._core, namespace)):
+                usage = used(self._core, self._kinds, namespace, quota)
+                amounts = {name: written(name, amount) for name, amount in usage.items()}
+                self._write(item, {"hard": quota["hard"], "used": amounts})
+
+    def _write(self, item: Item, status: Json) -> None:
+        kind = self._kinds.of_table(TABLE)
+        document = load(item)
+        if kind is not None and document.get("status") != status:
+            document["status"] = status
+            self._core.store.put(TABLE, item.key, document, selectable_fields.values(kind, document))
