@@ -31,8 +31,9 @@ from spinney.scheduler.state.specs import DeviceRequest
 class DeviceClaims:
     """The scheduler's view of dynamic resource allocation."""
 
-    def __init__(self, caches: Caches, nodes: Cache[Node]) -> None:
+    def __init__(self, caches: Caches, nodes: Cache[Node], pods: Cache[Pod]) -> None:
         self._nodes = nodes
+        self._pods = pods
         self._claims = caches.of(ResourceClaim)
         self._slices = caches.of(ResourceSlice)
         self._classes = caches.of(DeviceClass)
@@ -116,11 +117,19 @@ class DeviceClaims:
             named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
             gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
             # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.
-            wanted.append(DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, shared=named))
+            wanted.append(
+                DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, named, self._other_consumers(claim))
+            )
             if allocation is not None and allocation.node_selector is not None:
                 found = self._selected(allocation)
                 allowed = found if allowed is None else allowed & found
         return tuple(wanted), Reach(allowed)
+
+    def _other_consumers(self, claim: ResourceClaim) -> int:
+        """Consumers that are not among the pods seen; the state counts those that are."""
+        consumers = claim.status.reserved_for
+        pods = (self._pods.get(consumer.name, claim.namespace) for consumer in consumers)
+        return sum(pod is None or pod.uid != consumer.uid for pod, consumer in zip(pods, consumers, strict=True))
 
     def _selected(self, allocation: AllocationResult) -> frozenset[str]:
         return frozenset(

@@ -92,7 +92,7 @@ class Feed:
         self.views = Views(runtime.caches)
         self.pods, self.groups, self.requests = self.views.pods, self.views.groups, self.views.requests
         # Only where the cluster serves dynamic resource allocation.
-        self.claims = DeviceClaims(runtime.caches, self.views.nodes) if devices else None
+        self.claims = DeviceClaims(runtime.caches, self.views.nodes, self.pods) if devices else None
         # Only where zones are reported and decisions look at them.
         self.zones = runtime.caches.of(NodeResourceTopology) if zones else None
         self.failures = Failures(lambda key: self.mark("pod", key))

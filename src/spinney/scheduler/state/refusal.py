@@ -14,7 +14,8 @@ class Code(StrEnum):
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     NODE_NOT_READY = "NodeNotReady"
     NODE_PRESSURE = "NodePressure"
-    # The node does not take this pod. The subject is a taint's key (the detail its value), or the kind of worker.
+    # The node does not take this pod. The subject is a taint's key (the detail its value), the kind of
+    # worker, or a resource claim.
     TAINT = "Taint"
     NODE_AFFINITY = "NodeAffinity"
     POD_AFFINITY = "PodAffinity"
@@ -25,6 +26,7 @@ class Code(StrEnum):
     RESERVED = "Reserved"
     NUMA = "Numa"
     DEVICES = "Devices"
+    CLAIM_CONSUMERS = "ClaimConsumers"
     GPU_MEMORY_UNKNOWN = "GpuMemoryUnknown"
     SHARED_ON_CLAIMED_GPUS = "SharedOnClaimedGpus"
     MIG_ON_PLAIN_NODE = "MigOnPlainNode"

@@ -94,6 +94,8 @@ class DeviceRequest:
     device_class: str = ""
     count: int = 1
     shared: bool = False
+    # Consumers of a shared claim that are no tasks here: they count against the most that a claim may have.
+    other_consumers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,7 @@ _REFUSALS = {
     Code.RESERVED: "node(s) are kept for a gang that has waited longer",
     Code.NUMA: "node(s) cannot align the pod's resources to NUMA zones",
     Code.DEVICES: "node(s) do not have the devices of the pod's claims",
+    Code.CLAIM_CONSUMERS: "resource claim {0} has reached its maximum number of consumers (256)",
     Code.GPU_MEMORY_UNKNOWN: "node(s) have no known GPU memory",
     Code.SHARED_ON_CLAIMED_GPUS: "shared GPUs are not supported on nodes whose GPUs are claimed",
     Code.MIG_ON_PLAIN_NODE: "MIG job cannot be scheduled on non-MIG node",
