@@ -57,7 +57,7 @@ class _Run:
         self.case: Json = entry["case"]
         self.result = result
         self.jobs = sorted_jobs(self.case)
-        self.config = _config(entry)
+        self.config = case_config(entry)
         self.places = {
             task_key(job, number): Place(
                 st.VALUES[task["State"]], task.get("NodeName", ""), tuple(task.get("GPUGroups") or ())
@@ -200,7 +200,7 @@ class _Run:
         self.result.differences.append(text)
 
 
-def _config(entry: Json) -> Config:
+def case_config(entry: Json) -> Config:
     """The configuration that KAI's tests use."""
     config = Config(consolidation_victims=-1, skip_alike=False, staleness_grace=0.0)
     mocks = entry["case"].get("Mocks") or {}

@@ -128,7 +128,7 @@ class DeviceClaims:
     def _other_consumers(self, claim: ResourceClaim) -> int:
         """Consumers that are not among the pods seen; the state counts those that are."""
         consumers = claim.status.reserved_for
-        pods = (self._pods.get(consumer.name, claim.namespace) for consumer in consumers)
+        pods = (self._pods.get((claim.namespace, consumer.name)) for consumer in consumers)
         return sum(pod is None or pod.uid != consumer.uid for pod, consumer in zip(pods, consumers, strict=True))
 
     def _selected(self, allocation: AllocationResult) -> frozenset[str]:
