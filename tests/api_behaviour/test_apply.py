@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests import make
-from tests.api_behaviour.test_patches import deployment, deployments
+from tests.api_behaviour.deployments import deployment, deployments
 from tests.api_behaviour.wire import Api, Json
 
 

@@ -8,11 +8,11 @@ from spinney.kube.client.https import connect
 from spinney.kube.client.kubeconfig import find_server
 from spinney.kube.client.transport import Request
 from tests import make
-from tests.api_behaviour.test_patches import deployment
+from tests.api_behaviour.deployments import deployment
+from tests.api_behaviour.media_types import TABLE
 from tests.api_behaviour.wire import Api, Json
 from tests.worlds import Cluster
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 PARTIALS = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 

@@ -7,13 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests import make
+from tests.api_behaviour.quotas import enforced, noticed, path
 from tests.api_behaviour.wire import Answer, Api, Json
 from tests.worlds import Cluster
-
-
-def path(namespace: str, plural: str) -> str:
-    """A collection of the core group."""
-    return f"/api/v1/namespaces/{namespace}/{plural}"
 
 
 async def quota(api: Api, namespace: str, **hard: str) -> Json:
@@ -27,18 +23,6 @@ async def quota(api: Api, namespace: str, **hard: str) -> Json:
     assert status["hard"] == named
     await noticed(api, namespace)
     return status
-
-
-async def noticed(api: Api, namespace: str) -> None:
-    """Wait until admission knows what is counted now: it hears of quotas in order, and of this one last."""
-    spec = {"hard": {"replicationcontrollers": "0"}}
-    (await api.post(path(namespace, "resourcequotas"), {"metadata": {"name": "last"}, "spec": spec})).ok()
-    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
-    controller = {"metadata": {"name": "a"}, "spec": {"selector": {"app": "a"}, "template": template}}
-    await api.repeat(
-        lambda: api.post(path(namespace, "replicationcontrollers"), controller, dryRun="All"),
-        lambda answer: answer.code == 403,
-    )
 
 
 def pod(namespace: str, name: str, **requests: str) -> Json:
@@ -87,15 +71,6 @@ async def test_counts(api: Api, namespace: str) -> None:
         "Forbidden",
         'secrets "b" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1',
     )
-
-
-async def enforced(api: Api, namespace: str, spec: Json) -> str:
-    """Make a quota, and wait until it is counted and holds; its path."""
-    (await api.post(path(namespace, "resourcequotas"), {"metadata": {"name": "q"}, "spec": spec})).ok()
-    address = f"{path(namespace, 'resourcequotas')}/q"
-    await api.until(address, lambda answer: "hard" in answer.ok().get("status", {}))
-    await noticed(api, namespace)
-    return address
 
 
 async def forbidden(act: Callable[[], Awaitable[Answer]], api: Api) -> str:

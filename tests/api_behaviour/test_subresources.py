@@ -5,28 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests import make
-from tests.api_behaviour.test_patches import deployment, deployments
+from tests.api_behaviour.deployments import deployment, deployments
+from tests.api_behaviour.evictions import budget, pods, ready_pod
 from tests.api_behaviour.wire import Answer, Api, Json
 from tests.worlds import Cluster
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
-
-
-def budget(name: str, **spec: object) -> Json:
-    """A disruption budget over app=a."""
-    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": "a"}}, **spec}}
-
-
-async def ready_pod(api: Api, namespace: str, name: str) -> None:
-    """A pod of app=a on a node, running and ready."""
-    await api.post(pods(namespace), make.pod(name, namespace).label("app", "a").on("n").build())
-    conditions = [{"type": "Ready", "status": "True"}]
-    (
-        await api.merge(f"{pods(namespace)}/{name}/status", {"status": {"phase": "Running", "conditions": conditions}})
-    ).ok()
 
 
 async def test_status_changes_only_status(api: Api, namespace: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api_behaviour.test_output import TABLE
+from tests.api_behaviour.media_types import TABLE
 from tests.api_behaviour.wire import Api, Json
 from tests.worlds import Cluster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import make
-from tests.api_behaviour.test_patches import deployment, deployments
+from tests.api_behaviour.deployments import deployment, deployments
 from tests.api_behaviour.wire import Api, Json
 
 

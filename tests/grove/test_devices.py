@@ -8,17 +8,16 @@ import pytest
 
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.groveconfig import Network
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.grove.preflight import preflight
-from spinney.grove.settings import GroveConfiguration, Settings
+from spinney.grove.settings import Settings
 from spinney.kube.errors import ApiError, CannotStart
 from tests.grove.conftest import Play
+from tests.grove.mnnvl import MNNVL
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import CRD, VirtualStage, play
 
-MNNVL = Settings(config=GroveConfiguration(network=Network(auto_mnnvl_enabled=True)))
 EXTERNAL = {"spec": {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "ext-class"}}]}}}}
 
 

@@ -15,8 +15,8 @@ from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim
 from spinney.kube.errors import ApiError
 from tests import make
+from tests.grove.mnnvl import MNNVL
 from tests.grove.stage import TOPOLOGY, Stage
-from tests.grove.test_devices import MNNVL
 from tests.grove.virtual import VirtualStage, play
 
 KAI = {"schedulerName": "kai-scheduler"}

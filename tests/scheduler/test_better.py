@@ -21,8 +21,8 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import Constraint, GpuRequest, GroupSpec, TopologySpec
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
-from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
-from tests.scheduler.test_properties import clusters
+from tests.scheduler.random_clusters import clusters
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import broken, stage, virtual
 
 

@@ -15,7 +15,7 @@ from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import Constraint, GroupSpec, TopologySpec, gang
 from tests.scheduler.clusters import Cluster
-from tests.scheduler.test_exhaustively import (
+from tests.scheduler.exhaustive import (
     SIZES,
     Device,
     Holding,

@@ -20,7 +20,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.state import status as st
 from tests.scheduler.clusters import Cluster
-from tests.scheduler.test_exhaustively import pack
+from tests.scheduler.exhaustive import pack
 
 PREEMPT, RECLAIM = ("allocate", "preempt"), ("allocate", "reclaim")
 ALL = ("allocate", "consolidation", "reclaim", "preempt")

@@ -17,7 +17,7 @@ from spinney.api.scheduling import PriorityClass
 from spinney.scheduler.intake.disruption_budgets import allowed_by, budgets_over
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
-from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
 

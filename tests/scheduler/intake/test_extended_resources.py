@@ -14,7 +14,7 @@ from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.embedded.apiserver.resources import defaults, strategy
 from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
 from tests import make
-from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
 NIC = "example.com/nic"

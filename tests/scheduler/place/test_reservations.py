@@ -17,7 +17,7 @@ from spinney.scheduler.state.problems import QueueKept, Reserved
 from spinney.scheduler.state.specs import Constraint, TopologySpec
 from spinney.scheduler.why.texts import message, refusal
 from tests.scheduler.clusters import NOW, Cluster, statuses
-from tests.scheduler.test_properties import clusters, picture
+from tests.scheduler.random_clusters import clusters, picture
 
 LONG_AGO = Reservations(0.0)
 CONFIG = Config(staleness_grace=-1)

@@ -17,7 +17,7 @@ from spinney.scheduler.intake.pod_tasks import task_spec
 from spinney.scheduler.state.specs import Constraints, Match, PodTerm, SpreadTerm
 from tests import make
 from tests.scheduler.clusters import Cluster
-from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
 WEB = PodTerm("host", (Match("app", "In", ("web",)),))

@@ -22,7 +22,7 @@ from spinney.scheduler.why.explanation import explain_job
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
 from tests.scheduler.clusters import NOW, Cluster
-from tests.scheduler.test_properties import picture
+from tests.scheduler.random_clusters import picture
 from tests.services.stage import Stage, stage, virtual
 
 CONFIG = Config(staleness_grace=-1)

@@ -10,7 +10,7 @@ from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from tests import make
-from tests.scheduler.service.test_service import PARTS, WITH_KUBE_SCHEDULER
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import Stage, stage, virtual
 
 DRIVER = "gpu.example.com"

@@ -23,7 +23,7 @@ from spinney.scheduler.why.advice import advice
 from spinney.scheduler.why.texts import message
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
-from tests.scheduler.service.test_service import PARTS
+from tests.scheduler.service.parts import PARTS
 from tests.services.stage import stage, virtual
 
 

@@ -12,25 +12,11 @@ from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
-from spinney.kube.controllers.leader import LEASE
-from spinney.scheduler.service.component import COMPONENT as SCHEDULER
-from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
+from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import Stage, broken, stage, virtual
-
-PARTS = ((SCHEDULER, SchedulerFile(stand_in=True)), (BINDER, None))
-KUBE_SCHEDULER_LEASE: Json = {
-    "metadata": {"name": "kube-scheduler"},
-    "spec": {
-        "holderIdentity": "kube-scheduler-1",
-        "leaseDurationSeconds": 3600,
-        "renewTime": "2026-01-01T00:00:00.000000Z",
-    },
-}
-WITH_KUBE_SCHEDULER = [(LEASE, KUBE_SCHEDULER_LEASE, "kube-system")]
 
 
 @virtual

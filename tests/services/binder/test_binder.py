@@ -4,55 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from spinney.api.conditions import find
-from spinney.api.core import ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
+from spinney.api.core import ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.kai import BindRequest
-from spinney.api.meta import Json, convert
+from spinney.api.meta import convert
 from spinney.api.resource import ResourceClaim
 from spinney.kube.client.transport import Request, Response
-from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.binder.sharing_config import memory_of
 from spinney.services.reservation.manifest import ReservationSettings, reservation_pod
 from tests import make
+from tests.services.binder.binding import (
+    ALLOCATION,
+    PARTS,
+    RESERVATIONS,
+    claim,
+    outcome,
+    pod,
+    request,
+    reserved,
+    tell_device,
+    with_reservations,
+)
 from tests.services.stage import Stage, broken, stage, virtual
 
-PARTS = ((BINDER, None),)
-RESERVATIONS = "kai-resource-reservation"
 NODE = convert(Node, make.node("n1").build())
-
-
-async def pod(world: Stage, name: str = "p", **annotations: str) -> Pod:
-    """A pod of our scheduler that waits."""
-    built = make.pod(name).scheduler("kai-scheduler")
-    for key, value in annotations.items():
-        built.annotate(key.replace("__", "/").replace("_", "-"), value)
-    return await world.client.create(Pod, built.build(), "default")
-
-
-async def request(
-    world: Stage, for_pod: Pod, node: str = "n1", decision: tuple[str, int] = ("d", 1), **spec: Any
-) -> None:
-    """A decision about the pod."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": for_pod.name, "uid": for_pod.uid}
-    body: Json = {
-        "metadata": {
-            "name": for_pod.name,
-            "ownerReferences": [owner],
-            "annotations": {"spinney.dev/decision": decision[0], "spinney.dev/decision-members": str(decision[1])},
-        },
-        "spec": {"podName": for_pod.name, "selectedNode": node, "backoffLimit": 3, **spec},
-    }
-    await world.client.create(BindRequest, body, "default")
-
-
-async def outcome(world: Stage, name: str = "p") -> tuple[str, str, int]:
-    """The request's phase, reason and number of failed attempts."""
-    found = await world.client.get(BindRequest, ("default", name))
-    return found.status.phase, found.status.reason, found.status.failed_attempts
 
 
 @virtual
@@ -208,24 +186,6 @@ async def sharing(world: Stage, name: str = "p", group: str = "g1") -> None:
         receivedGPU={"count": 1, "portion": "0.50"},
         selectedGPUGroups=[group],
     )
-
-
-async def reserved(world: Stage) -> list[Pod]:
-    """The reservation pods there are."""
-    return (await world.client.list(Pod, RESERVATIONS)).items
-
-
-async def tell_device(world: Stage, device: str = "GPU-1") -> None:
-    """What the process in a reservation pod does."""
-    for found in await reserved(world):
-        patch = {"metadata": {"annotations": {"run.ai/reserve_for_gpu_index": device}}}
-        await world.client.patch(Pod, (RESERVATIONS, found.name), patch)
-
-
-async def with_reservations(world: Stage) -> None:
-    """The namespace of reservation pods."""
-    await world.client.create(Namespace, {"metadata": {"name": RESERVATIONS}})
-    await world.client.create(ServiceAccount, {"metadata": {"name": RESERVATIONS}}, RESERVATIONS)
 
 
 @virtual
@@ -392,18 +352,6 @@ async def test_an_error_at_any_step_leaves_nothing(step: str) -> None:
         assert (phase, attempts) == ("Failed", 3)
         assert "broken on purpose" in reason
         assert await leaked(world) == []
-
-
-async def claim(world: Stage, name: str, **status: Any) -> None:
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
-    await world.client.create(ResourceClaim, {"metadata": {"name": name}, "spec": spec}, "default")
-    if status:
-        await world.client.patch(ResourceClaim, ("default", name), {"status": status}, subresource="status")
-
-
-ALLOCATION = {
-    "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}]}
-}
 
 
 async def claiming(world: Stage) -> None:

@@ -6,20 +6,11 @@ import asyncio
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.api.meta import Json
 from spinney.api.resource import ResourceClaim
 from spinney.kube.client.transport import Request, Response
 from spinney.services.binder.component import COMPONENT as BINDER
-from tests.services.binder.test_binder import outcome, pod, request
+from tests.services.binder.binding import DECIDED, outcome, pod, request
 from tests.services.stage import broken, stage, virtual
-
-DECIDED: Json = {
-    "allocation": {
-        "devices": {"results": [{"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0"}]}
-    },
-    "deviceRequests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}],
-    "containerMappings": [{"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "gpu"}],
-}
 
 
 @virtual

@@ -12,21 +12,23 @@ from spinney.api.core import ConfigMap, PersistentVolume, PersistentVolumeClaim,
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json
 from spinney.api.resource import ResourceClaim
-from spinney.api.storage import StorageClass
 from spinney.kube.client.transport import Request, Response
 from tests import make
-from tests.services.binder.test_binder import (
+from tests.services.binder.binding import (
     ALLOCATION,
+    DECIDED,
     PARTS,
+    _sharing,
+    _with_claim,
     claim,
+    made_volume,
+    one_device,
     outcome,
     pod,
     request,
     reserved,
     tell_device,
-    with_reservations,
 )
-from tests.services.binder.test_extended_resources import DECIDED
 from tests.services.stage import Stage, broken, stage, virtual
 
 
@@ -35,26 +37,9 @@ async def plain(world: Stage) -> None:
     await request(world, await pod(world))
 
 
-async def one_device(world: Stage) -> None:
-    """A part of one GPU."""
-    await _sharing(world, "g1")
-
-
 async def two_devices(world: Stage) -> None:
     """A part of two GPUs each."""
     await _sharing(world, "g1", "g2")
-
-
-async def _sharing(world: Stage, *groups: str) -> None:
-    await with_reservations(world)
-    wanted = await pod(world, gpu_fraction="0.5", runai__shared_gpu_configmap="p-shared-gpu")
-    await request(
-        world,
-        wanted,
-        receivedResourceType="Fraction",
-        receivedGPU={"count": len(groups), "portion": "0.50"},
-        selectedGPUGroups=list(groups),
-    )
 
 
 async def claimed(world: Stage) -> None:
@@ -94,29 +79,6 @@ async def local_volume(world: Stage) -> None:
     await world.client.create(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})
     await world.client.patch(PersistentVolume, "v", {"status": {"phase": "Available"}}, subresource="status")
     await _with_claim(world, "local")
-
-
-async def made_volume(world: Stage) -> None:
-    """A volume that is made for the node."""
-    body = {
-        "metadata": {"name": "fast"},
-        "provisioner": "example.com/disks",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    await world.client.create(StorageClass, body)
-    await _with_claim(world, "fast")
-
-
-async def _with_claim(world: Stage, storage_class: str) -> None:
-    wanted: Json = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": storage_class,
-        "resources": {"requests": {"storage": "5Gi"}},
-    }
-    await world.client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": wanted}, "default")
-    built = make.pod("p").scheduler("kai-scheduler").build()
-    built["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    await request(world, await world.client.create(Pod, built, "default"))
 
 
 @dataclass(frozen=True)

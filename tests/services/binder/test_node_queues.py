@@ -10,8 +10,7 @@ from spinney.kube.errors import ConnectionLost
 from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.binder.component import BinderSettings
 from spinney.services.binder.node_queues import Lanes
-from tests.services.binder.test_binder import PARTS, outcome, pod, request, tell_device
-from tests.services.binder.test_faults import made_volume, one_device
+from tests.services.binder.binding import PARTS, made_volume, one_device, outcome, pod, request, tell_device
 from tests.services.stage import Stage, stage, virtual
 
 

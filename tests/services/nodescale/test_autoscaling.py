@@ -14,7 +14,7 @@ from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.nodescale.controller import COMPONENT as ADJUSTER
 from tests import make
-from tests.services.binder.test_binder import tell_device, with_reservations
+from tests.services.binder.binding import tell_device, with_reservations
 from tests.services.stage import Stage, stage, virtual
 
 PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None), (ADJUSTER, None))

@@ -14,7 +14,7 @@ from spinney.api.meta import Json
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler.service.component import lease_name
 from tests import make
-from tests.services.platform.test_platform import NAMESPACE, platform
+from tests.services.platform.installation import NAMESPACE, platform
 from tests.services.stage import Stage, virtual
 
 NAME = "kai-scheduler-default"

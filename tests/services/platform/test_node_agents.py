@@ -11,7 +11,7 @@ from spinney.api.kai import Config, SchedulingShard
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
 from spinney.services.platform.node_agents import plan_daemon_set, plan_exporter
-from tests.services.platform.test_platform import NAMESPACE, platform, said
+from tests.services.platform.installation import NAMESPACE, platform, said
 from tests.services.stage import Stage, virtual
 
 ALIGNS: Json = {"plugins": {"numa": {"enabled": True}}}

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +11,6 @@ import yaml
 
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.api.apps import Deployment
-from spinney.api.conditions import find
 from spinney.api.core import ConfigMap, Service, ServiceAccount
 from spinney.api.kai import Config, SchedulingShard
 from spinney.api.kaiconfig import ConfigSpec
@@ -27,33 +23,15 @@ from spinney.services.platform.binder_plugins import policy_has_interface
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_certificate
-from tests.services.stage import Stage, stage, virtual
+from tests.services.platform.installation import NAMESPACE, platform, said
+from tests.services.stage import Stage, virtual
 
-NAMESPACE = "kai-scheduler"
 SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}
-
-
-@asynccontextmanager
-async def platform(spec: Json | None = None, **shards: Json) -> AsyncIterator[Stage]:
-    """The operator with a Config and the default shard."""
-    before: list[Any] = [(Config.resource, {"metadata": {"name": "kai-config"}, "spec": spec or {}}, "")]
-    for name, shard in {"default": {}, **shards}.items():
-        before.append((SchedulingShard.resource, {"metadata": {"name": name}, "spec": shard}, ""))
-    async with stage((load("platform"), None), before=before) as held:
-        await asyncio.sleep(1)
-        yield held
 
 
 async def deployments(held: Stage) -> dict[str, Deployment]:
     """What the operator deployed, by name."""
     return {found.name: found for found in (await held.client.list(Deployment, NAMESPACE)).items}
-
-
-async def said(held: Stage, of: type[Config] | type[SchedulingShard], name: str, kind: str) -> tuple[str, str]:
-    """Status and message of a condition."""
-    condition = find((await held.client.get(of, name)).status.conditions, kind)
-    assert condition is not None
-    return condition.status, condition.message
 
 
 async def become_available(held: Stage) -> None:

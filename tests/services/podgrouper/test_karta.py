@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.grouping import GroupingError, Topology
 from spinney.services.podgrouper.kinds.jq import ask
-from tests.services.podgrouper.test_rules import World, grouped, leaves, member, workload
+from tests.services.podgrouper.grouping import World, grouped, leaves, member, workload
 
 ROLE = '.metadata.labels["example.com/role"]'
 JOB = workload("example.com/v1", "CustomJob", {"lead": {"replicas": 1}, "crew": {"replicas": 3}})

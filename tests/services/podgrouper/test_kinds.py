@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from spinney.api.meta import Json
 from spinney.services.podgrouper.grouping import GroupingError
 from spinney.services.podgrouper.rules import RULES, SKIPPED
-from tests.services.podgrouper.test_rules import (
+from tests.services.podgrouper.grouping import (
+    JOBS,
+    OBJECTS,
     RAY_CLUSTER_SPEC,
+    RUN,
     World,
     grouped,
     leaves,
@@ -35,29 +38,11 @@ class Row(NamedTuple):
     below: Json | None = None
 
 
-def there(api_version: str, kind: str, name: str, spec: Json | None = None, **metadata: Any) -> Json:
-    """An object that a rule looks up, with its name as its UID."""
-    metadata = {"name": name, "uid": name, "namespace": "default", **metadata}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec or {}}
-
-
 def roles(field: str, **replicas: int) -> Json:
     """The spec of a training job."""
     return {field: {role: {"replicas": count} for role, count in replicas.items()}}
 
 
-JOBS = {"replicatedJobs": [{"name": "a", "replicas": 2, "template": {"spec": {"parallelism": 3}}}]}
-GANG = {"podgroups": [{"name": "r", "minReplicas": 2, "podReferences": []}]}
-CLUSTER, RUN, SET = there("ray.io/v1", "RayCluster", "c", RAY_CLUSTER_SPEC), there("batch/v1", "Job", "j"), JOBS
-OBJECTS = [
-    CLUSTER,
-    {**CLUSTER, "apiVersion": "ray.io/v1alpha1"},
-    RUN,
-    there("jobset.x-k8s.io/v1alpha2", "JobSet", "s", JOBS),
-    there("grove.io/v1alpha1", "PodCliqueSet", "pcs"),
-    there("scheduler.grove.io/v1alpha1", "PodGang", "g", GANG),
-    there("serving.knative.dev/v1", "Revision", "rev", annotations={"autoscaling.knative.dev/min-scale": "2"}),
-]
 BY_NAME = {found["metadata"]["name"]: found for found in OBJECTS}
 IN_GANG = {"grove.io/podgang": "g"}
 IN_SET = {"jobset.sigs.k8s.io/replicatedjob-name": "a", "jobset.sigs.k8s.io/job-index": "0"}

@@ -2,88 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import pytest
 import yaml
 
-from spinney.api.core import Pod
-from spinney.api.meta import Json, convert
-from spinney.services.podgrouper.context import Context, KindDefaults, Settings
+from spinney.api.meta import Json
+from spinney.services.podgrouper.context import KindDefaults, Settings
 from spinney.services.podgrouper.defaults import top_owner_metadata
-from spinney.services.podgrouper.grouping import Grouping, GroupingError
-from spinney.services.podgrouper.rules import group, pod_as_owner
+from spinney.services.podgrouper.grouping import GroupingError
 from tests import make
-
-CLASSES = frozenset({"train", "build", "inference", "urgent"})
-
-
-@dataclass
-class World:
-    """What a rule may look up."""
-
-    objects: list[Json] = field(default_factory=list)
-    running: list[Json] = field(default_factory=list)
-    # Existing groups by name, with whether they have subgroups.
-    groups: dict[str, bool] = field(default_factory=dict)
-
-    async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
-        for found in self.objects:
-            if (found["apiVersion"], found["kind"], found["metadata"]["name"]) == (api_version, kind, name):
-                return found
-        return None
-
-    async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
-        return [
-            found
-            for found in self.objects
-            if (found["apiVersion"], found["kind"]) == (api_version, kind)
-            and labels.items() <= (found["metadata"].get("labels") or {}).items()
-        ]
-
-    def priority_class_exists(self, name: str) -> bool:
-        return name in CLASSES
-
-    def pods(self, namespace: str, labels: dict[str, str]) -> list[Pod]:
-        found = [convert(Pod, pod) for pod in self.running]
-        return [pod for pod in found if labels.items() <= pod.metadata.labels.items()]
-
-    def has_group(self, namespace: str, name: str) -> bool:
-        return name in self.groups
-
-    def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
-        return self.groups.get(name)
-
-
-def workload(api_version: str, kind: str, spec: Json | None = None, **metadata: Any) -> Json:
-    """A workload named `w` with UID `u`."""
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": "w", "uid": "u", "namespace": "default", **metadata},
-        "spec": spec or {},
-    }
-
-
-def member(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Pod:
-    """A pod of a workload."""
-    built = make.pod("w-0-abcde").build()
-    built["metadata"].update(uid="p", labels=labels or {}, annotations=annotations or {})
-    built["spec"].update(spec)
-    return convert(Pod, built)
-
-
-async def grouped(
-    top: Json | None, pod: Pod | None = None, world: World | None = None, settings: Settings | None = None, *below: Json
-) -> Grouping:
-    pod = pod or member()
-    chain = (*below, top) if top else ()
-    return await group(Context(pod, top or pod_as_owner(pod), chain, world or World(), settings or Settings()))
-
-
-def leaves(grouping: Grouping) -> dict[str, int | None]:
-    return {subgroup.name: subgroup.min_member for subgroup in grouping.subgroups}
+from tests.services.podgrouper.grouping import (
+    RAY_CLUSTER_SPEC,
+    World,
+    grouped,
+    leaves,
+    lws,
+    lws_pod,
+    member,
+    pytorch,
+    workload,
+)
 
 
 async def test_an_unknown_owner_gets_one_group_of_its_own() -> None:
@@ -220,11 +157,6 @@ async def test_mpi_workers_do_not_wait_for_a_launcher_that_waits_for_them() -> N
     assert (await grouped(top, world=World(running=[launcher.build()]))).min_member == 3
 
 
-def pytorch(workers: int = 4, **extra: Any) -> Json:
-    roles = {"Master": {"replicas": 1}, "Worker": {"replicas": workers, "template": {"metadata": {}}}}
-    return workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": roles, **extra})
-
-
 async def test_pytorch_roles_are_subgroups() -> None:
     """Master and workers each have a minimum; elastic jobs need fewer workers."""
     pod = member({"training.kubeflow.org/replica-type": "worker"})
@@ -256,16 +188,6 @@ async def test_a_segment_size_of_zero_is_refused() -> None:
     """Nothing is divided by zero."""
     with pytest.raises(GroupingError, match="at least 1"):
         await grouped(pytorch(), member(annotations={"kai.scheduler/segment-size": "0"}))
-
-
-RAY_CLUSTER_SPEC = {
-    "headGroupSpec": {"template": {}},
-    "workerGroupSpecs": [
-        {"groupName": "small", "replicas": 3, "minReplicas": 2, "template": {}},
-        {"replicas": 2, "numOfHosts": 2, "template": {}},
-        {"groupName": "asleep", "replicas": 5, "suspended": True},
-    ],
-}
 
 
 async def test_ray_groups_are_subgroups() -> None:
@@ -314,21 +236,6 @@ async def test_job_sets_are_trees() -> None:
     assert grouping.pod_subgroup == "workers-replica-1"
     in_order = {**top, "spec": {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}}
     assert (await grouped(in_order, pod)).min_subgroup == 1
-
-
-def lws(size: int = 5, policy: str = "", **extra: Any) -> Json:
-    template: Json = {"size": size, "workerTemplate": {}}
-    if policy:
-        template["subGroupPolicy"] = {"subGroupSize": 2, "subGroupPolicyType": policy}
-    return workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {"leaderWorkerTemplate": template, **extra})
-
-
-def lws_pod(worker: int, **spec: Any) -> Pod:
-    found = {
-        "leaderworkerset.sigs.k8s.io/group-index": "3",
-        "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
-    }
-    return member(found, **spec)
 
 
 async def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:

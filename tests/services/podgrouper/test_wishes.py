@@ -7,8 +7,7 @@ import pytest
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import KindDefaults, Settings
 from spinney.services.podgrouper.grouping import GroupingError
-from tests.services.podgrouper.test_kinds import OBJECTS, there
-from tests.services.podgrouper.test_rules import World, grouped, member, workload
+from tests.services.podgrouper.grouping import OBJECTS, World, grouped, member, there, workload
 
 
 def owner(kind: str, name: str, **labels: str) -> Json:
