@@ -14,44 +14,26 @@ import yaml
 
 from spinney.api import labels
 from spinney.api.batch import Job
-from spinney.api.conditions import is_true
 from spinney.api.core import Event, Pod
-from spinney.api.kai import Config, PodGroup, Queue, SchedulingShard
+from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
-from spinney.app.components import load
-from spinney.app.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.app.laptop import with_stand_in
-from spinney.backends.component import COMPONENT as BACKENDS
-from spinney.backends.component import BackendsConfig
+from spinney.embedded.apiserver.access.credentials import account_user
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
-from spinney.grove.component import COMPONENT as GROVE
-from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.client.transport import User
-from spinney.kube.clock import Clock
-from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
-from spinney.kube.manifests import manifests
-from spinney.services.platform.inprocess import in_process
-from spinney.services.platform.launcher import Launcher
-from spinney.services.platform.processes import Process
-from spinney.services.platform.settings import PlatformSettings
+from spinney.services.platform.shard_config import NAMESPACE
+from spinney.sim.installation import install_base, platform, wait_ready
 from spinney.sim.loop import clock, run_virtual
 
-NAMESPACE = "kai-scheduler"
 # Seconds, far above what anything takes in real time on a busy machine: only what never happens is to fail.
 PATIENCE = 180.0
 # The prerequisites D, P and F of the samples, and one shard for nodes outside of any pool.
 _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
-
-
-def account(namespace: str, name: str) -> User:
-    """The user that a service acts as."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
 def documents(path: Path) -> list[Json]:
@@ -234,61 +216,13 @@ async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[
     """A cluster in virtual time with all services, ready; the scheduler stands in for kube-scheduler where told."""
     async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
-        await install(client, cluster_objects())
-        await install_crds(client)
-        await install(client, platform_objects())
+        await install_base(client)
         held = Installed(client, lambda name: cluster.client(User(name, ("system:authenticated",))))
-        await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        for document in manifests(load("platform"), NAMESPACE):
-            await held.apply(document)
         adjust = with_stand_in if stand_in else lambda process: process
-        async with platform(lambda *of: cluster.client(account(*of)), cluster.clock, adjust=adjust) as launcher:
+        async with platform(lambda *of: cluster.client(account_user(*of)), cluster.clock, adjust=adjust) as launcher:
             cluster.server.admission.resolve = launcher.resolve
-            for kind in (Config, SchedulingShard):
-                await ready(held, kind)
+            await wait_ready(client)
             yield held
-
-
-@asynccontextmanager
-async def platform(
-    client_of: Callable[[str, str], Client],
-    clock: Clock,
-    settings: PlatformSettings | None = None,
-    adjust: Callable[[Process], Process] = lambda process: process,
-) -> AsyncIterator[Launcher]:
-    """The platform operator and whatever it starts, each with its own account and its own caches."""
-    launcher = Launcher(load, client_of, Caches, clock, adjust=adjust)
-    components = [(in_process(load, launcher), settings)]
-    host = Host(client_of(NAMESPACE, "spinney-platform"), clock, components, namespace=NAMESPACE)
-    life = asyncio.create_task(host.run())
-    try:
-        yield launcher
-    finally:
-        life.cancel()
-        await asyncio.gather(life, return_exceptions=True)
-
-
-@asynccontextmanager
-async def operated(client: Client, clock: Clock) -> AsyncIterator[None]:
-    """The operator, with KAI's backend, beside the services."""
-    config = GROVE.settings() if GROVE.settings else None
-    host = Host(client, clock, [(GROVE, config), (BACKENDS, BackendsConfig(only=("kai",)))])
-    life = asyncio.create_task(host.run())
-    try:
-        await host.ready.wait()
-        yield
-    finally:
-        life.cancel()
-        await asyncio.gather(life, return_exceptions=True)
-
-
-async def ready(held: Installed, kind: type[Config] | type[SchedulingShard]) -> None:
-    for _ in range(int(PATIENCE * 4)):
-        items = (await held.client.list(kind)).items
-        if items and all(is_true(each.status.conditions, "Ready") for each in items):
-            return
-        await asyncio.sleep(0.25)
-    raise AssertionError([condition.message for each in items for condition in each.status.conditions])
 
 
 def end_to_end(

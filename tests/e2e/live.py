@@ -12,7 +12,6 @@ from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhoo
 from spinney.api.core import Node, Secret
 from spinney.api.kai import Config, Queue, SchedulingShard
 from spinney.app.components import load
-from spinney.app.installation import cluster_objects, install, install_crds, platform_objects
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
@@ -21,14 +20,15 @@ from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.errors import ApiError, NotFound
-from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Runtime
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 from spinney.services.platform.settings import PlatformSettings
+from spinney.services.platform.shard_config import NAMESPACE
+from spinney.sim.installation import install_base, platform, wait_ready
 from tests import worlds
-from tests.e2e.installation import NAMESPACE, Installed, platform, ready
+from tests.e2e.installation import Installed
 
 ANSWERING = {
     "admission": "admission",
@@ -43,12 +43,8 @@ ODD_QUEUE: dict[str, Any] = {"metadata": {"name": "odd"}, "spec": {"resources": 
 async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Installed]:
     """An installation with some nodes of 8 GPUs, which goes as it came."""
     client = cluster.client()
-    await install_crds(client)
-    await install(client, [*cluster_objects(), *platform_objects()])
+    await install_base(client)
     held = Installed(client, cluster.client)
-    await held.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for document in manifests(load("platform"), NAMESPACE):
-        await held.apply(document)
     answers = {name: Answers(name) for name in ANSWERING}
     with _running(*(each.serve() for each in answers.values())):
         settings = PlatformSettings(webhook_urls={name: await each.url() for name, each in answers.items()})
@@ -56,8 +52,7 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
             try:
                 for each in answers.values():
                     await each.answer_for(at, client)
-                for kind in (Config, SchedulingShard):
-                    await ready(held, kind)
+                await wait_ready(held.client)
                 await _called(client)
                 yield held
                 await held.clean()

@@ -16,8 +16,9 @@ from spinney.app.installation import install_crds
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests
+from spinney.services.platform.shard_config import NAMESPACE
 from tests import worlds
-from tests.e2e.installation import NAMESPACE, Installed
+from tests.e2e.installation import Installed
 
 ENDPOINT_SLICES = untyped(EndpointSlice.resource)
 SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}

@@ -9,9 +9,10 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.embedded.nodes.profile import Profile
+from spinney.sim.installation import grove_operator
 from spinney.sim.loop import clock
 from tests import make
-from tests.e2e.installation import Installed, end_to_end, operated
+from tests.e2e.installation import Installed, end_to_end
 
 PODS = 3
 
@@ -27,7 +28,7 @@ def service(image: str, gpus: int) -> Json:
 @end_to_end(Profile(count=4, gpus=8, racks=1, blocks=1))
 async def test_updated_pods_go_back_to_their_nodes(held: Installed) -> None:
     """The new pods ask for less and would fit beside another job, on a fuller node; they return to where they were."""
-    async with operated(held.client, clock()):
+    async with grove_operator(held.client, clock()):
         await held.job("filler", 1, gpus=5, queue=labels.DEFAULT_QUEUE)
         (filler,) = await held.runs("filler", 1)
         await held.client.create(PodCliqueSet, service("app:1", gpus=4), "default")

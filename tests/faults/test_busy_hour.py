@@ -15,11 +15,12 @@ from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.embedded.nodes.profile import Profile
+from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError
+from spinney.sim.faults.lossy import lossy_installation
 from spinney.sim.loop import run_virtual
 from tests import make
 from tests.e2e.installation import Installed
-from tests.faults.stage import rough
 
 NODES = Profile(count=4, gpus=8, racks=2, blocks=1)
 # A set replica: two routers, and two instances of a leader with two workers.
@@ -117,26 +118,26 @@ async def busy_hour(held: Installed) -> None:
 @pytest.mark.parametrize(("seed", "lag"), [(1, 0.005), (2, 0.05), (3, 0.5)])
 def test_behind_a_slow_wire(seed: int, lag: float) -> None:
     """Whatever takes how long, what was asked for runs in the end, and goes without a trace."""
-    endure(rough(NODES, seed=seed, lag=lag))
+    endure(lossy_installation(NODES, seed=seed, lag=lag))
 
 
 @pytest.mark.parametrize(("seed", "lag"), [(2, 0.02), (4, 0.002)])
 def test_with_answers_and_events_that_get_lost(seed: int, lag: float) -> None:
     """Every fiftieth request, answer and event is lost, and nobody waits for it for ever."""
-    endure(rough(NODES, seed=seed, lag=lag, losses=0.02))
+    endure(lossy_installation(NODES, seed=seed, lag=lag, losses=0.02))
 
 
 @pytest.mark.parametrize(("seed", "lag"), [(7, 0.2), (8, 0.02)])
 def test_with_processes_that_end_in_the_middle(seed: int, lag: float) -> None:
     """Services and operator end eight times each, wherever they are; what they left is taken up or taken back."""
-    endure(rough(NODES, seed=seed, lag=lag, restarts=8))
+    endure(lossy_installation(NODES, seed=seed, lag=lag, restarts=8))
 
 
-def endure(world: AbstractAsyncContextManager[Installed]) -> None:
+def endure(world: AbstractAsyncContextManager[Client]) -> None:
     """Let the busy hour pass in a world."""
 
     async def main() -> None:
-        async with world as held:
-            await busy_hour(held)
+        async with world as client:
+            await busy_hour(Installed(client))
 
     run_virtual(main(), limit=86400)

@@ -1,4 +1,4 @@
-"""A part of the wide search (`python -m tests.faults`): whenever a process ends, the world comes out the same."""
+"""A part of the wide search (`python -m spinney.sim.faults`): whenever a process ends, the world comes out the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROOT = Path(__file__).parents[2]
 
 def searched(*arguments: str) -> None:
     """Search in a process of its own, which may fork: this one has threads."""
-    command = [sys.executable, "-W", "ignore", "-m", "tests.faults", *arguments]
+    command = [sys.executable, "-W", "ignore", "-m", "spinney.sim.faults", *arguments]
     # The same order of sets in every run: what is found here can be found again.
     env = {**os.environ, "PYTHONHASHSEED": "0"}
     ran = subprocess.run(command, cwd=_ROOT, env=env, capture_output=True, text=True, check=False)

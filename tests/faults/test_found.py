@@ -9,10 +9,11 @@ from spinney.api.core import Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.podgang import PodGang
+from spinney.sim.faults.network import Crash
+from spinney.sim.faults.scenarios import NODES
+from spinney.sim.faults.steps import Step, change, cordon, create, lose, serving_set
+from spinney.sim.faults.world import World, installation
 from spinney.sim.loop import run_virtual
-from tests.faults.processes import World, installation
-from tests.faults.scenarios import NODES, Step, change, cordon, create, lose, serve
-from tests.faults.wire import Accident
 
 
 async def left(world: World) -> set[str]:
@@ -21,7 +22,7 @@ async def left(world: World) -> set[str]:
     for kind in (PodGang, PodClique, PodCliqueScalingGroup, PodGroup, Service):
         found |= {
             each.metadata.labels.get(labels.SET_REPLICA_INDEX, "")
-            for each in (await world.held.client.list(kind, "default")).items
+            for each in (await world.client.list(kind, "default")).items
             if each.name != "kubernetes"
         }
     return found
@@ -32,13 +33,13 @@ def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
 
     async def main() -> set[str]:
         async with installation(NODES) as world:
-            await create(PodCliqueSet, serve(labels.KAI_SCHEDULER, replicas=replicas))(world)
+            await create(PodCliqueSet, serving_set(labels.KAI_SCHEDULER, replicas=replicas))(world)
             await world.settled()
-            world.road.counting = True
-            Accident(writes, done=True).arrange(world.road)
+            world.network.armed = True
+            Crash(writes, after=True).inject(world.network)
             await step(world)
             await world.settled()
-            assert world.road.struck.startswith("grove: "), world.road.writes
+            assert world.network.crashed_at.startswith("grove: "), world.network.writes
             return await left(world)
 
     return run_virtual(main())
@@ -54,16 +55,16 @@ def test_a_gang_termination_was_forgotten_when_the_operator_ended_in_it() -> Non
 
     async def main() -> None:
         async with installation(NODES) as world:
-            await create(PodCliqueSet, serve(labels.KAI_SCHEDULER))(world)
+            await create(PodCliqueSet, serving_set(labels.KAI_SCHEDULER))(world)
             await world.settled()
-            before = {each.name: each.uid for each in (await world.held.client.list(PodClique, "default")).items}
-            world.road.counting = True
-            Accident(1, done=True, holding=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).arrange(world.road)
+            before = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
+            world.network.armed = True
+            Crash(1, after=True, containing=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).inject(world.network)
             await cordon(True)(world)
             await lose("serve-0-decode-0-worker")(world)
             await asyncio.sleep(40)
-            assert world.road.struck.startswith("grove: "), world.road.writes
-            after = {each.name: each.uid for each in (await world.held.client.list(PodClique, "default")).items}
+            assert world.network.crashed_at.startswith("grove: "), world.network.writes
+            after = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
             assert before.keys() == after.keys()
             assert not set(before.values()) & set(after.values())
 

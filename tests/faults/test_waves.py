@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from spinney.api import labels
+from spinney.api.grove import PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.embedded.nodes.profile import Profile
+from spinney.sim.faults.lossy import lossy_installation
 from spinney.sim.loop import run_virtual
 from tests import make
-from tests.faults.stage import rough
 
 
 def test_small_pods_are_not_let_go_before_large_ones() -> None:
@@ -21,10 +22,10 @@ def test_small_pods_are_not_let_go_before_large_ones() -> None:
             container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
             built.clique(name, 4, 4, schedulerName=labels.KAI_SCHEDULER, containers=[container])
         freed: dict[str, str] = {}
-        async with rough(Profile(count=4), seed=3, lag=1.0) as held:
-            await held.apply(built.build())
+        async with lossy_installation(Profile(count=4), seed=3, lag=1.0) as client:
+            await client.create(PodCliqueSet, built.build(), "default")
             async with asyncio.timeout(600):
-                async for event in held.client.stream(Pod, "default"):
+                async for event in client.stream(Pod, "default"):
                     pod = event.object
                     if pod is not None and not pod.spec.scheduling_gates:
                         freed.setdefault(pod.name, pod.metadata.labels[labels.PODCLIQUE].removeprefix("serve-0-"))

@@ -29,7 +29,7 @@ from spinney.app.installation import (
     platform_objects,
     webhook_resource,
 )
-from spinney.embedded.apiserver.access.credentials import Authority, write_kubeconfig
+from spinney.embedded.apiserver.access.credentials import Authority, account_user, write_kubeconfig
 from spinney.embedded.apiserver.admission.remote_webhooks import over_https
 from spinney.embedded.apiserver.admission.webhooks import Resolver
 from spinney.embedded.apiserver.http.listener import Listener
@@ -43,12 +43,11 @@ from spinney.kube.admission.webhooks import Reviewer
 from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
-from spinney.kube.client.transport import User
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import account_name, webhook_configurations
 from spinney.kube.runtime import Component
-from spinney.services.platform.inprocess import in_process
+from spinney.services.platform.component import in_process
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 
@@ -164,7 +163,7 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
     caches = cluster.caches
     launcher = Launcher(
         load,
-        lambda namespace, account: cluster.client(_account(namespace, account)),
+        lambda namespace, account: cluster.client(account_user(namespace, account)),
         lambda _: caches,
         cluster.clock,
         adjust=with_stand_in,
@@ -184,12 +183,6 @@ async def _components(cluster: Cluster, options: Options) -> AsyncIterator[tuple
     finally:
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
-
-
-def _account(namespace: str, name: str) -> User:
-    """A service acts under its own account, here as in a cluster."""
-    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
 def with_stand_in(process: Process) -> Process:

@@ -8,6 +8,7 @@ from spinney.api.apps import DaemonSet, Deployment
 from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
+from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.leader_endpoints import Leaders
 from spinney.services.platform.rights import role_name
 from spinney.services.platform.runners import Deployments
@@ -44,6 +45,20 @@ def component(load: Callable[[str], Component]) -> Component:
         settings=PlatformSettings,
         rules=_rules(),
     )
+
+
+def in_process(load: Callable[[str], Component], launcher: Launcher) -> Component:
+    """The platform operator of `spinney up`: it runs the services in this process instead of in Deployments."""
+
+    async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
+        platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
+        launcher.changed = platform.look_again
+        try:
+            await run_controllers(runtime, *platform.controllers)
+        finally:
+            await launcher.close()
+
+    return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run)
 
 
 def _rules() -> tuple[Rule, ...]:

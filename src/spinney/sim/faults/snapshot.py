@@ -1,4 +1,4 @@
-"""What a user can see of a cluster, without what differs from one run to the next: names by chance, times, places."""
+"""Snapshots of a cluster that two runs can be compared by: without names, times and places that chance decides."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from spinney.api import labels
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.store.conversion import load
-from spinney.embedded.apiserver.store.store import Event, Store
+from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
+from spinney.embedded.apiserver.store.store import Event, Store, load
 
-# Written all the time, or told in passing.
+# Left out: written all the time.
 _LEFT_OUT = ("leases", "events", "customresourcedefinitions", "nodes", "endpointslices", "endpoints")
-_CHANCE = (
+_RANDOM = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"'<uid>'"), "<uid>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "<time>"),
@@ -25,7 +25,7 @@ _CHANCE = (
     (re.compile(r"-[a-z0-9]{7}-shared-gpu"), "-*-shared-gpu"),
     (re.compile(r"gpu-reservation-[0-9a-f]{16}"), "gpu-reservation-*"),
 )
-# What counts writes and decisions.
+# Counters of writes and decisions.
 _COUNTERS = {
     "resourceVersion",
     "managedFields",
@@ -35,48 +35,49 @@ _COUNTERS = {
     labels.DECISION_MEMBERS,
 }
 
-Picture = Counter[str]
+# Objects as lines of JSON, and how often each occurs.
+Snapshot = Counter[str]
 
 
-def picture(store: Store) -> Picture:
-    """Every object as a line of JSON, and how often there is one like it."""
+def take_snapshot(store: Store) -> Snapshot:
+    """The objects of a store."""
     items = [item for name, table in store.tables.items() if _shown(name) for item in table.items.values()]
-    documents = [document for item in items if not _done(document := load(item))]
-    names = _generated(documents)
-    return Counter(_plain(document, names) for document in documents)
+    documents = [document for item in items if not _transient(document := load(item))]
+    names = _generated_names(documents)
+    return Counter(_normalized(document, names) for document in documents)
 
 
 def _shown(table: str) -> bool:
     return table.rpartition("/")[2] not in _LEFT_OUT
 
 
-def _done(document: Json) -> bool:
-    """Whether it is a request that was fulfilled, which may stay or go, or what the scheduler remembers."""
+def _transient(document: Json) -> bool:
+    """Whether it may be there or not: a fulfilled BindRequest, or the scheduler's record."""
     if document["kind"] == "ConfigMap":
         return bool(document["metadata"]["name"].endswith("-record"))
-    return document["kind"] == "BindRequest" and document.get("status", {}).get("phase") == "Succeeded"
+    return bool(document["kind"] == "BindRequest" and document.get("status", {}).get("phase") == "Succeeded")
 
 
-def _generated(documents: list[Json]) -> dict[str, str]:
-    """Names that end by chance, and what they begin with."""
-    found = {}
+def _generated_names(documents: list[Json]) -> dict[str, str]:
+    """Names with a random end, and what replaces them."""
+    names = {}
     for document in documents:
         metadata = document["metadata"]
         if prefix := metadata.get("generateName"):
-            found[metadata["name"]] = f"{prefix}*"
-    return found
+            names[metadata["name"]] = f"{prefix}*"
+    return names
 
 
-def _plain(document: Json, names: dict[str, str]) -> str:
+def _normalized(document: Json, names: dict[str, str]) -> str:
     text = json.dumps(_without_counters(document), sort_keys=True)
-    for name, plain in names.items():
-        text = text.replace(name, plain)
-    return _without_chance(text)
+    for name, replacement in names.items():
+        text = text.replace(name, replacement)
+    return _without_random(text)
 
 
-def _without_chance(text: str) -> str:
-    for pattern, plain in _CHANCE:
-        text = pattern.sub(plain, text)
+def _without_random(text: str) -> str:
+    for pattern, replacement in _RANDOM:
+        text = pattern.sub(replacement, text)
     return text
 
 
@@ -90,13 +91,13 @@ def _without_counters(value: object) -> object:
 
 
 def _type(value: object) -> str:
-    """The type of a condition: their order tells nothing."""
+    """The type of a condition: the order of conditions means nothing."""
     return str(value.get("type", "")) if isinstance(value, dict) else ""
 
 
-def differences(expected: Picture, found: Picture) -> str:
-    """What is missing and what is there instead: whole objects by name, and of those that changed what did."""
-    missing, surplus = list((expected - found).elements()), list((found - expected).elements())
+def differences(expected: Snapshot, actual: Snapshot) -> str:
+    """Missing and surplus objects by name, and the changed fields of those that are in both."""
+    missing, surplus = list((expected - actual).elements()), list((actual - expected).elements())
     lines = []
     for text in missing:
         twin = next((each for each in surplus if _title(each) == _title(text)), None)
@@ -129,14 +130,14 @@ def _leaves(value: object, path: str = "") -> Iterator[str]:
         yield f"{path} = {value!r}"
 
 
-class Births:
-    """Counts the pods that users ever got, by what their names begin with; reservations come and go with placement."""
+class CreatedPods:
+    """Counts the pods ever created by name prefix, reservation pods apart: those depend on placement."""
 
-    def __init__(self, store: Store, table: str) -> None:
+    def __init__(self, store: Store) -> None:
         self.counts: Counter[str] = Counter()
-        store.table(table).listeners.append(self._tell)
+        store.table(PODS).listeners.append(self._count)
 
-    def _tell(self, event: Event) -> None:
+    def _count(self, event: Event) -> None:
         if event.old is None and "gpu-reservation" not in event.new.name:
             metadata = load(event.new)["metadata"]
-            self.counts[_without_chance(metadata.get("generateName") or metadata["name"])] += 1
+            self.counts[_without_random(metadata.get("generateName") or metadata["name"])] += 1

@@ -1,0 +1,217 @@
+"""An installation in virtual time in which every component is a process of its own that can crash and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spinney import initc
+from spinney.api.meta import Json
+from spinney.app.components import load
+from spinney.app.laptop import with_stand_in
+from spinney.backends.component import COMPONENT as BACKENDS
+from spinney.backends.component import BackendsConfig
+from spinney.embedded.apiserver.access.credentials import account_user
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.cluster import Cluster
+from spinney.embedded.nodes.profile import Profile
+from spinney.grove.component import COMPONENT as GROVE
+from spinney.kube.caches.cache import Caches
+from spinney.kube.chance import Chance
+from spinney.kube.client.client import Client
+from spinney.kube.client.flow import InProcessFlow
+from spinney.kube.client.transport import Request, Response, User
+from spinney.kube.controllers.controller import run_controllers
+from spinney.kube.controllers.host import Host
+from spinney.kube.runtime import Component, Runtime, Webhook
+from spinney.services.platform.controller import Platform
+from spinney.services.platform.launcher import Launcher
+from spinney.services.platform.processes import Process
+from spinney.services.platform.settings import PlatformSettings
+from spinney.services.platform.shard_config import NAMESPACE
+from spinney.sim.faults.network import Connection, Network, is_write
+from spinney.sim.installation import PLATFORM_ACCOUNT, install_base, wait_ready
+from spinney.sim.loop import clock
+
+_MASTERS = ("system:masters", "system:authenticated")
+# How long a process is down after a crash.
+_DOWN_SECONDS = 1.0
+# Rest begins after so long without a write.
+QUIET_SECONDS = 60.0
+
+
+class _ObservedServer(ApiServer):
+    """An API server that records the writes of all clients."""
+
+    network: Network
+
+    async def handle(self, request: Request) -> Response:
+        """Record a write, and answer as usual."""
+        if is_write(request):
+            self.network.last_write = asyncio.get_running_loop().time()
+            user = request.user.name if request.user else ""
+            self.network.recent_writes.append(f"{user} {request.method} {request.path}")
+        return await super().handle(request)
+
+
+@dataclass
+class World:
+    """What a scenario works with: an administrator's client, the network and the cluster."""
+
+    client: Client
+    network: Network
+    cluster: Cluster
+
+    async def settled(self) -> None:
+        """Let time pass until nobody has written for a while."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        while (rest := max(start, self.network.last_write) + QUIET_SECONDS - loop.time()) > 0:
+            if loop.time() - start > 3600:
+                raise AssertionError(f"no rest after an hour: {list(self.network.recent_writes)}")
+            await asyncio.sleep(rest)
+
+
+class Crashed(Exception):
+    """A process crashed."""
+
+
+@asynccontextmanager
+async def installation(
+    nodes: Profile, *, stand_in: bool = False, seed: int = 1, lag: float = 0.01
+) -> AsyncIterator[World]:
+    """All components, ready; with `stand_in` our scheduler serves kube-scheduler's pods as well."""
+    chance = Chance(5)
+    network = Network(Chance(seed), lag)
+    server = _ObservedServer(clock(), chance)
+    server.network = network
+    programs = {"spinney initc": initc.program}
+    async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs) as cluster:
+        client = cluster.client()
+        await install_base(client)
+        processes = _Processes(cluster, network, with_stand_in if stand_in else lambda process: process)
+        try:
+            await processes.start(client)
+            yield World(client, network, cluster)
+        finally:
+            processes.stop()
+
+
+class _Processes:
+    """The operator, the backends and the platform, each with its own connection, and the platform's services."""
+
+    def __init__(self, cluster: Cluster, network: Network, adjust: Callable[[Process], Process]) -> None:
+        self._cluster = cluster
+        self._network = network
+        self._adjust = adjust
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, admin: Client) -> None:
+        """Start all processes and wait until they are ready."""
+        launcher = Launcher(self._load, self._service_client, Caches, self._cluster.clock, adjust=self._adjust)
+        self._cluster.server.admission.resolve = launcher.resolve
+        await self._start(account_user(NAMESPACE, PLATFORM_ACCOUNT), _platform(launcher), NAMESPACE)
+        await wait_ready(admin)
+        await self._start(User("grove", _MASTERS), (GROVE, GROVE.settings() if GROVE.settings else None))
+        for backend in ("kai", "default"):
+            await self._start(User(f"backend-{backend}", _MASTERS), (BACKENDS, BackendsConfig(only=(backend,))))
+
+    def stop(self) -> None:
+        """End all processes."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _client(self, user: User) -> Client:
+        connection = Connection(self._cluster.server, user, user.name.rpartition(":")[2], self._network)
+        return Client(connection, self._cluster.chance, flow=InProcessFlow())
+
+    def _service_client(self, namespace: str, name: str) -> Client:
+        return self._client(account_user(namespace, name))
+
+    async def _start(self, user: User, component: tuple[Component, Any], namespace: str = "default") -> None:
+        """Run a component, again after every crash; returns once it is ready for the first time."""
+        ready = asyncio.Event()
+
+        async def run() -> None:
+            while True:
+                client = self._client(user)
+                host = Host(client, self._cluster.clock, [component], namespace=namespace)
+                waiting = asyncio.create_task(_set_when_ready(host, ready))
+                try:
+                    await _until_crash(host.run(), client)
+                except Crashed:
+                    await asyncio.sleep(_DOWN_SECONDS)
+                finally:
+                    waiting.cancel()
+
+        task = asyncio.create_task(run(), name=user.name)
+        self._tasks.append(task)
+        await asyncio.wait({asyncio.create_task(ready.wait()), task}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+
+    def _load(self, name: str) -> Component:
+        """A component that ends, and whose webhooks end, with its connection."""
+        component = load(name)
+
+        async def run(runtime: Runtime, settings: Any) -> None:
+            await _until_crash(component.run(runtime, settings), runtime.client)
+
+        return replace(component, run=run, webhooks=tuple(_with_crash(webhook) for webhook in component.webhooks))
+
+
+async def _set_when_ready(host: Host, ready: asyncio.Event) -> None:
+    await host.ready.wait()
+    ready.set()
+
+
+def _connection(client: Client) -> Connection:
+    assert isinstance(client.transport, Connection)
+    return client.transport
+
+
+async def _until_crash(run: Awaitable[None], client: Client) -> None:
+    """Run until the connection ends; raises `Crashed` then."""
+    connection = _connection(client)
+    running = asyncio.ensure_future(run)
+    ended = asyncio.create_task(connection.ended.wait())
+    try:
+        await asyncio.wait({running, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+            return
+        raise Crashed(connection.process)
+    finally:
+        ended.cancel()
+        running.cancel()
+
+
+def _with_crash(webhook: Webhook) -> Webhook:
+    """A webhook that refuses connections once its process has crashed."""
+
+    def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
+        answer = webhook.review(runtime)
+        connection = _connection(runtime.client)
+
+        async def answer_or_refuse(request: Json) -> Json:
+            if connection.ended.is_set():
+                raise ConnectionRefusedError(f"{connection.process} is down")
+            return await answer(request)
+
+        return answer_or_refuse
+
+    return replace(webhook, review=review)
+
+
+def _platform(launcher: Launcher) -> tuple[Component, None]:
+    """The platform operator; its services survive its crash, as Deployments would."""
+
+    async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
+        platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
+        launcher.changed = platform.look_again
+        await run_controllers(runtime, *platform.controllers)
+
+    return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run), None
