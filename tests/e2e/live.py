@@ -15,7 +15,8 @@ from spinney.app.components import load
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.admission.webhooks import Reviewer, WebhookServer
+from spinney.kube.admission.review import Reviewer
+from spinney.kube.admission.server import WebhookServer
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock

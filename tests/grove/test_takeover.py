@@ -12,11 +12,11 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang
-from spinney.app.installation import webhook_resource
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.component import component
 from spinney.kube.client.client import Client
 from spinney.kube.controllers.host import Host
+from spinney.kube.manifests import webhook_resource
 from tests import make
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample

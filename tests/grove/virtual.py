@@ -10,7 +10,6 @@ from typing import Any
 from spinney import initc
 from spinney.api.crd import crds
 from spinney.api.meta import Json, Resource
-from spinney.app.installation import webhook_resource
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
@@ -20,7 +19,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.transport import User
 from spinney.kube.controllers.host import Host
-from spinney.kube.manifests import manifests, webhook_configurations
+from spinney.kube.manifests import manifests, webhook_configurations, webhook_resource
 from spinney.kube.runtime import Component
 from spinney.sim import loop
 from tests.grove.stage import GROUPS, Stage

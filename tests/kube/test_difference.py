@@ -91,6 +91,8 @@ def test_after_a_merge_patch_all_that_is_wanted_is_covered(live: Json, wanted: J
         ({"a": 1}, {"a": None}, False),
         ({"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1}]}, True),
         ({"a": [1, 2]}, {"a": [1]}, False),
+        ({}, {"a": []}, True),
+        ({}, {"a": {}}, False),
         ({}, {"optional": 1}, True),
         ({"optional": 2}, {"optional": 1}, False),
     ],

@@ -10,7 +10,9 @@ import pytest
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Key, Resource
-from spinney.kube.admission.webhooks import Registration, WebhookServer, allow, deny
+from spinney.kube.admission.registration import Registration
+from spinney.kube.admission.review import allowed, refused
+from spinney.kube.admission.server import WebhookServer
 from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.https import connect
@@ -381,7 +383,8 @@ async def test_access_reviews(cluster: Cluster) -> None:
 
 def no_x(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
     async def review(request: Json) -> Json:
-        return deny("data.x: found, not allowed") if "x" in request["object"].get("data", {}) else allow(["be nice"])
+        bad = "x" in request["object"].get("data", {})
+        return refused(request, "data.x: found, not allowed") if bad else allowed(request, ["be nice"])
 
     return review
 

@@ -20,8 +20,9 @@ from spinney.api.labels import (
 )
 from spinney.api.meta import Json, Resource
 from spinney.backends.registry import Registry
-from spinney.kube.client.client import Client, Patch
-from spinney.kube.errors import AlreadyExists
+from spinney.kube.client.client import Client
+from spinney.kube.desired import Step
+from spinney.kube.writer import Writer
 
 SYSTEM_NAMESPACE = "spinney-system"
 RUNTIME_CLASS = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
@@ -97,20 +98,12 @@ def _definitions() -> Iterator[Json]:
 async def install(client: Client, objects: Iterable[tuple[Resource, Json]]) -> None:
     """Create what is not there; what a user has changed since stays as it is."""
     for resource_, document in objects:
-        try:
-            await client.create(resource_, document, document["metadata"].get("namespace", ""))
-        except AlreadyExists:
-            continue
-
-
-def webhook_resource(kind: str) -> Resource:
-    """Where a kind of webhook configuration is served."""
-    return Resource("admissionregistration.k8s.io/v1", kind, f"{kind.lower()}s", namespaced=False)
+        await Writer(client).create(resource_, document)
 
 
 async def apply(client: Client, resource_: Resource, document: Json) -> None:
-    """Bring an object of ours to what this version of us wants."""
-    await client.patch(resource_, document["metadata"]["name"], document, kind=Patch.APPLY, force=True)
+    """Apply a cluster-scoped object of ours as this version wants it; fields that it no longer names go."""
+    await Writer(client).apply(Step("apply", resource_, ("", document["metadata"]["name"]), document))
 
 
 def _named(name: str, **metadata: Any) -> Json:

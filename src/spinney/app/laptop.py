@@ -27,7 +27,6 @@ from spinney.app.installation import (
     install,
     install_crds,
     platform_objects,
-    webhook_resource,
 )
 from spinney.embedded.apiserver.access.credentials import Authority, account_user, write_kubeconfig
 from spinney.embedded.apiserver.admission.remote_webhooks import over_https
@@ -39,13 +38,13 @@ from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers.devices import compute_domains
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.admission.webhooks import Reviewer
+from spinney.kube.admission.review import Reviewer
 from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
-from spinney.kube.manifests import account_name, webhook_configurations
+from spinney.kube.manifests import account_name, webhook_configurations, webhook_resource
 from spinney.kube.runtime import Component
 from spinney.services.platform.component import in_process
 from spinney.services.platform.launcher import Launcher

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from spinney.kube.admission.webhooks import Registration, WebhookServer
+from spinney.kube.admission.registration import Registration
+from spinney.kube.admission.server import WebhookServer
 from spinney.kube.controllers.health import Health
 from spinney.kube.controllers.host import Host
 from spinney.kube.process_settings import Listen

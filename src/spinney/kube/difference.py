@@ -11,7 +11,8 @@ from spinney.api.meta import Json
 def covers(live: Any, wanted: Any, optional: Collection[str] = ()) -> bool:
     """Whether `live` holds all that is wanted; it may hold more, except for items of lists.
 
-    A None in `wanted` stands for a field that must be absent. A missing field named in `optional` is no difference.
+    A None in `wanted` stands for a field that must be absent; an empty list may be. A missing field named in
+    `optional` is no difference.
     """
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(_covers_field(live.get(key), value, key, optional) for key, value in wanted.items())
@@ -24,7 +25,7 @@ def covers(live: Any, wanted: Any, optional: Collection[str] = ()) -> bool:
 
 def _covers_field(live: Any, wanted: Any, key: str, optional: Collection[str]) -> bool:
     if wanted is None or live is None:
-        return live is None and (wanted is None or key in optional)
+        return live is None and (wanted is None or wanted == [] or key in optional)
     return covers(live, wanted, optional)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.kube.runtime import Component, Rule, Webhook
 
 # What every component may do, because the runtime does it on its behalf.
@@ -44,6 +44,11 @@ def rights(name: str, namespace: str, everywhere: Iterable[Rule], inside: Iterab
         {**_object("rbac.authorization.k8s.io/v1", "Role", name, namespace), "rules": [_rule(r) for r in inside]},
         _binding("RoleBinding", "Role", name, namespace, subject),
     ]
+
+
+def webhook_resource(kind: str) -> Resource:
+    """Where a kind of webhook configuration is served."""
+    return Resource("admissionregistration.k8s.io/v1", kind, f"{kind.lower()}s", namespaced=False)
 
 
 def webhook_configurations(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from spinney.api.meta import Json, Key, Object, Resource
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.flow import Priority
-from spinney.kube.desired import Step, owner_uids
+from spinney.kube.desired import Step, Wanted, owner_uids, plan
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
 
 T = TypeVar("T", bound=Object)
@@ -53,6 +53,13 @@ class Writer:
             return await self._client.patch(step.resource, step.key, step.body, kind=Patch.APPLY, force=True)
         await self._delete(step.resource, step.key, step.uid, step.resource_version)
         return await self._client.create(step.resource, step.body, step.key[0]) if step.act == "recreate" else None
+
+    async def ensure(self, wanted: Wanted) -> bool:
+        """Read the live object and bring it to what is wanted; True if that took a write."""
+        step = plan(wanted, await self._client.find(wanted.resource, wanted.key))
+        if step is not None:
+            await self.apply(step)
+        return step is not None
 
     @overload
     async def create(self, of: type[T], body: Json, *, adopt: bool = False) -> T: ...

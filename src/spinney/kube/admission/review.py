@@ -1,12 +1,21 @@
-"""Answers of an admission webhook: allowed, refused, or allowed with changes."""
+"""Admission reviews: the answers of a webhook, and its reviewer as a function of bytes."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import structlog
 
 from spinney.api.meta import Json, encode
+from spinney.kube.difference import json_patch
+from spinney.kube.metrics import REVIEWS
+from spinney.kube.runtime import Component, Runtime, Webhook
+
+_log = structlog.get_logger("spinney.kube.admission.review")
+
+Reviewer = Callable[[bytes], Awaitable[bytes]]
 
 
 def allowed(request: Json, warnings: Sequence[str] = ()) -> Json:
@@ -26,26 +35,35 @@ def refused(request: Json, message: str, *, code: int = 403, reason: str = "Forb
 def changed(request: Json, wanted: Json, warnings: Sequence[str] = ()) -> Json:
     """Let the request through with its object as wanted."""
     answer = allowed(request, warnings)
-    if operations := list(difference(request.get("object") or {}, wanted)):
+    if operations := list(json_patch(request.get("object") or {}, wanted)):
         answer["patchType"] = "JSONPatch"
         answer["patch"] = base64.b64encode(encode(operations)).decode()
     return answer
 
 
-def difference(old: Any, new: Any, path: str = "") -> Iterator[Json]:
-    """The JSON patch from one document to another; lists that differ are replaced whole."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in old.keys() - new.keys():
-            yield {"op": "remove", "path": f"{path}/{_escaped(key)}"}
-        for key, value in new.items():
-            place = f"{path}/{_escaped(key)}"
-            if key not in old:
-                yield {"op": "add", "path": place, "value": value}
-            else:
-                yield from difference(old[key], value, place)
-    elif old != new:
-        yield {"op": "replace", "path": path, "value": new}
+def reviewers(component: Component, runtime: Runtime) -> dict[str, Reviewer]:
+    """The reviewer of each webhook path of a component: encoded AdmissionReview in, encoded AdmissionReview out."""
+    return {hook.path: _reviewer(hook, hook.review(runtime)) for hook in component.webhooks}
 
 
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]]) -> Reviewer:
+    async def answer(body: bytes) -> bytes:
+        document: Json = msgspec.json.decode(body)
+        request: Json = document["request"]
+        try:
+            response = await review(request)
+        except Exception:
+            # With failurePolicy Fail the request is refused either way; so is it here, with a reason.
+            _log.exception("review.failed", webhook=hook.name, name=request.get("name"))
+            message = f"webhook {hook.name}: internal error, see its log"
+            response = refused(request, message, code=500, reason="InternalError")
+        REVIEWS.labels(hook.name, str(response["allowed"]).lower()).inc()
+        return msgspec.json.encode(
+            {
+                "apiVersion": document.get("apiVersion", "admission.k8s.io/v1"),
+                "kind": "AdmissionReview",
+                "response": response,
+            }
+        )
+
+    return answer

@@ -16,10 +16,11 @@ from spinney.api.meta import Json, Key, Object, Resource, decode, encode
 from spinney.kube import metrics
 from spinney.kube.chance import Chance
 from spinney.kube.client.flow import Flow, Priority, priority_of
-from spinney.kube.client.retry import Backoff, Repeat, holds, send_with_retries
+from spinney.kube.client.retry import Backoff, Repeat, send_with_retries
 from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.client.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
 from spinney.kube.client.writes import Write, Writes
+from spinney.kube.difference import covers, without_none
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
 
 T = TypeVar("T", bound=Object)
@@ -169,6 +170,17 @@ class Client:
         response = await self.call("GET", _resource(of).path(namespace, name, subresource))
         return _read(of, response.body)
 
+    @overload
+    async def find(self, of: type[T], key: Key | str) -> T | None: ...
+    @overload
+    async def find(self, of: Resource, key: Key | str) -> Json | None: ...
+    async def find(self, of: type[T] | Resource, key: Key | str) -> T | Json | None:
+        """Read one object; None where it is not there."""
+        try:
+            return await self.get(of, key)
+        except NotFound:
+            return None
+
     async def list(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
     ) -> Listing[T]:
@@ -269,12 +281,12 @@ class Client:
             except ConnectionLost:
                 lost = True
                 found = await self._find(write)
-                if found is not None and holds(msgspec.json.decode(found), named):
+                if found is not None and covers(msgspec.json.decode(found), without_none(named)):
                     return found
                 await asyncio.sleep(self._backoff.delay(attempt, self.chance))
             except AlreadyExists:
                 found = await self._find(write) if lost else None
-                if found is not None and holds(msgspec.json.decode(found), named):
+                if found is not None and covers(msgspec.json.decode(found), without_none(named)):
                     return found
                 if not generated:
                     raise

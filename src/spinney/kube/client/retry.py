@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
@@ -72,14 +71,3 @@ def _refused(response: Response, repeat: Repeat) -> bool:
 def _retry_after(response: Response) -> float:
     given = response.headers.get("retry-after", "")
     return min(float(given), 60.0) if given.isdecimal() else 0.0
-
-
-def holds(found: Any, sent: Any) -> bool:
-    """Whether an object has everything in it that was sent; what the server added does not matter."""
-    if isinstance(sent, dict):
-        return isinstance(found, dict) and all(
-            value is None or (key in found and holds(found[key], value)) for key, value in sent.items()
-        )
-    if isinstance(sent, list):
-        return isinstance(found, list) and len(found) == len(sent) and all(map(holds, found, sent))
-    return bool(found == sent)

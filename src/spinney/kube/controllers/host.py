@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from spinney.kube.admission.webhooks import Reviewer, reviewers
+from spinney.kube.admission.review import Reviewer, reviewers
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock

@@ -14,7 +14,7 @@ from spinney.api.meta import Json, Object, Resource
 from spinney.api.owners import controller_reference
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.discovery import Discovery
-from spinney.kube.client.retry import holds
+from spinney.kube.difference import covers
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 from spinney.services.platform.deployments import MANAGED
 
@@ -122,7 +122,7 @@ class Applier:
             outcome.missing.append(f"{kind} of {document['apiVersion']}")
             return
         owned = _owned(document, owner)
-        if known is not None and holds(known, owned):
+        if known is not None and covers(known, owned):
             return
         try:
             await self._client.patch(resource, (namespace, name), owned, kind=Patch.APPLY, force=True)

@@ -10,7 +10,7 @@ import structlog
 
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json
-from spinney.kube.admission.webhooks import Reviewer, reviewers
+from spinney.kube.admission.review import Reviewer, reviewers
 from spinney.kube.caches.cache import Caches, handlers_end
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock

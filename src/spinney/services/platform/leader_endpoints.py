@@ -8,15 +8,14 @@ from spinney.api.core import Pod
 from spinney.api.discovery import EndpointSlice
 from spinney.api.kaiconfig import Config, ConfigSpec
 from spinney.api.kaishard import SchedulingShard
-from spinney.api.meta import Json, Key, Resource
+from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.caches.cache import Change
-from spinney.kube.client.client import Client, Patch
-from spinney.kube.client.retry import holds
 from spinney.kube.controllers.controller import After, Controller
-from spinney.kube.errors import NotFound
+from spinney.kube.desired import Drift, Wanted
 from spinney.kube.runtime import Component, Runtime
+from spinney.kube.writer import Writer
 from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of, plan_scheduler
 from spinney.services.platform.shard_config import ShardError, check_pool
@@ -60,7 +59,8 @@ class Leaders:
     """Looks at the leases of schedulers with replicas, and points their Services to the holders."""
 
     def __init__(self, runtime: Runtime, scheduler: Component) -> None:
-        self._client: Client = runtime.client
+        self._client = runtime.client
+        self._writer = Writer(runtime.client)
         self._scheduler = scheduler
         self._configs = runtime.caches.of(Config)
         self._shards = runtime.caches.of(SchedulingShard)
@@ -87,33 +87,19 @@ class Leaders:
             await self._remove(slice_name(process), namespace_of(config.spec))
             return None
         leader = await self._leader(process, namespace_of(config.spec))
-        await self._put(plan_slice(process, shard, config.spec, leader))
+        body = plan_slice(process, shard, config.spec, leader)
+        await self._writer.ensure(Wanted(EndpointSlice.resource, body, Drift.APPLY))
         return After(_LOOK_AGAIN_SECONDS)
 
     async def _leader(self, process: Process, namespace: str) -> Json | None:
         """The pod that holds the lease: its name is what comes before the holder's first underscore."""
         assert isinstance(process.settings, SchedulerFile)
         assert self._scheduler.lease is not None
-        lease = await self._get(Lease.resource, self._scheduler.lease(process.settings), namespace)
+        lease = await self._client.find(Lease.resource, (namespace, self._scheduler.lease(process.settings)))
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
         name = str(holder).partition("_")[0]
-        return await self._get(Pod.resource, name, namespace) if name else None
-
-    async def _get(self, resource: Resource, name: str, namespace: str) -> Json | None:
-        try:
-            return await self._client.get(resource, (namespace, name))
-        except NotFound:
-            return None
-
-    async def _put(self, wanted: Json) -> None:
-        name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
-        known = await self._get(EndpointSlice.resource, name, namespace)
-        # The API server shows an empty list as null.
-        if known is not None and holds({**known, "endpoints": known.get("endpoints") or []}, wanted):
-            return
-        await self._client.patch(EndpointSlice.resource, (namespace, name), wanted, kind=Patch.APPLY, force=True)
+        return await self._client.find(Pod.resource, (namespace, name)) if name else None
 
     async def _remove(self, name: str, namespace: str) -> None:
-        known = await self._get(EndpointSlice.resource, name, namespace)
-        if known is not None:
-            await self._client.delete(EndpointSlice.resource, (namespace, name), uid=known["metadata"]["uid"])
+        if (endpoint_slice := await self._client.find(EndpointSlice, (namespace, name))) is not None:
+            await self._writer.delete(endpoint_slice)
