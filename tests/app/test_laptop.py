@@ -16,17 +16,13 @@ from spinney.cli.backends import runs
 from spinney.cli.demo import apply_file
 from spinney.embedded.nodes.profile import Profile
 from tests import make
+from tests.waiting import cache_until
 
 
 async def until_pods(running: Laptop, holds: Callable[[list[Pod]], bool]) -> None:
     """Wait until all pods together are as they should be."""
     cache = running.cluster.caches.of(Pod)
-    changed = asyncio.Event()
-    cache.on_change(lambda _: changed.set())
-    async with asyncio.timeout(180):
-        while not holds(list(cache)):
-            changed.clear()
-            await changed.wait()
+    await cache_until(lambda: holds(list(cache)), cache)
 
 
 def all_run(count: int) -> Callable[[list[Pod]], bool]:

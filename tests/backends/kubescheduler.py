@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,6 +25,7 @@ from spinney.kube.runtime import Component, Runtime
 from spinney.testing.controlplane import ControlPlane
 from tests import make
 from tests.backends import live
+from tests.waiting import cache_until, running
 
 
 class Schedules:
@@ -35,9 +35,6 @@ class Schedules:
         self.client = client
         self.pods: Cache[Pod] = host.caches.of(Pod)
         self.gangs: Cache[PodGang] = host.caches.of(PodGang)
-        self._changed = asyncio.Event()
-        for cache in (self.pods, self.gangs):
-            cache.on_change(lambda _: self._changed.set())
 
     async def node(self, name: str, gpus: int, **labels: str) -> None:
         """Add a node."""
@@ -52,13 +49,7 @@ class Schedules:
 
     async def until(self, what: str, holds: Callable[[], bool]) -> None:
         """Wait until something holds, looking whenever a pod or a gang changes."""
-        try:
-            async with asyncio.timeout(120):
-                while not holds():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            raise AssertionError(f"waited in vain until {what}: {self._story()}") from None
+        await cache_until(holds, self.pods, self.gangs, describe=lambda: f"{what}: {self._story()}")
 
     def bound(self, namespace: str, prefix: str = "") -> dict[str, int]:
         """How many living pods have a node, by role."""
@@ -135,15 +126,8 @@ async def schedules(plane: ControlPlane, *services: str) -> AsyncIterator[Schedu
         components.append((component, component.settings() if component.settings else None))
     host = Host(client, SystemClock(), components)
     view = Schedules(client, host)
-    task = asyncio.create_task(host.run())
-    waiting = asyncio.create_task(host.ready.wait())
     try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-        yield view
+        async with running(host):
+            yield view
     finally:
-        for each in (task, waiting):
-            each.cancel()
-        await asyncio.gather(task, waiting, return_exceptions=True)
         await client.close()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import yaml
@@ -14,11 +13,12 @@ from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from spinney.backends.component import COMPONENT, BackendsConfig
 from spinney.backends.stored import stored
-from spinney.kube.client.client import Client, T
+from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists, NotFound
-from tests import data
+from tests import data, waiting
+from tests.waiting import object_until
 
 SCHEDULERS = ("kai", "koordinator", "volcano/v1.15.1")
 # Large definitions that no backend touches.
@@ -50,7 +50,7 @@ async def install(client: Client, documents: Iterable[Json]) -> None:
         with suppress(AlreadyExists):
             await client.create(CustomResourceDefinition, document)
     for document in documents:
-        await until(client, CustomResourceDefinition, document["metadata"]["name"], "", _established)
+        await object_until(client, CustomResourceDefinition, ("", document["metadata"]["name"]), _established)
 
 
 async def clear(client: Client, *kinds: type[Object]) -> None:
@@ -68,24 +68,6 @@ def _established(found: CustomResourceDefinition | None) -> bool:
     return any(condition.type == "Established" and condition.status == "True" for condition in conditions)
 
 
-async def until(
-    client: Client, kind: type[T], name: str, namespace: str, holds: Callable[[T | None], bool]
-) -> T | None:
-    """The object once something holds for it (None: once it is gone), by watching and not by asking again."""
-    async with asyncio.timeout(180):
-        while True:
-            listing = await client.list(kind, namespace, fields=f"metadata.name={name}")
-            found = listing.items[0] if listing.items else None
-            if holds(found):
-                return found
-            events = client.watch(
-                kind, namespace, resource_version=listing.resource_version, fields=f"metadata.name={name}"
-            )
-            async for event in events:
-                if event.object is not None and holds(None if event.type == "DELETED" else event.object):
-                    return None if event.type == "DELETED" else event.object
-
-
 async def told(client: Client, name: str, namespace: str, reason: str, generation: int = 0) -> PodGang:
     """The gang once its backend gives a reason for it, for a generation at least."""
 
@@ -97,7 +79,7 @@ async def told(client: Client, name: str, namespace: str, reason: str, generatio
             for condition in (gang.status.conditions if gang else ())
         )
 
-    gang = await until(client, PodGang, name, namespace, holds)
+    gang = await object_until(client, PodGang, (namespace, name), holds)
     assert gang is not None
     return gang
 
@@ -109,18 +91,6 @@ async def owned(client: Client, kind: type[Object], gang: PodGang) -> list[Json]
     return [item.plain() for item in mine]
 
 
-@asynccontextmanager
-async def running(client: Client, *only: str) -> AsyncIterator[Host]:
+def running(client: Client, *only: str) -> AbstractAsyncContextManager[Host]:
     """Backends at work, all of them or some."""
-    host = Host(client, SystemClock(), [(COMPONENT, BackendsConfig(only=only))])
-    task = asyncio.create_task(host.run())
-    waiting = asyncio.create_task(host.ready.wait())
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-        yield host
-    finally:
-        for each in (task, waiting):
-            each.cancel()
-        await asyncio.gather(task, waiting, return_exceptions=True)
+    return waiting.running(Host(client, SystemClock(), [(COMPONENT, BackendsConfig(only=only))]))

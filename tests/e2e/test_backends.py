@@ -16,6 +16,7 @@ from spinney.backends.stored import stored
 from spinney.kube.conditions import find
 from tests import make, worlds
 from tests.backends import live, matrix
+from tests.waiting import object_until
 
 GROUPS: dict[str, type[Object]] = {
     "kai": kai.PodGroup,
@@ -170,7 +171,7 @@ async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster, bac
         await client.delete(PodGang, (namespace, "train-0"))
         for found in objects:
             kind = stored(GROUPS[backend].resource)
-            await live.until(client, kind, found["metadata"]["name"], namespace, lambda found: found is None)
+            await object_until(client, kind, (namespace, found["metadata"]["name"]), lambda found: found is None)
         written = host.runtimes["backends"].client.writes
         assert written.by_verb["delete", GROUPS[backend].resource.kind, ""] <= len(objects)
 
@@ -185,14 +186,14 @@ async def test_what_a_gang_was_told_to_leave_behind_stays(ready: worlds.Cluster)
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
         (group,) = await live.owned(client, kai.PodGroup, gang)
         await client.delete(PodGang, (namespace, "train-0"), propagation="Orphan")
-        await live.until(client, PodGang, "train-0", namespace, lambda found: found is None)
+        await object_until(client, PodGang, (namespace, "train-0"), lambda found: found is None)
         # A gang that comes and goes afterwards shows that the backend has been through all that was before.
         await client.create(PodGang, training("kai", namespace, "later-0").build(), namespace)
         later = await live.told(client, "later-0", namespace, "Synced", 1)
         (last,) = await live.owned(client, kai.PodGroup, later)
         await client.delete(PodGang, (namespace, "later-0"))
         kind = stored(kai.PodGroup.resource)
-        await live.until(client, kind, last["metadata"]["name"], namespace, lambda found: found is None)
+        await object_until(client, kind, (namespace, last["metadata"]["name"]), lambda found: found is None)
         left = await client.get(kai.PodGroup, (namespace, group["metadata"]["name"]))
         assert left.metadata.deletion_timestamp is None
 
@@ -216,15 +217,15 @@ async def test_kais_topology_is_written_and_made_anew_when_levels_change(ready: 
     async with live.running(client, "kai"):
         await client.create(ClusterTopologyBinding, binding(name))
         kind, in_step = ClusterTopologyBinding, {"kai-scheduler": True}
-        await live.until(client, kind, name, "", lambda found: entries(found) == in_step)
+        await object_until(client, kind, ("", name), lambda found: entries(found) == in_step)
         topology = await client.get(kai.Topology.resource, name)
         assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == ["example.com/block", "example.com/rack"]
         levels = [{"domain": "rack", "key": "example.com/rack"}]
         await client.patch(kind, name, {"spec": {"levels": levels}})
         made = stored(kai.Topology.resource)
-        await live.until(client, made, name, "", lambda found: found is not None and len(found.spec["levels"]) == 1)
+        await object_until(client, made, ("", name), lambda found: found is not None and len(found.spec["levels"]) == 1)
         await client.delete(kind, name)
-        await live.until(client, made, name, "", lambda found: found is None)
+        await object_until(client, made, ("", name), lambda found: found is None)
 
 
 async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Cluster) -> None:
@@ -233,7 +234,7 @@ async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Clus
     async with live.running(client, "kai", "volcano"):
         await client.create(ClusterTopologyBinding, binding(name, kai_scheduler="other", volcano="any"))
         expected = {"kai-scheduler": False, "volcano": False}
-        found = await live.until(client, ClusterTopologyBinding, name, "", lambda found: entries(found) == expected)
+        found = await object_until(client, ClusterTopologyBinding, ("", name), lambda found: entries(found) == expected)
         assert found is not None
         drift = find(found.status.conditions, "SchedulerTopologyDrift")
         assert drift is not None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -22,8 +20,9 @@ from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
-from tests import make, worlds
+from tests import make, waiting, worlds
 from tests.backends import live
+from tests.waiting import object_until
 
 SCHEDULERS = {
     "default": "",
@@ -40,21 +39,11 @@ OBJECTS: dict[str, tuple[type[Object], int]] = {
 }
 
 
-@asynccontextmanager
-async def operated(client: Client, *only: str) -> AsyncIterator[None]:
+def operated(client: Client, *only: str) -> AbstractAsyncContextManager[Host]:
     """The operator and some backends at work."""
     config = GROVE.settings() if GROVE.settings else None
     host = Host(client, SystemClock(), [(GROVE, config), (BACKENDS, BackendsConfig(only=only))])
-    life = asyncio.create_task(host.run())
-    ready = asyncio.create_task(host.ready.wait())
-    await asyncio.wait({life, ready}, return_when=asyncio.FIRST_COMPLETED)
-    if life.done():
-        life.result()
-    try:
-        yield
-    finally:
-        life.cancel()
-        await asyncio.gather(life, return_exceptions=True)
+    return waiting.running(host)
 
 
 def released(backend: str) -> str:
@@ -82,18 +71,18 @@ async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: 
             kind, count = OBJECTS[backend]
             assert len(await live.owned(client, kind, gang)) == count
         # The backend may be done before the operator has made the last pod.
-        await live.until(client, PodGang, "train-0", namespace, _is_initialized)
+        await object_until(client, PodGang, (namespace, "train-0"), _is_initialized)
         pods = (await client.list(Pod, namespace)).items
         assert len(pods) == 3
         assert {pod.spec.scheduler_name for pod in pods} == {SCHEDULERS[backend] or "default-scheduler"}
         await client.delete(PodCliqueSet, (namespace, "train"))
-        await live.until(client, PodCliqueSet, "train", namespace, lambda found: found is None)
-        await live.until(client, PodGang, "train-0", namespace, lambda found: found is None)
+        await object_until(client, PodCliqueSet, (namespace, "train"), lambda found: found is None)
+        await object_until(client, PodGang, (namespace, "train-0"), lambda found: found is None)
         kinds: list[type[Object]] = [PodClique, Pod]
         kinds += [stored(OBJECTS[backend][0].resource)] if backend in OBJECTS else []
         for kind in kinds:
             for left in (await client.list(kind, namespace)).items:
-                await live.until(client, kind, left.name, namespace, lambda found: found is None)
+                await object_until(client, kind, (namespace, left.name), lambda found: found is None)
 
 
 async def test_an_api_that_is_not_served_is_told_at_once_and_found_when_it_comes(cluster: worlds.Cluster) -> None:

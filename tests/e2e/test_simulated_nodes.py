@@ -14,11 +14,12 @@ from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
-from spinney.kube.caches.cache import Caches, Change
+from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.runtime import Runtime
 from tests import make, worlds
+from tests.waiting import cache_until
 
 _SECONDS = 180.0
 
@@ -36,17 +37,7 @@ class World:
         """Wait until an object (None: gone) is as it should be."""
         cache = self._caches.of(kind)
         await cache.synced()
-        seen = asyncio.Event()
-
-        def look(_: Change[Any]) -> None:
-            if holds(cache.get((namespace, name))):
-                seen.set()
-
-        cache.on_change(look)
-        if holds(cache.get((namespace, name))):
-            return
-        async with asyncio.timeout(_SECONDS):
-            await seen.wait()
+        await cache_until(lambda: holds(cache.get((namespace, name))), cache)
 
 
 @asynccontextmanager

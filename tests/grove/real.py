@@ -32,6 +32,7 @@ from tests import worlds
 from tests.backends import live
 from tests.grove.stage import GROUPS, Stage
 from tests.grove.standin import KubeletStandIn, StandIn
+from tests.waiting import until
 
 # Far above what anything here takes: only what never happens is to fail.
 _PATIENCE = 120.0
@@ -54,12 +55,7 @@ class RealStage(Stage):
 
     async def until(self, what: Callable[[], Awaitable[bool]], seconds: float = 0) -> None:
         """Wait until something holds."""
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                while not await what():  # noqa: ASYNC110  # any condition of any kind: there is no one thing to watch
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            raise AssertionError(f"not reached within {_PATIENCE:g} seconds: {await self.describe()}") from None
+        await until(what, _PATIENCE, every=0.1, describe=self.describe)
 
     async def settle(self, seconds: float = 0) -> None:
         """Wait until the operator writes no more. After it only what must not happen may be asserted."""

@@ -18,6 +18,7 @@ from spinney.api.podgang import PodGang
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from tests import data
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -68,11 +69,7 @@ class Stage:
 
     async def until(self, what: Callable[[], Awaitable[bool]], seconds: float = 600.0) -> None:
         """Let time pass until something holds."""
-        for _ in range(int(seconds / 0.5)):
-            if await what():
-                return
-            await asyncio.sleep(0.5)
-        raise AssertionError(f"not reached within {seconds:g} virtual seconds: {await self.describe()}")
+        await until(what, seconds, every=0.5, describe=self.describe)
 
     async def sees(self, look: Callable[[], Awaitable[T]], wanted: T) -> None:
         """Wait until something looks as it should."""

@@ -28,12 +28,12 @@ from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
 from spinney.testing.process import free_ports
 from tests.kube.unreliable import Unreliable
+from tests.waiting import PATIENCE, until
 from tests.worlds import Cluster
 
 # A leader on a busy machine keeps what it has; who waits for it to be silent does not wait long.
 QUICK = Timing(duration=4.0, renew_deadline=3.0, retry_period=0.1)
 STEADY = Timing(duration=60.0, renew_deadline=30.0, retry_period=0.1)
-PATIENCE = 120.0
 
 
 def config(name: str, **data: str) -> Json:
@@ -44,13 +44,6 @@ def wired(cluster: Cluster) -> tuple[Unreliable, Client]:
     """A client over a wire that can misbehave."""
     wire = Unreliable(cluster.transport())
     return wire, Client(wire, backoff=Backoff(first=0.01, longest=0.1))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that other tasks bring about."""
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110  # the world outside sets no event of ours
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
