@@ -16,7 +16,7 @@ from spinney.api.volumes import Reach
 from spinney.backends.gang_pods import gang_names
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict
-from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper
+from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue
 from spinney.kube.caches.cache import Cache, Change
 from tests import make
 
@@ -65,7 +65,7 @@ class World:
     def __init__(self) -> None:
         self.gangs, self.pods, self.nodes = Shelf(), Shelf(), Shelf()
         self.asked: list[str] = []
-        self.keeper = Gatekeeper(
+        self.keeper = ReleaseQueue(
             cast(Cache[PodGang], self.gangs),
             cast(Cache[Pod], self.pods),
             cast(Cache[Node], self.nodes),
@@ -123,7 +123,7 @@ def test_while_one_is_being_placed_those_that_might_block_it_wait(world: World) 
 
 
 def test_gangs_with_room_beside_each_other_go_at_once(world: World) -> None:
-    """Room is counted with all that are on their way, also those whose gates are still on."""
+    """NodeInfo is counted with all that are on their way, also those whose gates are still on."""
     world.gang("a", 2)
     world.gang("b", 1)
     world.gang("c", 1)
