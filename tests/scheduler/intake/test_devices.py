@@ -12,7 +12,7 @@ from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.scheduler.intake.devices import allocate, in_use, missing_class, offers_on
 from tests import make
 
-NODE = convert(Node, make.node("n1").build())
+NODE = make.node("n1").typed(Node)
 CLASSES = {
     "gpu": convert(
         DeviceClass,

@@ -34,9 +34,7 @@ def container(name: str, nics: int, **more: Any) -> Json:
 
 
 def pod(containers: list[Json], init: list[Json] | None = None) -> Pod:
-    built = make.pod("p").build()
-    built["spec"] = {"containers": containers, "initContainers": init or []}
-    return convert(Pod, built)
+    return make.pod("p").spec(containers=containers, initContainers=init or []).typed(Pod)
 
 
 def asked(found: Pod) -> tuple[dict[str, int], set[tuple[str, str]]]:

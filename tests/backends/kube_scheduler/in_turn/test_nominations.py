@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from spinney.api.meta import convert
 from spinney.api.pod import Pod
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
@@ -16,10 +15,8 @@ GATE = "scheduling.k8s.io/workload"
 
 def pod(name: str, nominated: str = "", *, gated: bool = True) -> Pod:
     """A pod of a gang."""
-    builder = make.pod(name)
-    body = (builder.gate(GATE) if gated else builder).build()
-    body.setdefault("status", {})["nominatedNodeName"] = nominated
-    return convert(Pod, body)
+    builder = make.pod(name).status(nominatedNodeName=nominated)
+    return (builder.gate(GATE) if gated else builder).typed(Pod)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,8 @@ def node(name: str, gpus: int = 8, zone: str = "", **changes: Any) -> Node:
 
 def pod(name: str, gpus: int = 1, on: str = "", priority: int = 0, app: str = "x", **spec: Any) -> Pod:
     """A pod, perhaps on a node already."""
-    builder = make.pod(name).gpus(gpus).label("app", app)
-    if on:
-        builder.on(on)
-    body = builder.build()
-    body["spec"] |= {"priority": priority, **spec}
-    return convert(Pod, body)
+    builder = make.pod(name).gpus(gpus).label("app", app).spec(priority=priority, **spec)
+    return (builder.on(on) if on else builder).typed(Pod)
 
 
 def term(key: str, app: str = "x", **more: Any) -> Json:

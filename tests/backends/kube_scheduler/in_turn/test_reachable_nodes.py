@@ -21,7 +21,7 @@ from spinney.kube.caches.cache import Cache
 from tests import make
 
 IN_ZONE_1 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]}]}
-NODES = [convert(Node, make.node(name).label("zone", zone).build()) for name, zone in (("a", "1"), ("b", "2"))]
+NODES = [make.node(name).label("zone", zone).typed(Node) for name, zone in (("a", "1"), ("b", "2"))]
 
 
 def shelf(*objects: Object) -> Cache[Any]:

@@ -62,7 +62,7 @@ def tell(builder: make.GangBuilder, status: str, reason: str, since: datetime) -
 
 def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> dict[str, str]:
     """The reason that each gang is given, on one node of so many GPUs."""
-    nodes = [convert(Node, make.node("n", gpus).build())]
+    nodes = [make.node("n", gpus).typed(Node)]
 
     view = ClusterView(lambda above: node_infos(nodes, [], above))
     verdicts = plan_release(candidates, view, ConcurrentPods(view, ()), now)
@@ -95,8 +95,8 @@ def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
 
 def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
     """Were its small pods spread by chance, its large one would find no room; with room for all, nobody is told."""
-    nodes = [convert(Node, make.node(name, 2).build()) for name in "ab"]
-    gang = convert(PodGang, make.gang("g").group("small", 2).group("large", 1).build())
+    nodes = [make.node(name, 2).typed(Node) for name in "ab"]
+    gang = make.gang("g").group("small", 2).group("large", 1).typed(PodGang)
     small = [member(f"g-small-{index}", "g-small", 1, index) for index in range(2)]
     candidate = Candidate(gang, (*small, member("g-large-0", "g-large", 2)))
 
@@ -108,7 +108,7 @@ def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
 
     told = places(nodes)
     assert told["g-small-0"] == told["g-small-1"] != told["g-large-0"]
-    assert places([*nodes, convert(Node, make.node("c", 2).build())]) == {}
+    assert places([*nodes, make.node("c", 2).typed(Node)]) == {}
 
 
 def test_priority_comes_before_age() -> None:

@@ -75,7 +75,7 @@ class World:
 
     def node(self, name: str, gpus: int) -> None:
         """Add a node."""
-        self.nodes.put(convert(Node, make.node(name, gpus).build()), ("", name))
+        self.nodes.put(make.node(name, gpus).typed(Node), ("", name))
 
     def gang(
         self, name: str, pods: int, *, on: str = "", free: bool = False, told: str = "", attempts: int = 0
@@ -155,7 +155,7 @@ def test_room_that_somebody_else_took_is_not_given_away(world: World) -> None:
     """A pod of nobody's gang gets a node while a gang is being placed."""
     world.gang("a", 2)
     world.admit("a")
-    world.pods.put(convert(Pod, make.pod("other").gpus(2).on("n").build()), ("default", "other"))
+    world.pods.put(make.pod("other").gpus(2).on("n").typed(Pod), ("default", "other"))
     world.gang("b", 2)
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
 
