@@ -9,9 +9,9 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.api.volcano import PodGroup
 from spinney.backends.interface import Cluster, Translation
-from spinney.backends.plan import without_none
 from spinney.backends.served import Served
 from spinney.backends.volcano import BACKEND
+from spinney.kube.difference import without_none
 from tests import make
 
 SERVED = Served(frozenset({PodGroup.resource}))

@@ -17,6 +17,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
+from spinney.api.untyped import Untyped
 from spinney.api.volumes import Storage
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
@@ -31,8 +32,7 @@ from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue, 
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
 from spinney.backends.scheduler_liveness import Silence
 from spinney.backends.served import Served, discover, follow
-from spinney.backends.stored import Stored
-from spinney.backends.sync import Blocked, Targets
+from spinney.backends.sync import Targets
 from spinney.backends.topology_controller import TopologyController
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.flow import Priority
@@ -42,6 +42,7 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
+from spinney.kube.writer import Blocked
 
 _RETRY_SECONDS = 15.0
 # Where pods tell no more than whether their scheduler is silent, what they do is gathered for a while.
@@ -268,7 +269,7 @@ class BackendController:
         else:
             self._recorder.event(gang, "Warning", readiness.reason, message)
 
-    def _held_gangs(self, _: Change[Stored]) -> Iterable[Key]:
+    def _held_gangs(self, _: Change[Untyped]) -> Iterable[Key]:
         """The gangs that a change of the scheduler's topology may help."""
         held = [gang for gang in self._gangs if not is_true(gang.status.conditions, reasons.BACKEND_READY)]
         return [(gang.namespace, gang.name) for gang in held]
