@@ -70,7 +70,7 @@ def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> s
     pod = picture.caches.of(Pod).get((namespace, name)) if kind in ("", "pod") else None
     if pod is None:
         return f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}"
-    ours = picture.feed.shard.scheduler_name
+    ours = picture.shard.scheduler_name
     if pod.spec.scheduler_name != ours:
         return (
             f"pod {name} is placed by {pod.spec.scheduler_name}, not by {ours}: kubectl describe pod shows its events"
