@@ -10,12 +10,13 @@ import msgspec
 import structlog
 
 from spinney.api import labels
-from spinney.api.meta import Json, Object, Resource
+from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_reference
-from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
-from spinney.kube.difference import covers
-from spinney.kube.errors import AlreadyExists, ApiError, NotFound
+from spinney.kube.desired import Drift, Step, Wanted, plan
+from spinney.kube.errors import ApiError
+from spinney.kube.writer import Writer
 from spinney.services.platform.deployments import MANAGED
 
 _log = structlog.get_logger("spinney.platform")
@@ -66,6 +67,7 @@ class Applier:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._writer = Writer(client)
         self._discovery = Discovery(client)
 
     async def present(self, namespaces: Iterable[str]) -> dict[Place, Json]:
@@ -88,10 +90,16 @@ class Applier:
         outcome = Outcome()
         order = {entry: index for index, entry in enumerate(KINDS)}
         for document in sorted(wanted, key=lambda each: order[each["apiVersion"], each["kind"]]):
-            await self._put(owner, document, present.get(place_of(document)), outcome)
-        places = {place_of(document) for document in wanted}
+            resource = await self._discovery.resource(document["apiVersion"], document["kind"])
+            if resource is None:
+                outcome.missing.append(f"{document['kind']} of {document['apiVersion']}")
+                continue
+            owned = Wanted(resource, _owned(document, owner), Drift.APPLY)
+            if (step := plan(owned, present.get(place_of(document)))) is not None:
+                await self._write(step, outcome)
+        kept = {place_of(document) for document in wanted}
         for place, document in present.items():
-            if place not in places and _is_owned(document, owner):
+            if place not in kept and _is_owned(document, owner):
                 await self._remove(document, outcome)
         return outcome
 
@@ -101,51 +109,30 @@ class Applier:
         for document in wanted:
             kind, namespace, name = place_of(document)
             resource = await self._discovery.resource(document["apiVersion"], kind)
-            if resource is None:
+            if resource is None or await self._client.find(resource, (namespace, name)) is not None:
                 continue
             try:
-                await self._client.get(resource, (namespace, name))
-            except NotFound:
-                try:
-                    await self._client.create(resource, document, namespace)
-                except AlreadyExists:
-                    # Config and its shards want the same namespaces, at the same time.
-                    continue
-                except ApiError as error:
-                    errors.append(f"{kind} {name}: {error}")
+                await self._writer.create(resource, document)
+            except ApiError as error:
+                errors.append(f"{kind} {name}: {error}")
         return errors
-
-    async def _put(self, owner: Object, document: Json, known: Json | None, outcome: Outcome) -> None:
-        kind, namespace, name = place_of(document)
-        resource = await self._discovery.resource(document["apiVersion"], kind)
-        if resource is None:
-            outcome.missing.append(f"{kind} of {document['apiVersion']}")
-            return
-        owned = _owned(document, owner)
-        if known is not None and covers(known, owned):
-            return
-        try:
-            await self._client.patch(resource, (namespace, name), owned, kind=Patch.APPLY, force=True)
-        except ApiError as error:
-            outcome.errors.append(f"{kind} {name}: {error}")
-            return
-        _log.info("platform.applied", kind=kind, namespace=namespace, name=name)
 
     async def _remove(self, document: Json, outcome: Outcome) -> None:
         kind, namespace, name = place_of(document)
-        resource: Resource | None = await self._discovery.resource(document["apiVersion"], kind)
-        if resource is None:
-            return
+        resource = await self._discovery.resource(document["apiVersion"], kind)
+        if resource is not None:
+            uid = document["metadata"]["uid"]
+            await self._write(Step("delete", resource, (namespace, name), uid=uid), outcome)
+
+    async def _write(self, step: Step, outcome: Outcome) -> None:
+        namespace, name = step.key
         try:
-            await self._client.delete(
-                resource, (namespace, name), uid=document["metadata"]["uid"], propagation="Background"
-            )
-        except NotFound:
-            return
+            await self._writer.apply(step)
         except ApiError as error:
-            outcome.errors.append(f"{kind} {name}: {error}")
+            outcome.errors.append(f"{step.resource.kind} {name}: {error}")
             return
-        _log.info("platform.removed", kind=kind, namespace=namespace, name=name)
+        event = "platform.removed" if step.act == "delete" else "platform.applied"
+        _log.info(event, kind=step.resource.kind, namespace=namespace, name=name)
 
 
 def _owned(document: Json, owner: Object) -> Json:

@@ -16,8 +16,8 @@ from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime
+from spinney.kube.writer import Writer
 from spinney.services.podgrouper.context import Context, Settings
 from spinney.services.podgrouper.defaults import read_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
@@ -79,6 +79,7 @@ class PodGrouper:
 
     def __init__(self, runtime: Runtime, settings: Settings) -> None:
         self._client = runtime.client
+        self._writer = Writer(runtime.client)
         self._settings = settings
         self._pods = runtime.caches.of(Pod)
         self._groups = runtime.caches.of(PodGroup)
@@ -183,11 +184,8 @@ class PodGrouper:
     async def _write_group(self, grouping: Grouping) -> None:
         live = self._groups.get((grouping.namespace, grouping.name))
         if live is None:
-            try:
-                await self._client.create(PodGroup, _new_group(grouping), grouping.namespace)
-            except AlreadyExists:
-                # A sibling pod's reconcile was faster than our cache; its group is the same as ours.
-                pass
+            # Where a sibling pod's reconcile was faster than our cache, its group is the same as ours.
+            await self._writer.create(PodGroup, _new_group(grouping), adopt=True)
             return
         if patch := plan_group(live, grouping, self._settings):
             await self._client.patch(PodGroup, (grouping.namespace, grouping.name), patch)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
+from spinney.kube.difference import exact_merge_patch, merge_patch
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.grouping import Grouping
 
@@ -36,9 +35,9 @@ def plan_group(live: PodGroup, grouping: Grouping, settings: Settings) -> Json |
         # Where the group is scheduled was decided once; editing the group's own label moves it.
         if key not in (settings.node_pool_label, settings.queue_label)
     }
-    if missing := _missing(live.metadata.labels, own_labels):
+    if missing := merge_patch(live.metadata.labels, own_labels):
         metadata["labels"] = missing
-    if missing := _missing(live.metadata.annotations, grouping.annotations):
+    if missing := merge_patch(live.metadata.annotations, grouping.annotations):
         metadata["annotations"] = missing
     if not any(owner.uid == grouping.owner["uid"] for owner in live.metadata.owner_references):
         metadata["ownerReferences"] = [grouping.owner]
@@ -50,23 +49,6 @@ def plan_group(live: PodGroup, grouping: Grouping, settings: Settings) -> Json |
     patch: Json = {}
     if metadata:
         patch["metadata"] = metadata
-    if spec := merge_difference(current, wanted):
+    if spec := exact_merge_patch(current, wanted):
         patch["spec"] = spec
     return patch or None
-
-
-def _missing(present: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in wanted.items() if present.get(key) != value}
-
-
-def merge_difference(current: Json, wanted: Json) -> Json:
-    """The merge patch from one plain map to another; lists are replaced whole."""
-    patch: dict[str, Any] = {key: None for key in current if key not in wanted}
-    for key, value in wanted.items():
-        now = current.get(key)
-        if isinstance(value, dict) and isinstance(now, dict):
-            if inner := merge_difference(now, value):
-                patch[key] = inner
-        elif now != value:
-            patch[key] = value
-    return patch
