@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spinney.scheduler.config import Config
-from spinney.scheduler.plan import plan
+from spinney.scheduler.plan import Decision, plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import GpuRequest, JobSpec, NodeSpec, QueueSpec, Share, TaskSpec, gang
@@ -54,9 +56,16 @@ def _job(state: State, name: str, queue: str, number: int) -> None:
         state.set_task(TaskSpec(f"{name}-{task}", name, request={"cpu": cpu, "memory": 1e9}, gpu=gpu))
 
 
+def run(state: State, decision: Decision) -> None:
+    """Let a task run where it was decided."""
+    spec = state.tasks[decision.task].spec
+    groups = decision.gpu_groups or spec.gpu_groups
+    state.set_task(replace(spec, status=st.RUNNING, node=decision.node, gpu_groups=groups))
+
+
 def _start(state: State, now: float) -> None:
     """Let what fits run, and take the rest away."""
-    for key, (_, node, groups) in plan(state, Config(actions=("allocate",)), now).outcome.items():
-        state.assume(key, st.RUNNING, node, groups)
+    for decision in plan(state, Config(actions=("allocate",)), now).decisions:
+        run(state, decision)
     for key in [key for key, task in state.tasks.items() if task.status == st.PENDING]:
         state.drop_task(key)

@@ -21,6 +21,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from _mixed import run
 
 from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.cycle import Cycle
@@ -28,7 +29,6 @@ from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.plugins import registry
 from spinney.scheduler.plugins.fragmentation import Fragments, Rule
-from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.specs import (
@@ -268,7 +268,7 @@ def makespan(jobs: list[Row]) -> dict[str, float]:
     now = busy = 0.0
     while state.jobs:
         for decision in plan(state, Config(), 60 * now).decisions:
-            state.assume(decision.task, st.RUNNING, decision.node)
+            run(state, decision)
             ends[decision.job] = now + lasting[decision.job]
         now = min(ends.values())
         for key in [key for key, end in ends.items() if end == now]:

@@ -19,6 +19,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from _mixed import mixed
 
+from spinney.kube.gc_tuning import collect_rarely, keep_what_is_here
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.state import status as st
@@ -204,6 +205,8 @@ ROWS = [
 def measure(row: Row, repeats: int) -> dict[str, object]:
     """Run one row and say how it went."""
     state = row.build(row.size)
+    # As in `spinney run`.
+    keep_what_is_here()
     config = Config(actions=row.actions, consolidation_victims=row.consolidation)
     times, cpu = [], []
     for _ in range(repeats):
@@ -258,6 +261,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
     results = []
+    collect_rarely()
     for row in ROWS:
         if arguments.only not in f"{row.name} {row.size} nodes":
             continue

@@ -18,7 +18,9 @@ async def limit(api: Api, namespace: str, **item: Any) -> None:
 
 def pod(namespace: str, **resources: Json) -> Json:
     """A pod whose container asks for resources."""
-    return make.pod("a", namespace).resources(**resources).build()
+    wanted = make.pod("a", namespace).build()
+    wanted["spec"]["containers"][0]["resources"] = resources
+    return wanted
 
 
 def pods(namespace: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan, plan
@@ -21,6 +22,7 @@ from spinney.scheduler.state.specs import (
 )
 
 NOW = 1_000_000.0
+STATUS = {"bind": st.BINDING, "wait": st.PIPELINED, "evict": st.RELEASING}
 FREE = Share(-1, -1, 1)
 
 
@@ -104,4 +106,15 @@ class Cluster:
 
 def statuses(done: Plan) -> dict[str, str]:
     """What became of tasks, by name."""
-    return {key: st.NAMES[status] for key, (status, _, _) in done.outcome.items()}
+    return {key: st.NAMES[status] for key, (status, _, _) in outcome(done).items()}
+
+
+def outcome(made: Plan) -> dict[str, tuple[int, str, tuple[str, ...]]]:
+    """Status, node and GPU groups of every task that a plan changes."""
+    return {decision.task: (STATUS[decision.kind], decision.node, decision.gpu_groups) for decision in made.decisions}
+
+
+def assume(state: State, key: str, status: int, node: str, groups: tuple[str, ...] = ()) -> None:
+    """Count a decision as carried out: a task bound to a node, or evicted from it."""
+    spec = state.tasks[key].spec
+    state.set_task(replace(spec, status=status, node=node, gpu_groups=groups or spec.gpu_groups))

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import status as st
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 
 SIZES = some.sampled_from([1, 2, 4])
 
@@ -106,7 +106,7 @@ def after_moves(done: Plan, setting: Small) -> tuple[set[str], list[float]]:
     """Gangs that lost their place, and what is free with them still there and moved ones in their new place."""
     lost: set[str] = set()
     rooms = list(setting.left)
-    for key, (status, node, _) in done.outcome.items():
+    for key, (status, node, _) in outcome(done).items():
         name, _, number = key.rpartition("-")
         if status == st.RELEASING:
             lost.add(name)

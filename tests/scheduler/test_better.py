@@ -20,7 +20,7 @@ from spinney.scheduler.intake.cluster_objects import job_spec
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import Constraint, GpuRequest, GroupSpec, TopologySpec
 from tests import make
-from tests.scheduler.clusters import Cluster, statuses
+from tests.scheduler.clusters import Cluster, assume, outcome, statuses
 from tests.scheduler.random_clusters import clusters
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import broken, stage, virtual
@@ -63,7 +63,7 @@ def test_a_victim_without_gpus_moves_to_a_node_without_gpus() -> None:
     cluster.state.set_task(replace(spec, request={"cpu": 60_000.0, "memory": 1e9}))
     done = cluster.plan("preempt")
     assert statuses(done) == {"light-0": "Pipelined", "heavy-0": "Releasing", "j-0": "Pipelined"}
-    assert done.outcome["light-0"][1] == "plain"
+    assert outcome(done)["light-0"][1] == "plain"
     config = Config(actions=("preempt",), rehome_anywhere=False)
     assert statuses(cluster.plan(config=config))["light-0"] == "Releasing"
 
@@ -77,7 +77,7 @@ def test_memory_of_a_gpu_is_not_given_twice(wishes: list[int]) -> None:
         spec = cluster.state.tasks[f"j{number}-0"].spec
         cluster.state.set_task(replace(spec, gpu=GpuRequest(memory=memory)))
     held: dict[str, int] = {}
-    for key, (_, _, groups) in cluster.plan("allocate").outcome.items():
+    for key, (_, _, groups) in outcome(cluster.plan("allocate")).items():
         for group in groups:
             held[group] = held.get(group, 0) + cluster.state.tasks[key].cls.memory
     assert len(held) <= 2
@@ -124,7 +124,7 @@ def test_the_order_of_arrival_does_not_matter(cluster: Cluster) -> None:
         state.set_job(job.spec)
         for spec in tasks:
             state.set_task(spec)
-    assert cluster.plan(config=config).outcome == first.outcome
+    assert outcome(cluster.plan(config=config)) == outcome(first)
 
 
 def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
@@ -151,7 +151,7 @@ def test_departments_keep_what_they_are_owed() -> None:
     cluster.queue("one-a", 2, parent="one").queue("one-b", 2, parent="one").queue("two-a", 2, parent="two")
     cluster.job("x", "one-a", ["n0"], gpus=2).job("y", "two-a", ["n0"], gpus=2)
     done = cluster.job("j", "one-b", [""], gpus=1).plan("reclaim")
-    assert "y-0" not in done.outcome
+    assert "y-0" not in outcome(done)
 
 
 @virtual
@@ -208,6 +208,6 @@ async def test_a_gang_with_claims_is_not_stuck_after_a_failure() -> None:
 def test_releasing_room_is_not_given_to_two() -> None:
     """Two gangs that wait for the same node: the first has it, the second has to look elsewhere."""
     cluster = Cluster(2).queue("q", 100).job("r", "q", ["n0"], gpus=2)
-    cluster.state.assume("r-0", st.RELEASING, "n0")
+    assume(cluster.state, "r-0", st.RELEASING, "n0")
     cluster.job("a", "q", [""], gpus=2).job("b", "q", [""], gpus=2)
     assert statuses(cluster.plan("allocate")) == {"a-0": "Pipelined"}

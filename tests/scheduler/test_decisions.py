@@ -30,7 +30,7 @@ from spinney.scheduler.state.specs import (
 )
 from spinney.scheduler.why.advice import advice
 from spinney.scheduler.why.texts import job_message, message
-from tests.scheduler.clusters import NOW, Cluster, statuses
+from tests.scheduler.clusters import NOW, Cluster, assume, outcome, statuses
 
 
 def test_gangs_start_whole_or_not_at_all() -> None:
@@ -56,13 +56,13 @@ def test_a_gang_that_is_not_complete_waits_for_its_own() -> None:
 def test_nodes_are_filled_up() -> None:
     """A single task goes to the fullest node that has room."""
     cluster = Cluster(8, 8).queue("q", 100).job("r", "q", ["n1"], gpus=4).job("j", "q", [""])
-    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+    assert outcome(cluster.plan("allocate"))["j-0"][1] == "n1"
 
 
 def test_room_being_released_is_waited_for() -> None:
     """A task that fits only once another is gone waits for that node instead of being bound."""
     cluster = Cluster(2).queue("q", 100).job("r", "q", ["n0"], gpus=2).job("j", "q", [""], gpus=2)
-    cluster.state.assume("r-0", st.RELEASING, "n0")
+    assume(cluster.state, "r-0", st.RELEASING, "n0")
     assert statuses(cluster.plan("allocate")) == {"j-0": "Pipelined"}
 
 
@@ -173,7 +173,7 @@ def test_a_required_domain_holds_the_whole_gang() -> None:
         cluster.node(f"n{number}", gpus, rack=rack)
     cluster.state.set_topology(TopologySpec("tree", (("rack", ""),)))
     cluster.job("j", "q", [""] * 4, inside=Constraint("tree", required="rack"))
-    assert {place[1] for place in cluster.plan("allocate").outcome.values()} == {"n2", "n3"}
+    assert {place[1] for place in outcome(cluster.plan("allocate")).values()} == {"n2", "n3"}
     cluster.job("k", "q", [""] * 5, inside=Constraint("tree", required="rack"))
     (problem,) = cluster.plan("allocate").problems["k"]
     assert isinstance(problem, NoDomain)
@@ -244,14 +244,14 @@ def test_a_wide_domain_with_room_in_one_corner() -> None:
 def test_shared_gpus_are_packed() -> None:
     """Halves share a GPU that is in use before another is opened."""
     cluster = Cluster(2, 2).queue("q", 100).job("r", "q", ["n1"], gpus=0.5).job("j", "q", [""], gpus=0.5)
-    assert cluster.plan("allocate").outcome["j-0"][1:] == ("n1", ("r-0-gpu",))
+    assert outcome(cluster.plan("allocate"))["j-0"][1:] == ("n1", ("r-0-gpu",))
 
 
 def test_queue_depth_keeps_the_best() -> None:
     """With a depth of one, only the most urgent job of a queue is looked at."""
     cluster = Cluster(8).queue("q", 100).job("later", "q", [""]).job("urgent", "q", [""], priority=90)
     done = cluster.plan(config=Config(actions=("allocate",), queue_depth={"allocate": 1}))
-    assert list(done.outcome) == ["urgent-0"]
+    assert list(outcome(done)) == ["urgent-0"]
 
 
 def test_a_victim_is_charged_once() -> None:
@@ -310,7 +310,7 @@ def test_spread_constraints_hold() -> None:
     cluster = Cluster().node("n0", 4, zone="a").node("n1", 4, zone="b").queue("q", 100).job("j", "q", ["", ""])
     for key in ("j-0", "j-1"):
         _spread(cluster, key, rules)
-    assert {place[1] for place in cluster.plan("allocate").outcome.values()} == {"n0", "n1"}
+    assert {place[1] for place in outcome(cluster.plan("allocate")).values()} == {"n0", "n1"}
 
 
 def test_unknown_names_are_errors() -> None:
@@ -387,8 +387,8 @@ def test_nodes_that_are_no_workers_take_nobody() -> None:
     config = from_file(SchedulerFile(args=args, actions="allocate"))
     cluster = Cluster().node("n0", 8).node("n1", 2, gpu="").node("n2", 4, **{CPU_WORKER: ""}).queue("q")
     done = cluster.job("heavy", "q", [""], gpus=1).job("light", "q", [""], gpus=0).job("large", "q", [""], gpus=4)
-    outcome = done.plan(config=config)
-    assert {key: place[1] for key, place in outcome.outcome.items()} == {"heavy-0": "n1", "light-0": "n2"}
-    assert outcome.fair_share["q"][2] == 2
-    (problem,) = outcome.problems["large"]
+    made = done.plan(config=config)
+    assert {key: place[1] for key, place in outcome(made).items()} == {"heavy-0": "n1", "light-0": "n2"}
+    assert made.fair_share["q"][2] == 2
+    (problem,) = made.problems["large"]
     assert (Refusal(Code.WORKER_KIND, "GPU"), 2) in problem.refusals

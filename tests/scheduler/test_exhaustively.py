@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import status as st
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 from tests.scheduler.exhaustive import (
     SIZES,
     Device,
@@ -115,7 +115,7 @@ def test_preemption_sees_every_way_to_free_shared_gpus(
         return room_for(rooms, gpus) >= count
 
     assert is_placed(done) or not any(map(enough, subsets(lesser)))
-    states = {key.rpartition("-")[0]: status for key, (status, _, _) in done.outcome.items()}
+    states = {key.rpartition("-")[0]: status for key, (status, _, _) in outcome(done).items()}
     lost = {name for name, status in states.items() if status == st.RELEASING}
     if st.PIPELINED not in (states[name] for name in states if name != "gang"):
         assert not any(enough(fewer) for fewer in subsets(lost) if len(fewer) < len(lost))

@@ -14,7 +14,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import Constraint, GroupSpec, TopologySpec, gang
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 from tests.scheduler.exhaustive import (
     SIZES,
     Device,
@@ -33,7 +33,7 @@ PREEMPT = Config(actions=("allocate", "preempt"), staleness_grace=-1)
 
 def placed(done: Plan) -> int:
     """How many tasks of the gang got a place."""
-    return sum(key.startswith("gang-") and status != st.RELEASING for key, (status, _, _) in done.outcome.items())
+    return sum(key.startswith("gang-") and status != st.RELEASING for key, (status, _, _) in outcome(done).items())
 
 
 def lesser(setting: Small) -> list[str]:
@@ -91,7 +91,7 @@ def test_pods_to_spare_go_before_gangs_do(
         gone = [
             number
             for number in range(len(nodes))
-            if done.outcome.get(f"{name}-{number}", (st.RUNNING,))[0] == st.RELEASING
+            if outcome(done).get(f"{name}-{number}", (st.RUNNING,))[0] == st.RELEASING
         ]
         assert not gone or gone == list(range(len(nodes)))[-len(gone) :]
         assert len(gone) <= len(nodes) - minimum or len(gone) == len(nodes)
@@ -137,7 +137,7 @@ def test_a_required_domain_is_cleared_wherever_that_is_possible(
         for gone in subsets(lesser(setting))
     )
     assert (placed(done) == count) == possible
-    homes = {racks[int(node[1:])] for key, (_, node, _) in done.outcome.items() if key.startswith("gang-")}
+    homes = {racks[int(node[1:])] for key, (_, node, _) in outcome(done).items() if key.startswith("gang-")}
     assert len(homes) <= 1
     lost, rooms = after_moves(done, setting)
     for fewer in subsets(lost):
@@ -186,7 +186,7 @@ def test_consolidation_of_shared_gpus_loses_nobody(
     cluster, left, held = setting
     config = Config(actions=("allocate", "consolidation"), staleness_grace=-1)
     done = cluster.job("gang", "q", [""] * count, gpus=gpus).plan(config=config)
-    assert not any(status == st.RELEASING for status, _, _ in done.outcome.values())
+    assert not any(status == st.RELEASING for status, _, _ in outcome(done).values())
     possible = any(fits_devices(left, held, moved, [gpus] * count) for moved in subsets(held))
     assert (placed(done) == count) == possible
 
@@ -209,7 +209,7 @@ def test_reclaim_sees_every_way_to_free_shared_gpus(
         return room_for(rooms, gpus) >= count
 
     assert placed(done) == count or not any(map(enough, subsets(held)))
-    states = {key.rpartition("-")[0]: status for key, (status, _, _) in done.outcome.items()}
+    states = {key.rpartition("-")[0]: status for key, (status, _, _) in outcome(done).items()}
     lost = {name for name, status in states.items() if status == st.RELEASING}
     if st.PIPELINED not in (states[name] for name in states if name != "gang"):
         assert not any(enough(fewer) for fewer in subsets(lost) if len(fewer) < len(lost))

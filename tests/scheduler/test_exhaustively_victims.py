@@ -19,7 +19,7 @@ from hypothesis import strategies as some
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.state import status as st
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 from tests.scheduler.exhaustive import pack
 
 PREEMPT, RECLAIM = ("allocate", "preempt"), ("allocate", "reclaim")
@@ -151,7 +151,7 @@ def assert_irreducible(done: Plan, setting: Crowd) -> None:
 
 def assert_no_place_is_left_free(done: Plan, setting: Crowd) -> None:
     """What a gang would get back first, its core or else one pod, no longer fits where it was."""
-    places = {key: (status, int(node[1:])) for key, (status, node, _) in done.outcome.items()}
+    places = {key: (status, int(node[1:])) for key, (status, node, _) in outcome(done).items()}
     rooms = list(setting.left)
     for decision in done.decisions:
         rooms[int(decision.node[1:])] += setting.gpus[pod(decision)[0]] * (1 if decision.kind == "evict" else -1)

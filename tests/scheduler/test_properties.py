@@ -19,17 +19,17 @@ from spinney.scheduler.state.queues import Queues
 from spinney.scheduler.state.specs import QueueSpec, Share
 from spinney.scheduler.state.tasks import GPU
 from spinney.scheduler.victims import trials
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, assume, outcome
 from tests.scheduler.random_clusters import clusters, picture
 
 
 def after(state: State, done: Plan) -> State:
     """The state once a plan's binds and evictions have happened."""
-    for key, (status, node, groups) in done.outcome.items():
+    for key, (status, node, groups) in outcome(done).items():
         if status == st.BINDING:
-            state.assume(key, st.RUNNING, node, groups)
+            assume(state, key, st.RUNNING, node, groups)
         elif status in (st.RELEASING, st.PIPELINED):
-            state.assume(key, st.PENDING, "")
+            assume(state, key, st.PENDING, "")
     return state
 
 
@@ -70,9 +70,9 @@ def test_no_node_is_overcommitted(cluster: Cluster) -> None:
     done = cluster.plan()
     state = after(cluster.state, done)
     assert_not_overcommitted(state)
-    for key, (status, node, groups) in done.outcome.items():
+    for key, (status, node, groups) in outcome(done).items():
         if status == st.PIPELINED:
-            state.assume(key, st.RUNNING, node, groups)
+            assume(state, key, st.RUNNING, node, groups)
     assert_not_overcommitted(state)
 
 
@@ -111,7 +111,7 @@ def test_reclaim_leaves_queues_what_they_are_owed(cluster: Cluster) -> None:
     victims = {jobs[decision.job].queue for decision in done.decisions if decision.kind == "evict"}
     # Victims that have a new place already are moved, not taken.
     moved = dict.fromkeys(victims, 0.0)
-    for key, (status, _, _) in done.outcome.items():
+    for key, (status, _, _) in outcome(done).items():
         task = cluster.state.tasks[key]
         if status == st.PIPELINED and task.job and (queue := task.job.queue) in victims:
             moved[queue] += task.cls.gpus

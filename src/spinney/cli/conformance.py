@@ -1,4 +1,4 @@
-"""`spinney conformance`: compare the scheduler's decisions with those of KAI's test cases."""
+"""`spinney conformance`: does the scheduler decide as upstream does?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from spinney.cli.output import print_json
 from spinney.testing.kai_cases import Result, case_name, run_case
 
 
@@ -42,9 +41,9 @@ def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
         result = _run(entry)
         results.append(result)
         if not as_json and (wanted or not result.passed):
-            _print_result(result, story=bool(wanted))
+            _tell(result, story=bool(wanted))
     if as_json:
-        print_json([_details(result) for result in results])
+        click.echo(json.dumps([_details(result) for result in results], indent=1))
     passed = sum(result.passed for result in results)
     click.echo(f"{passed} passed, {len(results) - passed} failed")
     if passed < len(results):
@@ -68,7 +67,7 @@ def _run(entry: dict[str, Any]) -> Result:
         return Result(case_name(entry), [f"{type(error).__name__}: {error}"])
 
 
-def _print_result(result: Result, story: bool) -> None:
+def _tell(result: Result, story: bool) -> None:
     click.echo(f"{'passed' if result.passed else 'FAILED'}: {result.name}")
     for difference in result.differences:
         click.echo(f"  {difference}")
@@ -76,9 +75,9 @@ def _print_result(result: Result, story: bool) -> None:
         return
     for number, done in enumerate(result.rounds, start=1):
         click.echo(f"  round {number}")
-        for decision in done.decisions:
-            what = f"    {decision.action}: {decision.kind} {decision.task} on {decision.node}"
-            click.echo(what + (f" for {decision.beneficiary}" if decision.beneficiary else ""))
+        for one in done.decisions:
+            what = f"    {one.action}: {one.kind} {one.task} on {one.node}"
+            click.echo(what + (f" for {one.beneficiary}" if one.beneficiary else ""))
 
 
 def _details(result: Result) -> dict[str, Any]:
@@ -88,14 +87,8 @@ def _details(result: Result) -> dict[str, Any]:
         "differences": result.differences,
         "rounds": [
             [
-                {
-                    "action": decision.action,
-                    "kind": decision.kind,
-                    "task": decision.task,
-                    "node": decision.node,
-                    "for": decision.beneficiary,
-                }
-                for decision in done.decisions
+                {"action": one.action, "kind": one.kind, "task": one.task, "node": one.node, "for": one.beneficiary}
+                for one in done.decisions
             ]
             for done in result.rounds
         ],

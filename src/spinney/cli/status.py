@@ -58,13 +58,13 @@ def status(
             if watch:
                 await _follow(client, place, name)
                 return
-            sets = await look(client, place, name)
-            if name and not sets:
+            found = await look(client, place, name)
+            if name and not found:
                 raise click.ClickException(f"no PodCliqueSet {name!r} in namespace {place!r}")
             if output == "json":
-                print_json(sets)
+                print_json(found)
             else:
-                Console().print(render(sets, place))
+                Console().print(render(found, place))
         finally:
             await client.close()
 
@@ -83,8 +83,8 @@ async def look(client: Client, namespace: str, name: str) -> list[Json]:
         client.list(Pod, namespace, labels=MANAGED),
         client.list(Node),
     )
-    objects = Found(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
-    return trees(objects, name, SystemClock().now())
+    found = Found(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
+    return trees(found, name, SystemClock().now())
 
 
 async def _follow(client: Client, namespace: str, name: str) -> None:
@@ -104,20 +104,20 @@ async def _follow(client: Client, namespace: str, name: str) -> None:
         with Live(console=Console(), auto_refresh=False) as live:
             while True:
                 changed.clear()
-                objects = Found(*(list(cache) for cache in watched))
-                live.update(render(trees(objects, name, SystemClock().now()), namespace), refresh=True)
+                found = Found(*(list(cache) for cache in watched))
+                live.update(render(trees(found, name, SystemClock().now()), namespace), refresh=True)
                 await changed.wait()
                 await asyncio.sleep(_REDRAW_SECONDS)
     finally:
         running.cancel()
 
 
-def render(sets: list[Json], namespace: str) -> Group:
+def render(found: list[Json], namespace: str) -> Group:
     """The trees for a terminal."""
-    if not sets:
+    if not found:
         where = f"namespace {namespace}" if namespace else "any namespace"
         return Group(Text(f"no PodCliqueSets in {where}"))
-    return Group(*(_set(tree) for tree in sets))
+    return Group(*(_set(tree) for tree in found))
 
 
 def _set(tree: Json) -> Tree:

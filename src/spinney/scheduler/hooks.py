@@ -119,9 +119,8 @@ class Hooks:
     # Whether a scenario is allowed, once everyone in it is placed.
     reclaim_checks: list[Callable[[Scenario], bool]] = field(default_factory=list)
     preempt_checks: list[Callable[[Scenario], bool]] = field(default_factory=list)
-    # How long a job is protected from a gang after it started, and until when; 0 if it is not.
+    # How long a job is protected from a gang after it started.
     min_runtimes: list[Callable[[Gang, Job], float]] = field(default_factory=list)
-    safe_until: list[Callable[[Gang, Job], float]] = field(default_factory=list)
     # Called before the search for victims begins; and the ways to search, by name.
     search_started: list[Callable[[], None]] = field(default_factory=list)
     generators: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,7 +16,7 @@ from spinney.scheduler.plugins import registry, reuse
 from spinney.scheduler.result import Searched, Turn
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
-from spinney.scheduler.state.gangs import Gang, Job
+from spinney.scheduler.state.min_runtimes import MinRuntimes
 from spinney.scheduler.state.problems import Problem
 from spinney.scheduler.state.specs import ZoneShares
 from spinney.scheduler.state.transaction import Move
@@ -50,11 +48,10 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything decided in one cycle."""
+    """Everything decided in one cycle, at a moment."""
 
+    now: float
     decisions: tuple[Decision, ...]
-    # Status, node and GPU groups of every task that changed, as the cycle leaves them.
-    outcome: dict[str, tuple[int, str, tuple[str, ...]]] = field(default_factory=dict)
     problems: dict[str, list[Problem]] = field(default_factory=dict)
     # Jobs that became stale (since when) or recovered (None).
     staleness: dict[str, float | None] = field(default_factory=dict)
@@ -65,8 +62,8 @@ class Plan:
     searches: tuple[Searched, ...] = ()
     # What the next cycle is to hold; None where this one was handed nothing.
     reservations: Reservations | None = None
-    # Until when a job is safe from a gang, as it just started; none where nobody is.
-    safe_until: tuple[Callable[[Gang, Job], float], ...] = field(default=(), compare=False)
+    # How long jobs are protected after they started; None if none is.
+    min_runtimes: MinRuntimes | None = None
 
 
 class Stumble(Exception):
@@ -91,20 +88,7 @@ def plan(
     Reservations are those of the plan before; a cycle without a past keeps nothing for anyone. Gangs put `aside` are
     left out, each with the error that a plan met on it. A stopwatch is told what took how long.
     """
-    with _no_collection():
-        return _plan(Cycle(state, config, now, aside, stopwatch), config, reservations)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the collector of cyclic garbage away: it would walk all pods again and again, a quarter of a plan's time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+    return _plan(Cycle(state, config, now, aside, stopwatch), config, reservations)
 
 
 def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Plan:
@@ -159,15 +143,14 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
         for action, move, beneficiary in result.decided
     )
     touched = {move.task.key: move.task for _, move, _ in result.decided}
-    outcome = {key: (task.status, nodes.name(task.node), task.groups) for key, task in touched.items()}
     started = {
         task.job.key: cycle.now
         for task in touched.values()
         if task.job is not None and task.job.last_start == cycle.now and task.status == st.BINDING
     }
     return Plan(
+        cycle.now,
         decisions,
-        outcome,
         result.problems,
         result.staleness,
         started,
@@ -175,5 +158,5 @@ def _result(cycle: Cycle, kept: Reservations | None) -> Plan:
         tuple(result.turns),
         tuple(result.searches),
         kept,
-        tuple(cycle.hooks.safe_until),
+        result.min_runtimes,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from spinney.scheduler.state.gangs import Job
+from spinney.scheduler.state.min_runtimes import MinRuntimes
 from spinney.scheduler.state.problems import Problem
 from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.state.transaction import Move
@@ -52,6 +53,8 @@ class Result:
     # Gangs in the order of their turn, where a plugin works it out.
     turns: list[Turn] = field(default_factory=list)
     searches: list[Searched] = field(default_factory=list)
+    # How long jobs are protected after they started; None if none is.
+    min_runtimes: MinRuntimes | None = None
     # By queue; empty without the plugin that works them out.
     fair_share: dict[str, Triple] = field(default_factory=dict)
 

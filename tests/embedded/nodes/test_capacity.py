@@ -12,7 +12,9 @@ from tests import make
 
 def pod(uid: str, gpus: int = 0, **resources: str) -> Pod:
     """A pod with a UID and requests."""
-    return make.pod(uid).gpus(gpus).request(**resources).metadata(uid=uid).typed(Pod)
+    body = make.pod(uid).gpus(gpus).request(**resources).build()
+    body["metadata"]["uid"] = uid
+    return convert(Pod, body)
 
 
 def room(gpus: int = 8) -> Room:

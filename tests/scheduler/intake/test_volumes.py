@@ -17,7 +17,7 @@ from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.state.problems import NoRoom
 from spinney.scheduler.state.refusal import Code, Refusal
 from tests import make
-from tests.scheduler.clusters import Cluster, statuses
+from tests.scheduler.clusters import Cluster, outcome, statuses
 
 
 class Known:
@@ -146,7 +146,7 @@ def test_a_node_takes_so_many_volumes_of_a_driver() -> None:
     """A full node is passed over; a gang goes as far as its volumes do."""
     cluster = attached(limited(2, 2).job("r", "q", ["n0"]), "r-0", "a", "b")
     attached(attached(cluster.job("j", "q", ["", ""]), "j-0", "c"), "j-1", "d")
-    assert {place[1] for place in cluster.plan("allocate").outcome.values()} == {"n1"}
+    assert {place[1] for place in outcome(cluster.plan("allocate")).values()} == {"n1"}
     attached(cluster, "j-1", "d", "e")
     (problem,) = cluster.plan("allocate").problems["j"]
     assert isinstance(problem, NoRoom)
@@ -156,7 +156,7 @@ def test_a_node_takes_so_many_volumes_of_a_driver() -> None:
 def test_a_volume_that_is_attached_already_is_not_counted_again() -> None:
     """Two pods may share one where it is."""
     cluster = attached(limited(1).job("r", "q", ["n0"]), "r-0", "a")
-    assert attached(cluster.job("j", "q", [""]), "j-0", "a").plan("allocate").outcome["j-0"][1] == "n0"
+    assert outcome(attached(cluster.job("j", "q", [""]), "j-0", "a").plan("allocate"))["j-0"][1] == "n0"
 
 
 def test_victims_take_their_volumes_along() -> None:
@@ -170,9 +170,9 @@ def test_volumes_that_no_pod_uses_any_more_count_until_they_are_detached() -> No
     """An attachment that outlives its pod takes a place; those of victims do not, they go with them."""
     cluster = attached(limited(1, 1).job("j", "q", [""]), "j-0", "b")
     cluster.state.set_attached("n0", frozenset({("d", "a")}))
-    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+    assert outcome(cluster.plan("allocate"))["j-0"][1] == "n1"
     cluster.state.set_attached("n1", frozenset({("d", "b")}))
-    assert cluster.plan("allocate").outcome["j-0"][1] == "n1"
+    assert outcome(cluster.plan("allocate"))["j-0"][1] == "n1"
     cluster = attached(limited(1).job("low", "q", ["n0"], priority=10), "low-0", "a")
     cluster.state.set_attached("n0", frozenset({("d", "a")}))
     done = attached(cluster.job("j", "q", [""], priority=90), "j-0", "b").plan()
@@ -193,7 +193,7 @@ def test_limits_of_a_node_are_read() -> None:
     """From its CSINode; a driver that gives no number has no limit."""
     drivers = [{"name": "d", "nodeID": "n", "allocatable": {"count": 3}}, {"name": "e", "nodeID": "n"}]
     found = convert(CsiNode, {"metadata": {"name": "n"}, "spec": {"drivers": drivers}})
-    assert node_spec(make.node("n").typed(Node), storage=found).volume_limits == {"d": 3}
+    assert node_spec(convert(Node, make.node("n").build()), storage=found).volume_limits == {"d": 3}
 
 
 def test_a_missing_config_map_keeps_a_pod_waiting() -> None:

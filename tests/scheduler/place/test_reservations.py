@@ -16,7 +16,7 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.problems import QueueKept, Reserved
 from spinney.scheduler.state.specs import Constraint, TopologySpec
 from spinney.scheduler.why.texts import message, refusal
-from tests.scheduler.clusters import NOW, Cluster, statuses
+from tests.scheduler.clusters import NOW, Cluster, assume, outcome, statuses
 from tests.scheduler.random_clusters import clusters, picture
 
 LONG_AGO = Reservations(0.0)
@@ -79,11 +79,11 @@ class Stream:
                 self._add("gang", ["", ""], 4, now)
             made = plan(self.cluster.state, CONFIG, float(now), self.kept)
             self.kept = made.reservations
-            for key, (status, node, _) in made.outcome.items():
+            for key, (status, node, _) in outcome(made).items():
                 if status == st.BINDING and key.startswith("gang"):
                     return now
                 if status == st.BINDING:
-                    self.cluster.state.assume(key, st.RUNNING, node)
+                    assume(self.cluster.state, key, st.RUNNING, node)
                     self.ends[key] = now + self.lives[len(self.ends) % len(self.lives)]
                 elif status == st.RELEASING:
                     self._gone(key)
@@ -204,7 +204,7 @@ def test_who_may_use_kept_nodes(job: dict[str, Any], lifetime: float | None, may
     cluster.job("small", "q", [""], **job)
     cluster.state.set_task(replace(cluster.state.tasks["small-0"].spec, lifetime=lifetime))
     placed = cycle(cluster, made.reservations)
-    assert ("small-0" in placed.outcome) is may
+    assert ("small-0" in outcome(placed)) is may
     if not may:
         assert refusal(KEPT) in message(placed.problems["small"][0])
 
@@ -216,7 +216,7 @@ def test_what_is_guaranteed_goes_before_what_is_borrowed() -> None:
         cluster.job("gang", "q", ["", ""], gpus=2)
         kept = Reservations(0.0, (Reservation("gang", NOW, ("n0",)),))
         placed = cycle(cluster.job("small", "owed", [""], preemptible=False), kept)
-        assert ("small-0" in placed.outcome) is may
+        assert ("small-0" in outcome(placed)) is may
 
 
 def test_protected_jobs_are_no_guests() -> None:
@@ -224,7 +224,7 @@ def test_protected_jobs_are_no_guests() -> None:
     cluster, kept = kept_on_n0()
     cluster.job("small", "q", [""])
     cluster.state.set_queue(replace(cluster.state.queue_specs["q"], preempt_min_runtime=60.0))
-    assert "small-0" not in cycle(cluster, kept).outcome
+    assert "small-0" not in outcome(cycle(cluster, kept))
 
 
 def with_guests() -> tuple[Cluster, Plan]:
@@ -234,8 +234,8 @@ def with_guests() -> tuple[Cluster, Plan]:
         ends(cluster, f"r{2 * number}-0") if number else None
         cluster.job(f"guest{number}", "q", [""])
         made = cycle(cluster, kept)
-        assert made.outcome[f"guest{number}-0"][1] == "n0"
-        cluster.state.assume(f"guest{number}-0", st.RUNNING, "n0")
+        assert outcome(made)[f"guest{number}-0"][1] == "n0"
+        assume(cluster.state, f"guest{number}-0", st.RUNNING, "n0")
         assert made.reservations is not None
         kept = made.reservations
     return cluster, made
@@ -249,7 +249,7 @@ def test_guests_leave_when_that_is_enough() -> None:
     made = cycle(ends(cluster, "r6-0"), made.reservations)
     evicted = [(one.task, one.action, one.beneficiary) for one in made.decisions if one.kind == "evict"]
     assert evicted == [(f"guest{number}-0", "reservation", "gang") for number in range(3)]
-    assert {key: made.outcome[key][:2] for key in ("gang-0", "gang-1")} == {
+    assert {key: outcome(made)[key][:2] for key in ("gang-0", "gang-1")} == {
         "gang-0": (st.PIPELINED, "n0"),
         "gang-1": (st.PIPELINED, "n0"),
     }
@@ -285,7 +285,7 @@ def test_a_gang_that_goes_keeps_nothing() -> None:
     cluster, kept = kept_on_n0()
     cluster.state.drop_job("gang")
     cluster.job("small", "q", [""], preemptible=False)
-    assert cycle(cluster, kept).outcome["small-0"][1] == "n0"
+    assert outcome(cycle(cluster, kept))["small-0"][1] == "n0"
     cluster.job("gang", "q", ["", ""], gpus=2)
     cluster.state.set_job(replace(cluster.state.jobs["gang"].spec, created=NOW + 1))
     assert cycle(cluster, kept, NOW + 2).reservations == LONG_AGO
@@ -312,10 +312,10 @@ def test_room_that_others_left_goes_to_whom_they_left_it_for() -> None:
     cluster.state.drop_task("r-0")
     cluster.job("older", "q", [""])
     cluster.state.set_job(replace(cluster.state.jobs["older"].spec, created=-1.0))
-    assert "gang-0" not in cycle(cluster, LONG_AGO).outcome
+    assert "gang-0" not in outcome(cycle(cluster, LONG_AGO))
     assert statuses(cycle(cluster, first.reservations)) == {"gang-0": "Binding", "gang-1": "Binding"}
     urgent = cycle(cluster.job("urgent", "q", [""], priority=90), first.reservations)
-    assert "urgent-0" in urgent.outcome
+    assert "urgent-0" in outcome(urgent)
 
 
 @given(clusters())

@@ -12,7 +12,7 @@ from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plugins.fragmentation import Fragments, Rule
 from spinney.scheduler.state.specs import Constraint, GpuRequest, JobSpec, NodeSpec, TaskSpec, TopologySpec, gang
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 
 KEEP = Config(
     actions=("allocate",),
@@ -26,7 +26,7 @@ def test_small_tasks_stay_off_nodes_that_large_ones_need() -> None:
     for number in range(8):
         cluster.job(f"large{number}", "q", [""], gpus=4)
     cluster.job("small", "q", [""], priority=90)
-    assert cluster.plan(config=KEEP).outcome["small-0"][1] == "n2"
+    assert outcome(cluster.plan(config=KEEP))["small-0"][1] == "n2"
 
 
 def test_parts_go_where_no_whole_gpu_is_broken() -> None:
@@ -35,7 +35,7 @@ def test_parts_go_where_no_whole_gpu_is_broken() -> None:
     for number in range(6):
         cluster.job(f"whole{number}", "q", [""], gpus=2)
     cluster.job("half", "q", [""], gpus=0.5, priority=90)
-    assert cluster.plan(config=KEEP).outcome["half-0"][1:] == ("n1", ("r-0-gpu",))
+    assert outcome(cluster.plan(config=KEEP))["half-0"][1:] == ("n1", ("r-0-gpu",))
 
 
 def test_gangs_are_still_whole() -> None:
@@ -64,7 +64,7 @@ def test_processors_are_left_to_the_gpus_beside_them() -> None:
         _task(cluster, f"gpu{number}", 10_000, GpuRequest(whole=1))
     _task(cluster, "plain", 20_000, GpuRequest(), priority=90)
     done = cluster.plan(config=KEEP)
-    assert done.outcome["plain"][1] == "b"
+    assert outcome(done)["plain"][1] == "b"
     assert sum(decision.task.startswith("gpu") for decision in done.decisions) == 8
 
 
@@ -74,7 +74,7 @@ def test_memory_of_a_gpu_is_a_part_of_it() -> None:
     for number in range(6):
         cluster.job(f"whole{number}", "q", [""])
     _task(cluster, "half", 1000, GpuRequest(memory=500), priority=90)
-    assert cluster.plan(config=KEEP).outcome["half"][1:] == ("n1", ("r-0-gpu",))
+    assert outcome(cluster.plan(config=KEEP))["half"][1:] == ("n1", ("r-0-gpu",))
 
 
 def test_a_gang_stays_in_its_domain() -> None:
@@ -86,8 +86,8 @@ def test_a_gang_stays_in_its_domain() -> None:
     for number in range(6):
         cluster.job(f"large{number}", "q", [""], gpus=4)
     cluster.job("gang", "q", [""] * 3, inside=Constraint("tree", required="rack"), priority=90)
-    outcome = cluster.plan(config=KEEP).outcome
-    assert len({outcome[f"gang-{number}"][1] for number in range(3)} - {"c"}) == 1
+    places = outcome(cluster.plan(config=KEEP))
+    assert len({places[f"gang-{number}"][1] for number in range(3)} - {"c"}) == 1
 
 
 SIZES = st.sampled_from([0.16, 0.32, 0.47, 0.81])

@@ -16,7 +16,7 @@ from spinney.scheduler.config import Config, PluginConfig
 from spinney.scheduler.intake.pod_tasks import task_spec
 from spinney.scheduler.state.specs import Constraints, Match, PodTerm, SpreadTerm
 from tests import make
-from tests.scheduler.clusters import Cluster
+from tests.scheduler.clusters import Cluster, outcome
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
@@ -37,7 +37,7 @@ def change(cluster: Cluster, key: str, **spec: Any) -> Cluster:
 
 
 def where(cluster: Cluster, config: Config = SOCIAL) -> dict[str, str]:
-    return {key: node for key, (_, node, _) in cluster.plan(config=config).outcome.items()}
+    return {key: node for key, (_, node, _) in outcome(cluster.plan(config=config)).items()}
 
 
 def test_a_pod_finds_one_without_rules_of_its_own() -> None:

@@ -11,8 +11,8 @@ from spinney.api import labels
 from spinney.api.core import ConfigMap, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.scheduler.actions.deadlines import next_deadline
 from spinney.scheduler.config import Config
+from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.plan import plan
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.scheduler.state import status as st
@@ -21,7 +21,7 @@ from spinney.scheduler.state.specs import Constraint, TopologySpec
 from spinney.scheduler.why.explanation import explain_job
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
-from tests.scheduler.clusters import NOW, Cluster
+from tests.scheduler.clusters import NOW, Cluster, assume, outcome
 from tests.scheduler.random_clusters import picture
 from tests.services.stage import Stage, stage, virtual
 
@@ -54,7 +54,7 @@ def leave(cluster: Cluster, key: str) -> None:
 
 def places(cluster: Cluster, now: float = NOW) -> dict[str, str]:
     """Where a plan puts tasks, by task."""
-    return {key: node for key, (_, node, _) in plan(cluster.state, CONFIG, now).outcome.items()}
+    return {key: node for key, (_, node, _) in outcome(plan(cluster.state, CONFIG, now)).items()}
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
@@ -87,12 +87,12 @@ def test_a_pod_waits_for_the_one_it_replaces_to_end() -> None:
     old = cluster.state.tasks["a-0"].spec
     cluster.state.set_task(replace(old, status=st.RELEASING))
     cluster.state.set_task(replace(old, uid="a-1", status=st.PENDING, node=""))
-    assert plan(cluster.state, CONFIG, NOW + 299).outcome["a-1"][:2] == (st.PIPELINED, "n0")
+    assert outcome(plan(cluster.state, CONFIG, NOW + 299))["a-1"][:2] == (st.PIPELINED, "n0")
     assert next_deadline(cluster.state, CONFIG, NOW + 1) == NOW + KEPT_SECONDS
-    assert plan(cluster.state, CONFIG, NOW + 300).outcome["a-1"][:2] == (st.BINDING, "n1")
+    assert outcome(plan(cluster.state, CONFIG, NOW + 300))["a-1"][:2] == (st.BINDING, "n1")
     cluster.state.freed.at(NOW + 100)
     cluster.state.drop_task("a-0")
-    assert plan(cluster.state, CONFIG, NOW + 399).outcome["a-1"][:2] == (st.BINDING, "n0")
+    assert outcome(plan(cluster.state, CONFIG, NOW + 399))["a-1"][:2] == (st.BINDING, "n0")
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
@@ -130,7 +130,7 @@ def test_tasks_of_one_class_are_told_apart() -> None:
 def test_a_place_that_was_taken_again_is_kept_no_longer() -> None:
     """Once the gang is back, what is left of the node is anybody's."""
     cluster = updated(4, 1, 8)
-    cluster.state.assume("a-0-new", st.RUNNING, "n0")
+    assume(cluster.state, "a-0-new", st.RUNNING, "n0")
     assert list(cluster.state.freed.kept(NOW)) == []
     assert set(places(cluster.job("other", "q", [""])).values()) == {"n0"}
 

@@ -12,7 +12,9 @@ from tests import make
 
 def pod(*, gpus: int = 0, **annotations: str) -> make.PodBuilder:
     """A pod with annotations; underscores stand for dashes."""
-    built = make.pod("p").annotations(**annotations)
+    built = make.pod("p")
+    for key, value in annotations.items():
+        built.annotate(key.replace("_", "-"), value)
     return built.gpus(gpus) if gpus else built
 
 

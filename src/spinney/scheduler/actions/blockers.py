@@ -26,8 +26,7 @@ def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:
     if not cycle.queues.leaf(job.queue):
         yield NoQueue(job.spec.queue, has_children=True)
         return
-    delay = job.spec.preemption_delay
-    until = max(job.created, job.last_eviction or job.created) + delay
+    delay, until = job.spec.preemption_delay, job.delayed_until()
     if delay > 0 and cycle.now < until and job.key in cycle.result.problems:
         yield HeldBack(delay, until)
 

@@ -206,15 +206,11 @@ def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
 
 def _claimants(cycle: Cycle) -> list[Job]:
     """Pending gangs that may have others evicted for them."""
-    return [job for job in cycle.pending_jobs() if job.spec.evicts and job.ready() and not _held_back(cycle, job)]
-
-
-def _held_back(cycle: Cycle, job: Job) -> bool:
-    delay = job.spec.preemption_delay
-    if delay <= 0:
-        return False
-    since = max(job.created, job.last_eviction if job.last_eviction is not None else job.created)
-    return cycle.now < since + delay
+    return [
+        job
+        for job in cycle.pending_jobs()
+        if job.spec.evicts and job.ready() and (job.spec.preemption_delay <= 0 or cycle.now >= job.delayed_until())
+    ]
 
 
 def _memory_left(cycle: Cycle, job: Job, rows: Rows) -> bool:

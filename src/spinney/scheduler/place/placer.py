@@ -33,7 +33,7 @@ class Placer:
 
     def __init__(self, cycle: Cycle, mode: Mode, rankings: Rankings) -> None:
         self.cycle = cycle
-        self.mode = mode
+        self.trial = mode is Mode.TRIAL
         # Nodes of the latest scenario: no other has a GPU that is free, or will be; None before any.
         self.open_rows: Rows | None = None
         self._rankings = rankings
@@ -50,7 +50,7 @@ class Placer:
         for check in self.cycle.hooks.over_capacity:
             problem = check(gang.job, tasks)
             if problem is not None:
-                if self.mode is Mode.REAL:
+                if not self.trial:
                     self.cycle.result.add_problem(gang.job, problem)
                 return False
         return self.place_tasks(gang, tasks, rows)
@@ -133,7 +133,7 @@ class Placer:
             placed = self._place_run(run, rows)
             count += placed
             if placed < len(run):
-                if self.mode is Mode.REAL:
+                if not self.trial:
                     self.cycle.result.add_problem(gang.job, no_room(self.cycle, gang, tasks[count], count, rows))
                 return False
         return True
@@ -146,7 +146,7 @@ class Placer:
             return self._fill(tasks, rows)
         if plain and not self.cycle.state.social and self._covers(first, rows):
             return int(self._place_best(first))
-        if plain and self.mode is Mode.TRIAL:
+        if plain and self.trial:
             return int(self._try_one(first, rows))
         for number, task in enumerate(tasks):
             if not self.place_task(task, rows):
@@ -167,14 +167,14 @@ class Placer:
         found = find_candidates(self.cycle, tasks[0], rows)
         if found is None:
             return 0
-        return (fill_waiting if self.mode is Mode.TRIAL else fill)(self.cycle, tasks, found)
+        return (fill_waiting if self.trial else fill)(self.cycle, tasks, found)
 
     def _covers(self, task: Task, rows: Rows) -> bool:
         """Whether no node outside a set has room for a task, so that the best of all nodes is the best of the set.
 
         Trials change shared GPUs to and fro, and with them what tasks without GPUs prefer: those are not ranked there.
         """
-        if self.mode is Mode.REAL:
+        if not self.trial:
             return rows is self.cycle.all_rows
         return task.cls.gpu.whole > 0 and (rows is self.open_rows or rows is self.cycle.all_rows)
 
@@ -185,7 +185,7 @@ class Placer:
             return False
         row, now = best
         transaction = self.cycle.transaction
-        (transaction.bind if now and self.mode is Mode.REAL else transaction.wait)(task, row)
+        (transaction.bind if now and not self.trial else transaction.wait)(task, row)
         return True
 
     def _try_one(self, task: Task, rows: Rows) -> bool:
@@ -203,7 +203,7 @@ class Placer:
     def _put(self, task: Task, row: int) -> bool:
         """Put a task on a node: at once if it has room now, else to wait for it."""
         cycle = self.cycle
-        now = self.mode is Mode.REAL and fits_now(cycle, task.cls, row)
+        now = not self.trial and fits_now(cycle, task.cls, row)
         for hook in cycle.hooks.before_placement:
             hook(task, row)
         groups: tuple[str, ...] = ()

@@ -2,12 +2,10 @@
 
 Everything enters through descriptions (`specs`): `set_node`, `set_queue`, `set_topology`, `set_job`, `set_task` and the
 matching `drop_…`. A task may arrive before its job or its node; it is counted as soon as they are there. `plan` reads
-the state and leaves it as it was; whoever carries a plan out tells the state so with `assume`.
+the state and leaves it as it was; whoever carries a plan out describes the tasks anew.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,12 +283,6 @@ class State:
             found = {uid: task for uid, task in self.tasks.items() if term.matches_task(task.spec, owner)}
             self._selections[key] = found
         return found
-
-    def assume(self, uid: str, status: int, node: str, gpu_groups: tuple[str, ...] = ()) -> None:
-        """Count a decision as done before the cluster says so: a task bound to a node, or evicted from it."""
-        task = self.tasks.get(uid)
-        if task is not None:
-            self.set_task(replace(task.spec, status=status, node=node, gpu_groups=gpu_groups or task.spec.gpu_groups))
 
     def tasks_on(self, row: int) -> list[Task]:
         """The tasks that hold room on a node."""

@@ -170,6 +170,10 @@ class Job(Gang):
         elif status == st.SUCCEEDED:
             self.succeeded += change
 
+    def delayed_until(self) -> float:
+        """Until when others may not be evicted for the gang: its delay starts with it, and with each eviction of it."""
+        return max(self.created, self.last_eviction or 0.0) + self.spec.preemption_delay
+
     def ready(self, index: int = 0) -> bool:
         """Whether enough tasks exist, and are not held by gates, for the gang to start."""
         if self.lone:

@@ -101,11 +101,13 @@ def _young(state: State, made: Plan, job: Job) -> tuple[int, int, float]:
     """Pods below the gang in its queue, and pods of other queues, that just started; and until when they are safe."""
     here = elsewhere = 0
     until = 0.0
-    for other in state.jobs.values() if made.safe_until else ():
+    if made.min_runtimes is None:
+        return here, elsewhere, until
+    for other in state.jobs.values():
         mine = other.queue == job.queue
         if other is job or other.queue < 0 or not other.preemptible or (mine and other.priority >= job.priority):
             continue
-        if safe := max(rule(job, other) for rule in made.safe_until):
+        if safe := made.min_runtimes.protected_until(state.queues, made.now, job, other):
             until = max(until, safe)
             here, elsewhere = here + mine * len(_present(other)), elsewhere + (not mine) * len(_present(other))
     return here, elsewhere, until

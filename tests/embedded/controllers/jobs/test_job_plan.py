@@ -30,12 +30,14 @@ def job(status: Json | None = None, **spec: Any) -> Job:
 
 def pod(name: str, phase: str = "Running", *, index: int | None = None, held: bool = True, **more: Any) -> Pod:
     """A pod of the Job."""
-    built = make.pod(name).metadata(uid=f"uid-{name}", finalizers=[FINALIZER] if held else [], **more)
+    body = make.pod(name).build()
+    body["metadata"] |= {"uid": f"uid-{name}", "finalizers": [FINALIZER] if held else []} | more
     if index is not None:
-        built.annotate(INDEX, str(index))
+        body["metadata"]["annotations"] = {INDEX: str(index)}
     ended = {"exitCode": 0 if phase == "Succeeded" else 1, "finishedAt": "2026-01-01T12:00:00Z"}
     statuses = [{"name": "main", "state": {"terminated": ended}}] if phase in ("Succeeded", "Failed") else []
-    return built.status(phase=phase, containerStatuses=statuses).typed(Pod)
+    body["status"] = {"phase": phase, "containerStatuses": statuses}
+    return convert(Pod, body)
 
 
 def test_a_new_job_starts_as_many_pods_as_may_run_at_once() -> None:

@@ -53,9 +53,7 @@ def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
     return plan
 
 
-def _last_due(
-    cronjob: CronJob, schedule: cron.Schedule | cron.Interval, zone: tzinfo, now: datetime
-) -> datetime | None:
+def _last_due(cronjob: CronJob, schedule: cron.Schedule, zone: tzinfo, now: datetime) -> datetime | None:
     """The latest time that has passed and was not served."""
     since = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
     deadline = cronjob.spec.starting_deadline_seconds

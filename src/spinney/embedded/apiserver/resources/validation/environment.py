@@ -14,63 +14,63 @@ _ONE = "may not have more than one field specified at a time"
 
 def check_variables(variables: list[Json], path: str) -> list[FieldError]:
     """Variables, each with its value or where that comes from."""
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for at, variable in enumerate(variables):
         where, name = f"{path}[{at}]", variable.get("name", "")
         if not name:
-            errors.append(required(f"{where}.name"))
+            found.append(required(f"{where}.name"))
         elif not names.ENV_NAME.match(name):
-            errors.append(invalid(f"{where}.name", name, _RULE))
+            found.append(invalid(f"{where}.name", name, _RULE))
         if variable.get("valueFrom") is not None:
-            errors += _source(variable, f"{where}.valueFrom")
-    return errors
+            found += _source(variable, f"{where}.valueFrom")
+    return found
 
 
 def _source(variable: Json, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
     given = [key for key in _SOURCES if source.get(key) is not None]
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     if "fieldRef" in given:
-        errors += downward_api.check_field(source["fieldRef"], f"{path}.fieldRef", downward_api.VARIABLES)
+        found += downward_api.check_field(source["fieldRef"], f"{path}.fieldRef", downward_api.VARIABLES)
     if "resourceFieldRef" in given:
-        errors += downward_api.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+        found += downward_api.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     for key in ("configMapKeyRef", "secretKeyRef"):
         if key in given:
-            errors += _key(source[key], f"{path}.{key}")
+            found += _key(source[key], f"{path}.{key}")
     if not given:
         which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        errors.append(invalid(path, "", f"must specify one of: {which}"))
+        found.append(invalid(path, "", f"must specify one of: {which}"))
     elif variable.get("value"):
-        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        found.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif len(given) > 1:
-        errors.append(invalid(path, "", _ONE))
-    return errors
+        found.append(invalid(path, "", _ONE))
+    return found
 
 
 def _key(reference: Json, path: str) -> list[FieldError]:
     name, key = reference.get("name", ""), reference.get("key", "")
-    errors = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
+    found = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
     if not key:
-        return [*errors, required(f"{path}.key")]
-    return errors + names.check_config_key(key, f"{path}.key")
+        return [*found, required(f"{path}.key")]
+    return found + names.check_config_key(key, f"{path}.key")
 
 
 def check_sources(sources: list[Json], path: str) -> list[FieldError]:
     """Config maps and secrets whose every key becomes a variable."""
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for at, source in enumerate(sources):
         prefix = source.get("prefix", "")
         if prefix and not names.ENV_NAME.match(prefix):
-            errors.append(invalid(f"{path}[{at}].prefix", prefix, _RULE))
+            found.append(invalid(f"{path}[{at}].prefix", prefix, _RULE))
         given = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
         for key in given:
             where, name = f"{path}[{at}].{key}.name", source[key].get("name", "")
             if not name:
-                errors.append(required(where))
+                found.append(required(where))
             else:
-                errors += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
+                found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
         if not given:
-            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            errors.append(invalid(path, "", _ONE))
-    return errors
+            found.append(invalid(path, "", _ONE))
+    return found

@@ -8,7 +8,7 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.token_volumes import TOKEN
-from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names, volume_sources
+from spinney.embedded.apiserver.resources.validation import downward_api, names, storage, volume_sources
 
 # The member that each kind of volume cannot do without.
 _NEEDED = {
@@ -23,7 +23,7 @@ _PULLS = ("Always", "IfNotPresent", "Never")
 
 def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
     """The volumes of a pod, which `known` then holds by name."""
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for at, volume in enumerate(volumes):
         where = f"{path}[{at}]"
         name = volume.get("name", "")
@@ -32,8 +32,8 @@ def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> lis
             wrong.append(duplicate(f"{where}.name", name))
         if not wrong:
             known[name] = volume
-        errors += wrong
-    return errors
+        found += wrong
+    return found
 
 
 def _source(volume: Json, path: str) -> list[FieldError]:
@@ -41,16 +41,16 @@ def _source(volume: Json, path: str) -> list[FieldError]:
         # Every pod has it, and it is fine.
         return []
     sources = [key for key in volume if key != "name"]
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for key in sources[:1]:
         needed = _NEEDED.get(key)
         if needed and not volume[key].get(needed):
-            errors.append(required(f"{path}.{key}.{needed}"))
+            found.append(required(f"{path}.{key}.{needed}"))
         if key in _CHECKS:
-            errors += _CHECKS[key](volume[key], f"{path}.{key}")
+            found += _CHECKS[key](volume[key], f"{path}.{key}")
         else:
-            errors += volume_sources.check(key, volume[key], f"{path}.{key}")
-    return errors + [
+            found += volume_sources.check(key, volume[key], f"{path}.{key}")
+    return found + [
         forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]
     ]
 
@@ -73,89 +73,89 @@ def _keys(source: Json, path: str) -> list[FieldError]:
 
 
 def _items(source: Json, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for at, item in enumerate(source.get("items") or ()):
         where = f"{path}.items[{at}]"
-        errors += [required(f"{where}.{key}") for key in ("key", "path") if not item.get(key)]
-        errors += names.check_file_path(item.get("path", ""), f"{where}.path") + _mode(item, "mode", where)
-    return errors
+        found += [required(f"{where}.{key}") for key in ("key", "path") if not item.get(key)]
+        found += names.check_file_path(item.get("path", ""), f"{where}.path") + _mode(item, "mode", where)
+    return found
 
 
 def _downward(source: Json, path: str) -> list[FieldError]:
-    errors = _mode(source, "defaultMode", path)
+    found = _mode(source, "defaultMode", path)
     for item in source.get("items") or ():
-        errors += _downward_file(item, path)
-    return errors
+        found += _downward_file(item, path)
+    return found
 
 
 def _downward_file(item: Json, path: str) -> list[FieldError]:
-    errors = [] if item.get("path") else [required(f"{path}.path")]
-    errors += names.check_file_path(item.get("path", ""), f"{path}.path")
+    found = [] if item.get("path") else [required(f"{path}.path")]
+    found += names.check_file_path(item.get("path", ""), f"{path}.path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
-        errors += downward_api.check_field(field, f"{path}.fieldRef", downward_api.FILES)
+        found += downward_api.check_field(field, f"{path}.fieldRef", downward_api.FILES)
         if resource is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            errors.append(invalid(path, "resource", detail))
+            found.append(invalid(path, "resource", detail))
     elif resource is not None:
-        errors += downward_api.check_resource(resource, f"{path}.resourceFieldRef", in_file=True)
+        found += downward_api.check_resource(resource, f"{path}.resourceFieldRef", in_file=True)
     else:
-        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + _mode(item, "mode", path)
+        found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return found + _mode(item, "mode", path)
 
 
 def _projected(source: Json, path: str) -> list[FieldError]:
-    errors = _mode(source, "defaultMode", path)
+    found = _mode(source, "defaultMode", path)
     seen: set[str] = set()
     for at, each in enumerate(source.get("sources") or ()):
         where = f"{path}.sources[{at}]"
         for key in ("secret", "configMap"):
             if each.get(key) is not None:
                 if not each[key].get("name"):
-                    errors.append(required(f"{where}.{key}.name"))
-                errors += _items(each[key], f"{where}.{key}")
-                errors += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
+                    found.append(required(f"{where}.{key}.name"))
+                found += _items(each[key], f"{where}.{key}")
+                found += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
         if each.get("downwardAPI") is not None:
             for item in each["downwardAPI"].get("items") or ():
-                errors += _downward_file(item, f"{where}.downwardAPI")
-                errors += _taken([item], item.get("path", ""), seen, path)
+                found += _downward_file(item, f"{where}.downwardAPI")
+                found += _taken([item], item.get("path", ""), seen, path)
         if each.get("serviceAccountToken") is not None:
-            errors += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
+            found += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
         if len(each) > 1:
-            errors.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
-    return errors
+            found.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
+    return found
 
 
 def _taken(items: list[Json] | tuple[()], shown: str, seen: set[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     for item in items:
         target = item.get("path", "")
         if target in seen:
-            errors.append(invalid(path, shown, "conflicting duplicate paths"))
+            found.append(invalid(path, shown, "conflicting duplicate paths"))
         elif target:
             seen.add(target)
-    return errors
+    return found
 
 
 def _token(token: Json, path: str, volume: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    found: list[FieldError] = []
     seconds = token.get("expirationSeconds", 3600)
     if seconds < 600:
         detail = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if seconds > 1 << 32:
         detail = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if not token.get("path"):
-        return [*errors, required(f"{volume}.path")]
-    return errors + names.check_file_path(token["path"], f"{volume}.path")
+        return [*found, required(f"{volume}.path")]
+    return found + names.check_file_path(token["path"], f"{volume}.path")
 
 
 def _ephemeral(source: Json, path: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [required(f"{path}.volumeClaimTemplate")]
-    return claim_specs.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+    return storage.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
 def _image(source: Json, path: str) -> list[FieldError]:

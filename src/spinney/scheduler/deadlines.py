@@ -1,23 +1,23 @@
-"""When a rule that looks at the time would decide otherwise: the next moment worth a cycle though nothing happens."""
+"""The next moment at which a rule that looks at the time decides otherwise: worth a cycle though nothing happens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spinney.api import duration
 from spinney.scheduler.config import Config
+from spinney.scheduler.plugins.minruntime import longest_runtime
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
 
 
 def next_deadline(state: State, config: Config, now: float, history: float | None = None) -> float | None:
-    """The next moment at which a delay, a grace period, a minimal run time or a preference ends; None for never.
+    """The next moment at which a delay, a grace period, a minimum run time or a preference ends; None for never.
 
     With a history, which began at a moment, also when a gang has waited long enough for a reservation.
     """
     jobs = list(state.jobs.values())
     waiting = [job for job in jobs if job.pending]
-    runtime = longest_runtime(state, config) if waiting else 0.0
+    runtime = longest_runtime(config, state.queue_specs.values()) if waiting else 0.0
     # Most gangs run, and time changes nothing for them; all are looked at after every cycle.
     timed = jobs if runtime else [job for job in jobs if job.pending or job.spec.stale_since is not None]
     moments = [moment for job in timed for moment in _moments(job, config, runtime) if moment > now]
@@ -32,27 +32,9 @@ def next_deadline(state: State, config: Config, now: float, history: float | Non
 def _moments(job: Job, config: Config, runtime: float) -> Iterator[float]:
     spec = job.spec
     if job.pending and spec.preemption_delay > 0:
-        yield max(spec.created, job.last_eviction or 0.0) + spec.preemption_delay
+        yield job.delayed_until()
     grace = config.staleness_grace if spec.staleness_grace is None else spec.staleness_grace
     if spec.stale_since is not None and grace >= 0:
         yield spec.stale_since + grace
     if runtime and any(job.active) and job.last_start is not None:
         yield job.last_start + runtime
-
-
-def longest_runtime(state: State, config: Config) -> float:
-    """The longest time for which anything that runs may be protected."""
-    known = [0.0]
-    for queue in state.queue_specs.values():
-        known += [queue.preempt_min_runtime or 0.0, queue.reclaim_min_runtime or 0.0]
-    for plugin in config.plugins:
-        if plugin.name == "minruntime":
-            known += [_seconds(text) for name, text in plugin.arguments.items() if name.endswith("MinRuntime")]
-    return max(known)
-
-
-def _seconds(text: str) -> float:
-    try:
-        return duration.seconds(text)
-    except ValueError:
-        return 0.0
