@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
 
-from spinney.api.grove import PodClique, PodCliqueSet
-from spinney.api.meta import Json, convert
+from spinney.api.core import Pod
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json, Object, convert
 from spinney.api.podgang import PodGang
 from spinney.app.offline_checks import binding_named
 from spinney.backends.admission import Review, review_set
@@ -17,17 +20,19 @@ from spinney.backends.plan import without_none
 from spinney.backends.registry import Choice
 from spinney.backends.served import Served
 from spinney.grove.admission.defaulting import with_defaults
-from spinney.grove.model import pod_manifest as pods
 from spinney.grove.model import topology
-from spinney.grove.model.cliques import clique as clique_body
-from spinney.grove.model.gangs import gang_body
-from spinney.grove.model.layout import Gang, Layout, lay_out
+from spinney.grove.model.changes import Create
+from spinney.grove.model.layout import lay_out
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.view import View
+from spinney.grove.replica.facts import Facts
+from spinney.grove.replica.plan import plan_replica
 
 # Stands where the API server would put an identity of its own.
 _UID = "00000000-0000-0000-0000-{:012d}"
 _INIT_IMAGE = "spinney:latest"
+# Nothing that a plan creates depends on the time.
+_NO_TIME = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True)
@@ -73,59 +78,64 @@ def size(pcs: PodCliqueSet) -> int:
     return max(pcs.spec.replicas, 0) * each
 
 
-def render(pcs: PodCliqueSet, choice: Choice, served: Served, found: topology.Levels) -> Rendered:
-    """All replicas of a set, for one backend."""
-    backend = choice.backend
-    stored: list[tuple[Layout, Gang, Json]] = []
+def render(pcs: PodCliqueSet, choice: Choice, served: Served, levels: topology.Levels) -> Rendered:
+    """All replicas of a set, for one backend: what the operator's plan of replicas that do not exist creates."""
+    facts = Facts(choice, served, _INIT_IMAGE, frozenset(), PodNames(_numbered()), _NO_TIME)
+    uids = count(1)
+    gangs: list[Json] = []
+    pods: list[Json] = []
     for index in range(pcs.spec.replicas):
-        layout = lay_out(pcs, index, {})
-        stored += [(layout, gang, _gang(layout, gang, choice, found, len(stored) + n)) for n, gang in _count(layout)]
-    translations = [backend.translate(convert(PodGang, body), Cluster(served)) for _, _, body in stored]
+        for kind, body in _created(View(lay_out(pcs, index, {}), levels), facts, uids):
+            if kind is PodGang:
+                gangs.append(body)
+            elif kind is Pod:
+                pods.append(body)
+    translations = [choice.backend.translate(convert(PodGang, body), Cluster(served)) for body in gangs]
     return Rendered(
-        backend,
+        choice.backend,
         choice.scheduler_name,
-        tuple(body for _, _, body in stored),
+        tuple(gangs),
         tuple(
             {"apiVersion": w.resource.api_version, "kind": w.resource.kind, **without_none(w.body)}
             for translation in translations
             for w in translation.objects
         ),
-        tuple(
-            pod for layout, gang, body in stored for pod in _pods(layout, gang, convert(PodGang, body), choice, served)
-        ),
+        tuple(pods),
         tuple(dict.fromkeys(loss for translation in translations for loss in translation.losses)),
-        review_set(backend, pcs, served),
+        review_set(choice.backend, pcs, served),
     )
 
 
-def _count(layout: Layout) -> Iterator[tuple[int, Gang]]:
-    return enumerate(layout.gangs, start=1)
+def _created(view: View, facts: Facts, uids: Iterator[int]) -> Iterator[tuple[type[Object], Json]]:
+    """Everything that a replica's plan creates, as if the API server had stored each step."""
+    for step in plan_replica(view, facts):
+        for change in step.changes:
+            if not isinstance(change, Create):
+                continue
+            if change.kind is Pod:
+                yield change.kind, change.body
+                continue
+            stored = _as_stored(change, next(uids) if change.kind is PodGang else 0)
+            view.put(convert(change.kind, stored))
+            yield change.kind, stored
 
 
-def _gang(layout: Layout, gang: Gang, choice: Choice, found: topology.Levels, number: int) -> Json:
-    ordinals: Counter[str] = Counter()
-
-    def pod_name(clique: str) -> str:
-        ordinals[clique] += 1
-        return f"{clique}-{ordinals[clique] - 1}"
-
-    body = gang_body(View(layout, found), gang, choice, PodNames(pod_name))
+def _as_stored(create: Create, uid: int) -> Json:
+    resource, body = create.kind.resource, create.body
     return {
-        "apiVersion": PodGang.resource.api_version,
-        "kind": PodGang.resource.kind,
-        "metadata": {**body["metadata"], "uid": _UID.format(number), "generation": 1},
-        "spec": body["spec"],
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        **body,
+        "metadata": {**body["metadata"], "uid": _UID.format(uid), "generation": 1},
     }
 
 
-def _pods(layout: Layout, gang: Gang, stored: PodGang, choice: Choice, served: Served) -> Iterator[Json]:
-    making = pods.Making(choice.backend, choice.scheduler_name, served, _INIT_IMAGE)
-    for clique in gang.cliques:
-        body = clique_body(layout, clique, layout.pcs)
-        owner = convert(PodClique, {**body, "metadata": {**body["metadata"], "uid": _UID.format(0)}})
-        for index, name in enumerate(_names(clique.name, clique.template.spec.replicas)):
-            yield pods.build(layout, pods.Place(clique, owner, stored, name, index), making)
+def _numbered() -> Callable[[str], str]:
+    """Pod names by ordinal, where the operator appends random suffixes."""
+    ordinals: Counter[str] = Counter()
 
+    def name(clique: str) -> str:
+        ordinals[clique] += 1
+        return f"{clique}-{ordinals[clique] - 1}"
 
-def _names(clique: str, replicas: int) -> list[str]:
-    return [f"{clique}-{index}" for index in range(replicas)]
+    return name

@@ -10,11 +10,12 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Key
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
+from spinney.grove.executor import Executor
+from spinney.grove.model.changes import PatchStatus
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import levels_of
 from spinney.grove.status import gangs
 from spinney.grove.world import BY_GANG, World
-from spinney.grove.writer import Writer
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After
@@ -39,15 +40,15 @@ def pod_keys(change: Change[Pod]) -> Iterable[Key]:
 class BareGangs:
     """Writes phase, conditions and placementScore, computed from the pods that the gang references."""
 
-    def __init__(self, world: World, writer: Writer, clock: Clock) -> None:
+    def __init__(self, world: World, executor: Executor, clock: Clock) -> None:
         self._world = world
-        self._writer = writer
+        self._executor = executor
         self._clock = clock
 
     async def reconcile(self, key: Key) -> After | None:
         """Write what changed."""
         namespace, name = key
-        gang = self._world.gangs.get((namespace, name))
+        gang = self._world.gangs.get(key)
         if gang is None or not is_bare(gang) or gang.metadata.deletion_timestamp is not None:
             return None
         pods = {pod.name: pod for pod in self._world.foreign_pods.by(BY_GANG, f"{namespace}/{name}")}
@@ -65,5 +66,5 @@ class BareGangs:
         score = gangs.gang_score(gang, members, levels, self._world.nodes)
         patch = gangs.status_patch(gang, gangs.gang_status(gang, members, conditions, score, self._clock.now()))
         if patch:
-            await self._writer.patch_status(gang, patch, guarded=True)
+            await self._executor.apply([PatchStatus(gang, patch, guarded=True)])
         return None

@@ -10,7 +10,7 @@ from spinney.api.owners import controlled_by, controller_of
 from spinney.grove.model import names
 from spinney.grove.model.layout import lay_out
 from spinney.grove.model.resource_sharing import wanted_claims
-from spinney.grove.model.view import View
+from spinney.grove.model.view import Leftovers, View
 from spinney.grove.world import World
 
 
@@ -83,3 +83,17 @@ def _add_others(world: World, view: View) -> None:
 
 def _is_terminating(item: PodClique | PodCliqueScalingGroup) -> bool:
     return item.metadata.deletion_timestamp is not None
+
+
+def observe_leftovers(world: World, key: Key) -> Leftovers:
+    """What the caches show of a replica, whether or not its set has it."""
+    return Leftovers(
+        world.of(world.pods, key),
+        world.of(world.cliques, key),
+        world.of(world.groups, key),
+        world.of(world.gangs, key),
+        world.of(world.services, key),
+        world.of(world.autoscalers, key),
+        world.of(world.claims, key),
+        world.of(world.domains, key) if world.domains is not None else (),
+    )

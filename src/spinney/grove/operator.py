@@ -12,6 +12,7 @@ from spinney.api.meta import Key
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover, follow
 from spinney.grove.bare_gangs import BareGangs, gang_keys, pod_keys
+from spinney.grove.executor import Executor
 from spinney.grove.metrics import Watcher
 from spinney.grove.model.topology import topology_name
 from spinney.grove.replica.controller import ReplicaController
@@ -21,7 +22,6 @@ from spinney.grove.set_controller import SetController
 from spinney.grove.settings import Settings
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, replica_keys, set_keys
-from spinney.grove.writer import Writer
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
@@ -40,20 +40,21 @@ class Operator:
         self.world = world = World(runtime, settings, registry)
         self._runtime = runtime
         self._status_delay = settings.status_window
-        clock, summaries, writer = runtime.clock, Summaries(), Writer(runtime.client)
+        clock, summaries = runtime.clock, Summaries()
         recorder = Recorder(runtime.client, clock, "grove-operator")
+        executor = Executor(runtime.client, recorder)
         replicas = ReplicaController(
             world,
             runtime,
-            writer,
+            executor,
             recorder,
             summaries,
             error_changed=self._error_changed,
             service_is_due=self._service_is_due,
         )
-        statuses = StatusController(world, writer, recorder, clock, summaries, summary_changed=self._wake_set)
-        sets = SetController(world, writer, recorder, clock, summaries)
-        bare = BareGangs(world, writer, clock)
+        statuses = StatusController(world, executor, recorder, clock, summaries, summary_changed=self._wake_set)
+        sets = SetController(world, executor, recorder, clock, summaries)
+        bare = BareGangs(world, executor, clock)
         self.replicas = Controller("grove-replica", runtime, replicas.reconcile, settings.replicas_at_once)
         self.statuses = Controller("grove-status", runtime, statuses.reconcile, settings.statuses_at_once)
         self.sets = Controller("grove-set", runtime, sets.reconcile, settings.sets_at_once)

@@ -92,17 +92,9 @@ def test_surplus_waits_where_the_scheduler_needs_that() -> None:
 
 
 def test_only_our_gates_are_removed() -> None:
-    """The patch names the backend's gate and upstream's old one, wherever they stand, and the very pod."""
+    """The backend's gate and upstream's old one come off, wherever they stand; others stay."""
     held = pod("one", 0, "1", "", "team.io/wait", "grove.io/podgang-pending-creation")
-    assert gates.release_patch(held, GATE) == {
-        "metadata": {"uid": held.uid},
-        "spec": {
-            "schedulingGates": [
-                {"$patch": "delete", "name": "grove.io/podgang-pending-creation"},
-                {"$patch": "delete", "name": GATE},
-            ]
-        },
-    }
+    assert gates.own_gates(held, GATE) == ("grove.io/podgang-pending-creation", GATE)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +109,4 @@ def test_only_our_gates_are_removed() -> None:
 )
 def test_a_pod_is_free_for_us_when_our_gates_are_off(found: Pod, free: bool) -> None:
     """Gates of others do not count as holding a pod back."""
-    assert gates.is_free(found, GATE) is free
+    assert (not gates.own_gates(found, GATE)) is free

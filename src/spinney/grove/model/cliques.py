@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from spinney.api import labels
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json
@@ -11,9 +9,10 @@ from spinney.api.owners import controller_reference
 from spinney.grove.model import environment, mnnvl, revisions, startup_order
 from spinney.grove.model.layout import Clique, Layout
 from spinney.grove.model.metadata import managed, metadata_patch
+from spinney.kube.difference import exact_merge_patch
 
 
-def clique(layout: Layout, clique: Clique, owner: PodCliqueSet | PodCliqueScalingGroup) -> Json:
+def clique_body(layout: Layout, clique: Clique, owner: PodCliqueSet | PodCliqueScalingGroup) -> Json:
     """A new clique, owned by the set or by its scaling group."""
     pcs = layout.pcs
     revision = revisions.template_hash(clique.template, pcs.spec.template.priority_class_name)
@@ -86,15 +85,4 @@ def _spec(layout: Layout, clique: Clique) -> Json:
 def _spec_patch(layout: Layout, clique: Clique, stored: PodClique) -> Json:
     """The new spec; its pod spec as a merge patch, with null for members that are gone."""
     wanted = _spec(layout, clique)
-    return {**wanted, "podSpec": _merge_patch(stored.spec.pod_spec, wanted["podSpec"])}
-
-
-def _merge_patch(old: Json, new: Json) -> Json:
-    """The merge patch that turns one map into another."""
-    patch: Json = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        before: Any = old.get(key)
-        if before == value:
-            continue
-        patch[key] = _merge_patch(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-    return patch
+    return {**wanted, "podSpec": exact_merge_patch(stored.spec.pod_spec, wanted["podSpec"])}

@@ -9,7 +9,7 @@ from spinney.api.grove import PodClique
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang
-from spinney.backends.interface import Backend
+from spinney.backends.registry import Choice
 from spinney.backends.served import Served
 from spinney.grove.model import environment, names, resource_sharing, startup_order
 from spinney.grove.model.layout import Clique, Layout
@@ -26,34 +26,25 @@ class Place:
     index: int
 
 
-@dataclass(frozen=True)
-class Making:
-    """What the making of every pod needs besides its place: the chosen backend, and the operator's own image."""
-
-    backend: Backend
-    scheduler_name: str
-    served: Served
-    init_image: str
-
-
-def build(layout: Layout, place: Place, making: Making) -> Json:
-    """One pod of a clique, ready to be created; the backend has the last word on what its scheduler reads."""
-    pcs, clique, found, index = layout.pcs, place.clique, place.stored, place.index
-    spec = environment.with_variables(found.spec.pod_spec, environment.pod_variables(layout, clique))
+def build(layout: Layout, place: Place, choice: Choice, served: Served, init_image: str) -> Json:
+    """One pod of a clique, ready to be created; the backend prepares it last, for its scheduler."""
+    backend = choice.backend
+    pcs, clique, stored, index = layout.pcs, place.clique, place.stored, place.index
+    spec = environment.with_variables(stored.spec.pod_spec, environment.pod_variables(layout, clique))
     spec = _with_claims(spec, resource_sharing.pod_claims(layout, clique, index))
     spec = {
         **spec,
         "hostname": names.hostname(clique.name, index),
         "subdomain": names.replica(pcs.name, layout.index),
-        "schedulerName": making.scheduler_name,
-        "schedulingGates": [*(spec.get("schedulingGates") or ()), {"name": making.backend.gate}],
+        "schedulerName": choice.scheduler_name,
+        "schedulingGates": [*(spec.get("schedulingGates") or ()), {"name": backend.gate}],
     }
     priority = pcs.spec.template.priority_class_name
     if priority and not spec.get("priorityClassName"):
         spec["priorityClassName"] = priority
     parents = startup_order.parents(layout, clique)
     if parents:
-        spec = _with_start_order(spec, pcs.name, parents, making.init_image)
+        spec = _with_start_order(spec, pcs.name, parents, init_image)
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -61,13 +52,13 @@ def build(layout: Layout, place: Place, making: Making) -> Json:
             "name": place.name,
             "generateName": f"{clique.name}-",
             "namespace": pcs.namespace,
-            "labels": {**_labels(layout, place), labels.SCHEDULER_BACKEND: making.backend.name},
-            "annotations": {k: v for k, v in found.metadata.annotations.items() if k != labels.TOPOLOGY_NAME},
-            "ownerReferences": [controller_reference(found)],
+            "labels": {**_labels(layout, place), labels.SCHEDULER_BACKEND: backend.name},
+            "annotations": {k: v for k, v in stored.metadata.annotations.items() if k != labels.TOPOLOGY_NAME},
+            "ownerReferences": [controller_reference(stored)],
         },
         "spec": spec,
     }
-    return making.backend.prepare(pod, place.gang, making.served)
+    return backend.prepare(pod, place.gang, served)
 
 
 def _labels(layout: Layout, place: Place) -> dict[str, str]:

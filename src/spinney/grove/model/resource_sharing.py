@@ -55,17 +55,17 @@ def wanted_claims(view: View) -> Iterator[Claim]:
         yield from _clique_claims(clique, view.wanted(clique))
 
 
-def claim_body(view: View, claim: Claim, owner: Owner, template: Json) -> Json:
+def claim_body(pcs: PodCliqueSet, index: int, claim: Claim, owner: Owner, template: Json) -> Json:
     """A claim from its template, owned by the level that shares it."""
     metadata = template.get("metadata") or {}
-    place = {} if claim.shared_by_all and claim.level == "set" else {labels.SET_REPLICA_INDEX: str(view.layout.index)}
+    place = {} if claim.shared_by_all and claim.level == "set" else {labels.SET_REPLICA_INDEX: str(index)}
     return {
         "metadata": {
             "name": claim.name,
-            "namespace": view.pcs.namespace,
+            "namespace": pcs.namespace,
             "labels": {
                 **(metadata.get("labels") or {}),
-                **managed(view.pcs.name, claim.name, labels.RESOURCE_CLAIM),
+                **managed(pcs.name, claim.name, labels.RESOURCE_CLAIM),
                 **place,
             },
             "annotations": dict(metadata.get("annotations") or {}),

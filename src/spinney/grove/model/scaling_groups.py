@@ -10,7 +10,7 @@ from spinney.grove.model.layout import Group, Layout
 from spinney.grove.model.metadata import managed, metadata_patch
 
 
-def scaling_group(layout: Layout, group: Group) -> Json:
+def scaling_group_body(layout: Layout, group: Group) -> Json:
     """A new scaling group; its replicas are written once, then belong to whoever scales it."""
     pcs = layout.pcs
     return {

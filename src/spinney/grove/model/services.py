@@ -11,7 +11,7 @@ from spinney.grove.model.layout import Layout
 from spinney.grove.model.metadata import managed
 
 
-def service(layout: Layout) -> Json:
+def service_body(layout: Layout) -> Json:
     """The headless Service that gives a replica's pods their DNS names."""
     pcs = layout.pcs
     name = names.replica(pcs.name, layout.index)

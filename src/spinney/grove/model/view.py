@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from spinney.api import labels
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import Object
 from spinney.api.nvidia import ComputeDomain
+from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
 from spinney.grove.model import pod_state, revisions
@@ -114,3 +117,35 @@ class View:
         for clique in self.layout.members(group):
             by_replica[clique.group_index].append(clique)
         return [by_replica[index] for index in range(group.replicas)]
+
+    def put(self, item: Object) -> None:
+        """Take in an object that was created or patched, so that later steps build on it."""
+        if isinstance(item, PodCliqueScalingGroup):
+            self.groups[item.name] = item
+        elif isinstance(item, PodClique):
+            self.cliques[item.name] = item
+        elif isinstance(item, PodGang):
+            self.gangs[item.name] = item
+        elif isinstance(item, Pod):
+            owner = controller_of(item.metadata)
+            if owner is not None:
+                self.pods[owner.uid].append(item)
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """The stored objects of a replica that its set no longer has, or whose set is deleted."""
+
+    pods: Sequence[Pod] = ()
+    cliques: Sequence[PodClique] = ()
+    groups: Sequence[PodCliqueScalingGroup] = ()
+    gangs: Sequence[PodGang] = ()
+    services: Sequence[Service] = ()
+    autoscalers: Sequence[HorizontalPodAutoscaler] = ()
+    claims: Sequence[ResourceClaim] = ()
+    domains: Sequence[ComputeDomain] = ()
+
+    @property
+    def besides_pods(self) -> tuple[Object, ...]:
+        """Everything but pods, claims and ComputeDomains; gangs first."""
+        return (*self.gangs, *self.cliques, *self.groups, *self.services, *self.autoscalers)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from spinney.api.core import Pod
 from spinney.api.labels import PENDING_CREATION_GATE
-from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.grove.model import gang_members, pod_state
 from spinney.grove.model.gang_members import Member
@@ -58,15 +57,6 @@ def _held(pod: Pod, gates: frozenset[str]) -> bool:
     return any(gate.name in gates for gate in pod.spec.scheduling_gates)
 
 
-def is_free(pod: Pod, gate: str) -> bool:
-    """Whether the operator does not hold a pod back."""
-    return not _held(pod, ours(gate))
-
-
-def release_patch(pod: Pod, gate: str) -> Json:
-    """The strategic patch that takes our gates off this very pod, each by its name: those of others stay."""
-    gone = [found.name for found in pod.spec.scheduling_gates if found.name in ours(gate)]
-    return {
-        "metadata": {"uid": pod.uid},
-        "spec": {"schedulingGates": [{"$patch": "delete", "name": name} for name in gone]},
-    }
+def own_gates(pod: Pod, gate: str) -> tuple[str, ...]:
+    """The pod's gates that are the operator's to remove; those of others stay."""
+    return tuple(held.name for held in pod.spec.scheduling_gates if held.name in ours(gate))

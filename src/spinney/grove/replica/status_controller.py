@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from spinney.api import reasons
 from spinney.api.meta import Key
+from spinney.grove.executor import Executor
 from spinney.grove.observe import observe
 from spinney.grove.status.plan import plan_status
 from spinney.grove.status.summary import Summaries
 from spinney.grove.world import World, split
-from spinney.grove.writer import Writer
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
@@ -22,7 +22,7 @@ class StatusController:
     def __init__(
         self,
         world: World,
-        writer: Writer,
+        executor: Executor,
         recorder: Recorder,
         clock: Clock,
         summaries: Summaries,
@@ -31,7 +31,7 @@ class StatusController:
     ) -> None:
         """`summary_changed` is called with a set's key when the summary of one of its replicas has changed."""
         self._world = world
-        self._writer = writer
+        self._executor = executor
         self._recorder = recorder
         self._clock = clock
         self._summaries = summaries
@@ -39,7 +39,7 @@ class StatusController:
 
     async def reconcile(self, key: Key) -> After | None:
         """Write the statuses that differ, from the state at the time when status writes get their turn."""
-        async with self._writer.late():
+        async with self._executor.at_status_priority():
             return await self._write(key)
 
     async def _write(self, key: Key) -> After | None:
@@ -52,8 +52,8 @@ class StatusController:
         plan = plan_status(view, self._summaries.last_error(set_key, index), self._world.nodes, now)
         for stored, message in plan.warnings:
             self._recorder.event(stored, "Warning", reasons.ALL_SCHEDULED_REPLICAS_LOST, message)
-        for item in plan.patches:
-            await self._writer.patch_status(item.stored, item.patch, guarded=item.guarded)
+        for patch in plan.patches:
+            await self._executor.apply([patch])
         if self._summaries.put(set_key, index, plan.summary):
             self._summary_changed(set_key)
         return After((plan.look_again - now).total_seconds()) if plan.look_again is not None else None

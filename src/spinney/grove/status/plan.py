@@ -12,19 +12,11 @@ from spinney.api.core import Node
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
 from spinney.grove.model import gang_members
+from spinney.grove.model.changes import PatchStatus
 from spinney.grove.model.layout import Clique, Gang, Group
 from spinney.grove.model.view import View
 from spinney.grove.status import cliques, gangs, groups
 from spinney.grove.status.summary import GangSummary, Summary, summarize
-
-
-@dataclass(frozen=True)
-class StatusPatch:
-    """What one object's status must change; `guarded` where someone else writes the same status."""
-
-    stored: Object
-    patch: Json
-    guarded: bool
 
 
 @dataclass
@@ -32,7 +24,7 @@ class StatusPlan:
     """The patches of a replica's statuses, the warnings to record, and when to look again without a change."""
 
     summary: Summary
-    patches: list[StatusPatch] = field(default_factory=list)
+    patches: list[PatchStatus] = field(default_factory=list)
     warnings: list[tuple[Object, str]] = field(default_factory=list)
     look_again: datetime | None = None
 
@@ -62,7 +54,7 @@ def _add_clique(view: View, clique: Clique, now: datetime, plan: StatusPlan) -> 
     patch = cliques.clique_patch(view, clique, stored, now)
     _warn_if_lost(stored, patch, "pods", plan)
     if patch:
-        plan.patches.append(StatusPatch(stored, patch, guarded=False))
+        plan.patches.append(PatchStatus(stored, patch, guarded=False))
 
 
 def _add_group(view: View, group: Group, now: datetime, plan: StatusPlan) -> None:
@@ -72,7 +64,7 @@ def _add_group(view: View, group: Group, now: datetime, plan: StatusPlan) -> Non
     patch = groups.group_patch(view, group, stored, now)
     _warn_if_lost(stored, patch, "replicas", plan)
     if patch:
-        plan.patches.append(StatusPatch(stored, patch, guarded=True))
+        plan.patches.append(PatchStatus(stored, patch, guarded=True))
 
 
 def _warn_if_lost(stored: PodClique | PodCliqueScalingGroup, patch: Json, what: str, plan: StatusPlan) -> None:
@@ -83,7 +75,7 @@ def _warn_if_lost(stored: PodClique | PodCliqueScalingGroup, patch: Json, what: 
 
 def _gang(
     view: View, gang: Gang, base_scheduled: bool, last_error: str, *, nodes: Iterable[Node], now: datetime
-) -> tuple[GangSummary, StatusPatch | None]:
+) -> tuple[GangSummary, PatchStatus | None]:
     stored = view.gangs[gang.name]
     if not view.has_cliques(gang):
         return GangSummary(gang.name, stored.status.phase or reasons.PENDING), None
@@ -98,7 +90,7 @@ def _gang(
     short = tuple(f"{item['type']}={item['status']}" for item in shown)
     patch = gangs.status_patch(stored, wanted)
     summary = GangSummary(gang.name, wanted["phase"], short, shown)
-    return summary, StatusPatch(stored, patch, guarded=True) if patch else None
+    return summary, PatchStatus(stored, patch, guarded=True) if patch else None
 
 
 def _next_deadline(view: View, now: datetime) -> datetime | None:

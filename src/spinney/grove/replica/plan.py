@@ -1,0 +1,104 @@
+"""Plans one set replica: what to create, patch and delete, which gates come off, and in which order. Pure.
+
+The plan comes in steps. A later step reads what earlier ones have stored: a pod needs the UIDs of its clique and gang.
+Whoever applies a step puts the resulting objects into the view before asking for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from spinney.api import reasons
+from spinney.api.core import Pod, Service
+from spinney.grove.model import gang_members, names, pod_state
+from spinney.grove.model.changes import PatchStatus, Postponable, RecordEvent, RemoveGates, Step
+from spinney.grove.model.layout import check_names
+from spinney.grove.model.view import View
+from spinney.grove.replica import gates, termination
+from spinney.grove.replica.creation import (
+    plan_autoscalers,
+    plan_claims,
+    plan_cliques,
+    plan_compute_domains,
+    plan_gangs,
+    plan_pods,
+    plan_scaling_groups,
+    plan_service,
+)
+from spinney.grove.replica.facts import Facts
+from spinney.grove.replica.removal import delete_cliques, plan_excess, plan_outdated, plan_surplus_pods
+from spinney.kube.writer import NameTaken
+
+
+def plan_replica(view: View, facts: Facts) -> Iterator[Step]:
+    """The steps that bring a replica to its wanted state, in order."""
+    check_names(view.layout)
+    yield from plan_excess(view)
+    yield Step((*plan_scaling_groups(view), *plan_compute_domains(view)))
+    yield Step(tuple(plan_cliques(view)))
+    yield from plan_claims(view)
+    yield Step(tuple(plan_gangs(view, facts)))
+    pods = Step(tuple(plan_pods(view, facts)))
+    yield pods
+    if pods.changes:
+        # They wake this replica again; where many replicas are created, the pods of all come before the rest of each.
+        return
+    yield Step(tuple(plan_surplus_pods(view, facts)))
+    if view.service is None and view.service_name_taken:
+        # No pod may start that could not be found by its name.
+        key = (view.pcs.namespace, names.replica(view.pcs.name, view.layout.index))
+        raise NameTaken(Service.resource.kind, key)
+    released = _releasable(view, facts)
+    yield from _gate_removal(released, facts)
+    yield Step((*plan_service(view), *plan_autoscalers(view)), _postponable(view, facts, released))
+    if view.updating:
+        yield Step(tuple(plan_outdated(view)))
+    yield from _termination(view, facts.now)
+
+
+def _releasable(view: View, facts: Facts) -> list[Pod]:
+    """The pods whose gate comes off now."""
+    backend = facts.choice.backend
+    surplus_held = backend.capabilities(facts.served).surplus_held
+    base_scheduled = gang_members.is_scheduled(view.members(view.layout.base_gang))
+    return [
+        pod
+        for gang in view.layout.gangs
+        if (stored := view.gangs.get(gang.name)) is not None and view.has_cliques(gang)
+        for pod in gates.releasable(
+            stored,
+            view.members(gang),
+            backend.gate,
+            base_scheduled=not gang.base or base_scheduled,
+            surplus_held=surplus_held,
+        )
+    ]
+
+
+def _gate_removal(pods: list[Pod], facts: Facts) -> Iterator[Step]:
+    for wave in gates.waves(pods):
+        yield Step(tuple(RemoveGates(pod, gates.own_gates(pod, facts.choice.backend.gate)) for pod in wave))
+
+
+def _postponable(view: View, facts: Facts, released: list[Pod]) -> Postponable | None:
+    """Whether the Service may wait for the gates of other replicas: where there is none yet."""
+    if view.service is not None:
+        return None
+    pods = [pod for owned in view.pods.values() for pod in owned]
+    gate = facts.choice.backend.gate
+    return Postponable(
+        ungated=bool(released) or any(not gates.own_gates(pod, gate) for pod in pods),
+        scheduled=any(map(pod_state.is_scheduled, pods)),
+    )
+
+
+def _termination(view: View, now: datetime) -> Iterator[Step]:
+    """Replace what stayed below its minimum for too long; the scaling groups are marked first, so that it is once."""
+    verdict = termination.judge(view, now)
+    if verdict.whole:
+        marks = ((group, termination.marked(group, now)) for group in view.groups.values())
+        yield Step(tuple(PatchStatus(group, {"conditions": mark}, guarded=True) for group, mark in marks if mark))
+        message = f"replica {view.layout.index} stayed below its minimum for terminationDelay and is replaced"
+        yield Step((RecordEvent(view.pcs, "Warning", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message),))
+    yield Step(tuple(delete_cliques(view, verdict.cliques)), look_again=verdict.wake)
