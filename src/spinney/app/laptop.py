@@ -35,7 +35,7 @@ from spinney.embedded.apiserver.http.listener import Listener
 from spinney.embedded.apiserver.persistence import DataFolder
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import Cluster
-from spinney.embedded.controllers.devices import compute_domains
+from spinney.embedded.controllers.devices.compute_domains import ComputeDomains
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.admission.review import Reviewer
@@ -126,7 +126,7 @@ async def _running(made: Cluster, authority: Authority, options: Options) -> Asy
             return
         await install_crds(client)
         await install(client, platform_objects())
-        await cluster.start_controller(compute_domains.controller)
+        await cluster.start_controller(ComputeDomains)
         async with _components(cluster, options) as (names, life):
             yield Laptop(cluster, url, names, life)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from spinney.api.core import Node, Pod, Secret, ServiceAccount
 from spinney.embedded.apiserver.access.credentials import Authority
 from spinney.embedded.apiserver.server import ApiServer
-from spinney.embedded.controllers.accounts import service_accounts, tokens
+from spinney.embedded.controllers.accounts.service_accounts import ServiceAccounts
+from spinney.embedded.controllers.accounts.tokens import Tokens
 from spinney.embedded.controllers.registry import CONTROLLERS, Factory
 from spinney.embedded.nodes import metrics_api
 from spinney.embedded.nodes.commands import NodeCommands
@@ -57,10 +59,10 @@ class Cluster:
         # Of the server, not of this object: a second one on the same server must not see another truth.
         known = ca_certificate or self.server.ca_certificate or Authority(self.clock.now()).bundle.trusted
         self.server.ca_certificate = ca_certificate = known
-        self._controllers = (
+        self._controllers: tuple[Factory, ...] = (
             *controllers,
-            service_accounts.controller(ca_certificate),
-            tokens.controller(self._issue, ca_certificate),
+            partial(ServiceAccounts, ca_certificate=ca_certificate),
+            partial(Tokens, issue=self._issue, ca_certificate=ca_certificate),
         )
         self._programs = programs or {}
         self._client = Client(InProcess(self.server, _CONTROL_PLANE), self.chance)
@@ -85,7 +87,7 @@ class Cluster:
     async def __aenter__(self) -> Self:
         await self.server.start()
         self._start(self.caches.run(), "caches")
-        controllers = [factory(self.runtime("kube-controller-manager")) for factory in self._controllers]
+        controllers = [factory(self.runtime("kube-controller-manager")).controller for factory in self._controllers]
         for each in (self.nodes.controller, self.kubelets.controller, *controllers):
             await self._healthy(each.synced())
         for each in controllers:
@@ -104,9 +106,9 @@ class Cluster:
 
     async def start_controller(self, factory: Factory) -> None:
         """Run one more controller, once what it watches is served."""
-        made = factory(self.runtime("kube-controller-manager"))
-        await self._healthy(made.synced())
-        self._start(made.run(), made.name)
+        controller = factory(self.runtime("kube-controller-manager")).controller
+        await self._healthy(controller.synced())
+        self._start(controller.run(), controller.name)
 
     async def failed(self) -> None:
         """Return never, unless something that should run for ever ends: then raise its error."""

@@ -1,40 +1,58 @@
-"""The table of controllers that a cluster runs."""
+"""The controllers that a cluster runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from spinney.embedded.controllers.autoscaling import hpa
-from spinney.embedded.controllers.devices import resource_claims, resource_slices
-from spinney.embedded.controllers.jobs import cronjob, job
-from spinney.embedded.controllers.network import service_endpoints
-from spinney.embedded.controllers.pods import disruption_budgets, garbage, node_taints, taint_eviction
-from spinney.embedded.controllers.sets import daemonset, deployment, replicaset, statefulset
-from spinney.embedded.controllers.storage import ephemeral, protection, volumes
+from spinney.embedded.controllers.autoscaling.hpa import Autoscalers
+from spinney.embedded.controllers.devices.resource_claims import ClaimRelease, PodClaims
+from spinney.embedded.controllers.devices.resource_slices import ResourceSlices
+from spinney.embedded.controllers.jobs.cronjob import CronJobs
+from spinney.embedded.controllers.jobs.job import Jobs
+from spinney.embedded.controllers.network.service_endpoints import ServiceEndpoints
+from spinney.embedded.controllers.pods.disruption_budgets import DisruptionBudgets
+from spinney.embedded.controllers.pods.garbage import PodGC
+from spinney.embedded.controllers.pods.node_taints import NodeTaints
+from spinney.embedded.controllers.pods.taint_eviction import TaintEviction
+from spinney.embedded.controllers.sets.daemonset import DaemonSets
+from spinney.embedded.controllers.sets.deployment import Deployments
+from spinney.embedded.controllers.sets.replicaset import ReplicaSets
+from spinney.embedded.controllers.sets.statefulset import StatefulSets
+from spinney.embedded.controllers.storage.ephemeral import EphemeralVolumes
+from spinney.embedded.controllers.storage.protection import ClaimProtection, VolumeProtection
+from spinney.embedded.controllers.storage.volumes import ClaimBinding, VolumeReclaim
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.runtime import Runtime
 
-Factory = Callable[[Runtime], Controller]
+
+class HasController(Protocol):
+    """Something that a controller runs for."""
+
+    controller: Controller
+
+
+Factory = Callable[[Runtime], HasController]
 
 CONTROLLERS: tuple[Factory, ...] = (
-    job.controller,
-    cronjob.controller,
-    deployment.controller,
-    replicaset.controller,
-    statefulset.controller,
-    daemonset.controller,
-    node_taints.controller,
-    taint_eviction.controller,
-    garbage.controller,
-    disruption_budgets.controller,
-    hpa.controller,
-    resource_claims.pod_claims,
-    resource_claims.used_claims,
-    resource_slices.controller,
-    volumes.claims,
-    ephemeral.controller,
-    volumes.volumes,
-    protection.claims,
-    protection.volumes,
-    service_endpoints.controller,
+    Jobs,
+    CronJobs,
+    Deployments,
+    ReplicaSets,
+    StatefulSets,
+    DaemonSets,
+    NodeTaints,
+    TaintEviction,
+    PodGC,
+    DisruptionBudgets,
+    Autoscalers,
+    PodClaims,
+    ClaimRelease,
+    ResourceSlices,
+    ClaimBinding,
+    EphemeralVolumes,
+    VolumeReclaim,
+    ClaimProtection,
+    VolumeProtection,
+    ServiceEndpoints,
 )

@@ -11,7 +11,7 @@ from spinney.api.meta import Json, convert
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from spinney.embedded.cluster import Cluster
-from spinney.embedded.controllers.devices import compute_domains
+from spinney.embedded.controllers.devices.compute_domains import ComputeDomains
 from spinney.embedded.controllers.devices.resource_slices import GPU_DRIVER, plan_slices
 from spinney.embedded.nodes.profile import Profile
 from tests import make
@@ -126,7 +126,7 @@ def test_a_compute_domain_gets_its_claim_template() -> None:
         client = cluster.client()
         for definition in crds(("resource.nvidia.com",)):
             await client.create(CustomResourceDefinition, definition)
-        await cluster.start_controller(compute_domains.controller)
+        await cluster.start_controller(ComputeDomains)
         channel = {"resourceClaimTemplate": {"name": "train-channel"}}
         domain = {"metadata": {"name": "train"}, "spec": {"numNodes": 2, "channel": channel}}
         await client.create(ComputeDomain.resource, domain, "default")

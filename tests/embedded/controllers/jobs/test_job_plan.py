@@ -11,7 +11,9 @@ from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.embedded.controllers.jobs import indexes
-from spinney.embedded.controllers.jobs.job_plan import FINALIZER, INDEX, plan_job
+from spinney.embedded.controllers.jobs.indexes import INDEX
+from spinney.embedded.controllers.jobs.job_plan import plan_job
+from spinney.embedded.controllers.jobs.job_status import FINALIZER
 from tests import make
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

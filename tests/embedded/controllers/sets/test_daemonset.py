@@ -10,8 +10,8 @@ import pytest
 from spinney.api.apps import DaemonSet
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, convert
-from spinney.embedded.controllers.sets.daemonset_plan import DaemonPlan, node_of, plan_daemonset
-from spinney.embedded.controllers.sets.revisions import REVISION
+from spinney.embedded.controllers.sets.daemonset_plan import node_of, plan_daemonset
+from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan
 from tests import make
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ def running(made: Json, name: str, *, ready: bool = True, **labels: str) -> Pod:
     return convert(Pod, {"metadata": metadata, "spec": spec, "status": status})
 
 
-def plan(owner: DaemonSet, nodes: list[Node], *pods: Pod) -> DaemonPlan:
+def plan(owner: DaemonSet, nodes: list[Node], *pods: Pod) -> RevisionedPlan:
     """The plan for a set."""
     return plan_daemonset(owner, nodes, list(pods), set(), NOW)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from spinney.api.core import ConfigMap, Namespace, ServiceAccount
 from spinney.api.meta import Key
 from spinney.kube.controllers.controller import Controller
@@ -56,8 +54,3 @@ class ServiceAccounts:
             await self._client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace)
         elif found.data != data:
             await self._client.patch(ConfigMap, (namespace, ROOT_CA), {"data": data})
-
-
-def controller(ca_certificate: str) -> Callable[[Runtime], Controller]:
-    """The controller for a cluster with this CA."""
-    return lambda runtime: ServiceAccounts(runtime, ca_certificate).controller

@@ -34,7 +34,7 @@ class Tokens:
 
     def _secrets_of(self, change: Change[ServiceAccount]) -> list[Key]:
         account = f"{change.object.namespace}/{change.object.name}"
-        return [(secret.namespace, secret.name) for secret in self._secrets.by("account", account)]
+        return [secret.key for secret in self._secrets.by("account", account)]
 
     async def _reconcile(self, key: Key) -> None:
         secret = self._secrets.get(key)
@@ -69,8 +69,3 @@ def _account_of(secret: Secret) -> str:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-def controller(issue: Issue, ca_certificate: str) -> Callable[[Runtime], Controller]:
-    """The controller for a cluster that issues tokens like this."""
-    return lambda runtime: Tokens(runtime, issue, ca_certificate).controller

@@ -217,8 +217,3 @@ _ACTIVE = (
 
 def _of_resource(metrics: PodMetrics, resource: str) -> dict[str, Fraction]:
     return {each.name: exact(each.usage.get(resource, "0")) for each in metrics.containers}
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The autoscaling controller."""
-    return Autoscalers(runtime).controller

@@ -1,4 +1,4 @@
-"""Compute domains: a stand-in for NVIDIA's driver, which makes a claim template for each domain."""
+"""Compute domains: in place of NVIDIA's driver, creates a claim template for each domain."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from spinney.api.nvidia import ComputeDomain
 from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceClaimTemplate
 from spinney.embedded.controllers.devices.resource_slices import DOMAIN_DRIVER
+from spinney.embedded.controllers.writes import create_once, patch_status
 from spinney.kube.controllers.controller import Controller, owner_key
-from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime
 
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
@@ -37,7 +37,7 @@ def plan_template(domain: ComputeDomain) -> Json:
 
 
 class ComputeDomains:
-    """Makes the template of every domain and calls the domain ready."""
+    """Creates the claim template of every compute domain and marks the domain Ready."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -52,15 +52,6 @@ class ComputeDomains:
             return
         wanted = plan_template(domain)
         if self._templates.get((domain.namespace, wanted["metadata"]["name"])) is None:
-            try:
-                await self._client.create(ResourceClaimTemplate, wanted, domain.namespace)
-            except AlreadyExists:
-                pass
+            await create_once(self._client, ResourceClaimTemplate, wanted, domain.namespace)
         if domain.status.status != "Ready":
-            patch = {"metadata": {"uid": domain.uid}, "status": {"status": "Ready"}}
-            await self._client.patch(ComputeDomain, domain.key, patch, subresource="status")
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The stand-in for the driver."""
-    return ComputeDomains(runtime).controller
+            await patch_status(self._client, domain, {"status": "Ready"})

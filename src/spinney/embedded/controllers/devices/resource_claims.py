@@ -1,14 +1,16 @@
-"""Resource claims: made from templates for the pods that name them, freed when their users are gone."""
+"""Resource claims: created from templates for pods, and released when the pods that use them are gone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Key, OwnerReference
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.resource import ClaimConsumer, ResourceClaim, ResourceClaimTemplate
 from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.embedded.controllers.writes import delete_once, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
@@ -20,7 +22,7 @@ CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 class PodClaims:
-    """Makes the claims that pods want from templates and tells each pod their names."""
+    """Creates the claims of pods from templates, and writes their names into the pods' status."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -36,32 +38,33 @@ class PodClaims:
 
     def _pods_of(self, change: Change[ResourceClaimTemplate]) -> list[Key]:
         template = f"{change.object.namespace}/{change.object.name}"
-        return [(pod.namespace, pod.name) for pod in self._pods.by("claim-template", template)]
+        return [pod.key for pod in self._pods.by("claim-template", template)]
 
     async def _reconcile(self, key: Key) -> None:
         pod = self._pods.get(key)
         if pod is None or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
             return
-        told = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-        made = {claim.metadata.annotations.get(CLAIM_NAME): claim for claim in self._claims.by("pod-uid", pod.uid)}
+        written = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+        existing = {claim.metadata.annotations.get(CLAIM_NAME): claim for claim in self._claims.by("pod-uid", pod.uid)}
         names: dict[str, str] = {}
-        for wish in pod.spec.resource_claims:
-            if not wish.resource_claim_template_name or wish.name in told:
+        for reference in pod.spec.resource_claims:
+            template = reference.resource_claim_template_name
+            if not template or reference.name in written:
                 continue
-            claim = made.get(wish.name) or await self._make(pod, wish.name, wish.resource_claim_template_name)
+            claim = existing.get(reference.name) or await self._create(pod, reference.name, template)
             if claim is not None:
-                names[wish.name] = claim.name
+                names[reference.name] = claim.name
         if names:
-            await self._tell(pod, names)
+            await self._write_names(pod, names)
 
-    async def _make(self, pod: Pod, name: str, template: str) -> ResourceClaim | None:
+    async def _create(self, pod: Pod, name: str, template: str) -> ResourceClaim | None:
         try:
-            found = await self._client.get(ResourceClaimTemplate.resource, (pod.namespace, template))
+            source = await self._client.get(ResourceClaimTemplate.resource, (pod.namespace, template))
         except NotFound:
             message = f"PodResourceClaim {name}: resource claim template {template!r}: not found"
             self._recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
             return None
-        metadata = found["spec"].get("metadata") or {}
+        metadata = source["spec"].get("metadata") or {}
         body = {
             "metadata": {
                 "generateName": f"{pod.name}-{name}-",
@@ -69,21 +72,17 @@ class PodClaims:
                 "annotations": {**(metadata.get("annotations") or {}), CLAIM_NAME: name},
                 "ownerReferences": [controller_reference(pod)],
             },
-            "spec": found["spec"]["spec"],
+            "spec": source["spec"]["spec"],
         }
         return await self._client.create(ResourceClaim, body, pod.namespace)
 
-    async def _tell(self, pod: Pod, names: dict[str, str]) -> None:
+    async def _write_names(self, pod: Pod, names: dict[str, str]) -> None:
         statuses = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
-        patch = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": statuses}}
-        try:
-            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
-        except NotFound:
-            return
+        await patch_status(self._client, pod, {"resourceClaimStatuses": statuses}, Patch.STRATEGIC)
 
 
-class UsedClaims:
-    """Frees claims: users that are gone leave, devices without users are given back, claims of dead pods go."""
+class ClaimRelease:
+    """Removes consumers that are gone, deallocates claims without consumers, and deletes claims of ended pods."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -94,21 +93,18 @@ class UsedClaims:
         self.controller.watch(self._claims).watch(self._pods, self._claims_of, when=_over)
 
     def _claims_of(self, change: Change[Pod]) -> list[Key]:
-        return [(claim.namespace, claim.name) for claim in self._claims.by("user-uid", change.object.uid)]
+        return [claim.key for claim in self._claims.by("user-uid", change.object.uid)]
 
     async def _reconcile(self, key: Key) -> None:
         claim = self._claims.get(key)
         if claim is None:
             return
-        gone = [user for user in claim.status.reserved_for if not self._uses(claim.namespace, user)]
+        gone = [user for user in claim.status.reserved_for if _is_pod(user) and not self._lives(claim.namespace, user)]
         if gone:
             await self._release(claim, gone)
         owner = _pod_owner(claim)
         if owner is not None and claim.metadata.deletion_timestamp is None and not self._lives(claim.namespace, owner):
-            try:
-                await self._client.delete(ResourceClaim, claim.key, uid=claim.uid)
-            except NotFound:
-                return
+            await delete_once(self._client, claim)
 
     async def _release(self, claim: ResourceClaim, gone: list[ClaimConsumer]) -> None:
         lost = {user.uid for user in gone}
@@ -122,25 +118,17 @@ class UsedClaims:
         if not kept:
             status["allocation"] = None
         metadata = {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}
-        try:
-            await self._client.patch(
-                ResourceClaim,
-                claim.key,
-                {"metadata": metadata, "status": status},
-                subresource="status",
-            )
-        except NotFound:
-            return
+        with suppress(NotFound):
+            patch = {"metadata": metadata, "status": status}
+            await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
 
-    def _uses(self, namespace: str, user: ClaimConsumer) -> bool:
-        if user.resource != "pods" or user.api_group:
-            return True
-        pod = self._pods.get((namespace, user.name))
-        return pod is not None and pod.uid == user.uid and not is_terminal(pod)
+    def _lives(self, namespace: str, reference: ClaimConsumer | OwnerReference) -> bool:
+        pod = self._pods.get((namespace, reference.name))
+        return pod is not None and pod.uid == reference.uid and not is_terminal(pod)
 
-    def _lives(self, namespace: str, owner: OwnerReference) -> bool:
-        pod = self._pods.get((namespace, owner.name))
-        return pod is not None and pod.uid == owner.uid and not is_terminal(pod)
+
+def _is_pod(consumer: ClaimConsumer) -> bool:
+    return consumer.resource == "pods" and not consumer.api_group
 
 
 def _pod_owner(claim: ResourceClaim) -> OwnerReference | None:
@@ -159,17 +147,7 @@ def _over(change: Change[Pod]) -> bool:
 
 def _templates_of(pod: Pod) -> Iterable[str]:
     return {
-        f"{pod.namespace}/{wish.resource_claim_template_name}"
-        for wish in pod.spec.resource_claims
-        if wish.resource_claim_template_name
+        f"{pod.namespace}/{reference.resource_claim_template_name}"
+        for reference in pod.spec.resource_claims
+        if reference.resource_claim_template_name
     }
-
-
-def pod_claims(runtime: Runtime) -> Controller:
-    """The controller that makes claims."""
-    return PodClaims(runtime).controller
-
-
-def used_claims(runtime: Runtime) -> Controller:
-    """The controller that frees claims."""
-    return UsedClaims(runtime).controller

@@ -7,10 +7,10 @@ from spinney.api.labels import GPU_RESOURCE, NODE_GPU_COUNT, NODE_GPU_MEMORY
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceSlice
+from spinney.embedded.controllers.writes import create_once
 from spinney.embedded.nodes.capacity import gpu_uuid
 from spinney.embedded.nodes.profile import is_simulated
 from spinney.kube.controllers.controller import Controller
-from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime
 
 GPU_DRIVER = "gpu.nvidia.com"
@@ -63,8 +63,8 @@ def _channel(index: int) -> Json:
     return {"name": f"channel-{index}", "attributes": {"type": {"string": "channel"}, "id": {"int": index}}}
 
 
-class Slices:
-    """Publishes the slices of every simulated node; they go with the node."""
+class ResourceSlices:
+    """Publishes the slices of every simulated node, which owns them."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -79,14 +79,5 @@ class Slices:
     async def _reconcile(self, key: Key) -> None:
         node = self._nodes.get(key[1])
         for wanted in plan_slices(node) if node else ():
-            if self._slices.get(wanted["metadata"]["name"]) is not None:
-                continue
-            try:
-                await self._client.create(ResourceSlice, wanted)
-            except AlreadyExists:
-                continue
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The publisher of slices."""
-    return Slices(runtime).controller
+            if self._slices.get(wanted["metadata"]["name"]) is None:
+                await create_once(self._client, ResourceSlice, wanted)

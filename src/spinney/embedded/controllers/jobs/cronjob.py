@@ -1,4 +1,4 @@
-"""CronJobs: a Job at every due time."""
+"""CronJobs: a Job at every scheduled time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from spinney.api import cron
 from spinney.api.batch import CronJob, Job
 from spinney.api.conditions import is_true
 from spinney.api.meta import Json, Key
-from spinney.api.owners import controller_of, controller_reference
+from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
+from spinney.embedded.controllers.jobs.job_status import is_finished
+from spinney.embedded.controllers.writes import (
+    BY_CONTROLLER,
+    after,
+    controller_uid,
+    create_once,
+    delete_once,
+    patch_status,
+)
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.runtime import Runtime
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-# More missed times than this mean that something is wrong with clocks; only the last is made up for anyway.
+# Look back over so many missed times; only the last of them gets a Job.
 _MOST_MISSED = 100
 
 
@@ -36,7 +44,7 @@ class CronPlan:
 def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
     """What a CronJob needs, given its Jobs."""
     plan = CronPlan()
-    active = [job for job in jobs if not _ended(job)]
+    active = [job for job in jobs if not is_finished(job)]
     _prune(cronjob, jobs, plan)
     try:
         schedule, zone = cron.parse(cronjob.spec.schedule), _zone(cronjob.spec.time_zone)
@@ -54,17 +62,17 @@ def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
 
 
 def _last_due(cronjob: CronJob, schedule: cron.Schedule, zone: tzinfo, now: datetime) -> datetime | None:
-    """The latest time that has passed and was not served."""
+    """The latest scheduled time that has passed without a Job."""
     since = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
     deadline = cronjob.spec.starting_deadline_seconds
     if deadline is not None:
         since = max(since, now - timedelta(seconds=deadline))
     last = None
     for _ in range(_MOST_MISSED):
-        found = schedule.after(last or since, zone)
-        if found is None or found > now:
+        scheduled = schedule.after(last or since, zone)
+        if scheduled is None or scheduled > now:
             break
-        last = found
+        last = scheduled
     return last
 
 
@@ -91,7 +99,7 @@ def _start(cronjob: CronJob, active: list[Job], due: datetime, plan: CronPlan) -
 
 
 def _prune(cronjob: CronJob, jobs: list[Job], plan: CronPlan) -> None:
-    """Only the newest few of each outcome are kept."""
+    """Delete finished Jobs beyond the history limits."""
     for outcome, limit in (
         ("Complete", cronjob.spec.successful_jobs_history_limit),
         ("Failed", cronjob.spec.failed_jobs_history_limit),
@@ -116,23 +124,19 @@ def _write_active(cronjob: CronJob, active: list[Job], plan: CronPlan) -> None:
         ]
 
 
-def _ended(job: Job) -> bool:
-    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
-
-
 def _zone(name: str) -> tzinfo:
     return ZoneInfo(name) if name else UTC
 
 
 class CronJobs:
-    """Makes Jobs on time."""
+    """The CronJob controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._cronjobs = runtime.caches.of(CronJob)
         self._jobs = runtime.caches.of(Job)
-        self._jobs.index("cronjob-uid", lambda job: (o.uid,) if (o := controller_of(job.metadata)) else ())
+        self._jobs.index(BY_CONTROLLER, controller_uid)
         self._recorder = Recorder(runtime.client, runtime.clock, "cronjob-controller")
         self.controller = Controller("cronjob", runtime, self._reconcile)
         self.controller.watch(self._cronjobs).watch(self._jobs, owner_key("CronJob"))
@@ -141,29 +145,13 @@ class CronJobs:
         cronjob = self._cronjobs.get(key)
         if cronjob is None or cronjob.metadata.deletion_timestamp is not None:
             return None
-        plan = plan_cronjob(cronjob, self._jobs.by("cronjob-uid", cronjob.uid), self._clock.now())
+        plan = plan_cronjob(cronjob, self._jobs.by(BY_CONTROLLER, cronjob.uid), self._clock.now())
         for job in plan.delete:
-            try:
-                await self._client.delete(Job, job.key, uid=job.uid, propagation="Background")
-            except NotFound:
-                continue
-        if plan.create is not None:
-            await self._create(cronjob, plan.create)
-        if plan.status:
-            patch = {"metadata": {"uid": cronjob.uid}, "status": plan.status}
-            await self._client.patch(CronJob, cronjob.key, patch, subresource="status")
+            await delete_once(self._client, job, propagation="Background")
+        if plan.create is not None and await create_once(self._client, Job, plan.create, cronjob.namespace):
+            message = f"Created job {plan.create['metadata']['name']}"
+            self._recorder.event(cronjob, "Normal", "SuccessfulCreate", message)
+        await patch_status(self._client, cronjob, plan.status)
         for type_, reason, message in plan.events:
             self._recorder.event(cronjob, "Warning" if type_ == "Warning" else "Normal", reason, message)
-        return After(plan.wake) if plan.wake is not None else None
-
-    async def _create(self, cronjob: CronJob, body: Json) -> None:
-        try:
-            made = await self._client.create(Job, body, cronjob.namespace)
-        except AlreadyExists:
-            return
-        self._recorder.event(cronjob, "Normal", "SuccessfulCreate", f"Created job {made.name}")
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The CronJob controller."""
-    return CronJobs(runtime).controller
+        return after(plan.wake)

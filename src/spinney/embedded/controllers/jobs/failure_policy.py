@@ -1,4 +1,4 @@
-"""Pod failure policies: what a Job does about a pod that failed in a certain way."""
+"""Pod failure policies: what a failed pod means for its Job, by exit code or condition."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spinney.api.meta import Json
 
 
 def action(job: Job, pod: Pod) -> tuple[str, str]:
-    """What the first rule that covers a failed pod says, and a message; a failure that none covers counts."""
+    """The action of the first rule that matches a failed pod, and a message; `Count` where none does."""
     for number, rule in enumerate((job.spec.pod_failure_policy or {}).get("rules") or []):
-        found = _by_exit_code(rule, pod) or _by_condition(rule, pod)
-        if found:
-            return rule["action"], f"{found} matching {rule['action']} rule at index {number}"
+        match = _by_exit_code(rule, pod) or _by_condition(rule, pod)
+        if match:
+            return rule["action"], f"{match} matching {rule['action']} rule at index {number}"
     return "Count", ""
 
 
@@ -33,7 +33,7 @@ def _by_exit_code(rule: Json, pod: Pod) -> str:
 
 def _by_condition(rule: Json, pod: Pod) -> str:
     for pattern in rule.get("onPodConditions") or []:
-        found = find(pod.status.conditions, pattern["type"])
-        if found is not None and found.status == pattern.get("status", "True"):
+        condition = find(pod.status.conditions, pattern["type"])
+        if condition is not None and condition.status == pattern.get("status", "True"):
             return f"Pod {pod.namespace}/{pod.name} has condition {pattern['type']}"
     return ""

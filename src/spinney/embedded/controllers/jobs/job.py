@@ -6,26 +6,34 @@ import asyncio
 
 from spinney.api.batch import Job
 from spinney.api.core import Pod
-from spinney.api.meta import Json, Key
+from spinney.api.meta import Key
 from spinney.api.owners import controller_of
-from spinney.embedded.controllers.jobs.job_plan import FINALIZER, JobPlan, plan_job
-from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
+from spinney.embedded.controllers.jobs.job_plan import JobPlan, plan_job
+from spinney.embedded.controllers.jobs.job_status import FINALIZER
+from spinney.embedded.controllers.writes import (
+    BY_CONTROLLER,
+    PodWriter,
+    after,
+    controller_uid,
+    delete_once,
+    patch_status,
+    remove_finalizer,
+)
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
-_HELD = "held-for-job"
+_BY_HOLDING_JOB = "held-for-job"
 
 
-def _held_for(pod: Pod) -> tuple[str, ...]:
+def _holding_job(pod: Pod) -> tuple[str, ...]:
     owner = controller_of(pod.metadata) if FINALIZER in pod.metadata.finalizers else None
     return (f"{pod.namespace}/{owner.name}",) if owner is not None and owner.kind == "Job" else ()
 
 
 class Jobs:
-    """Brings every Job to its end."""
+    """The Job controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -33,65 +41,44 @@ class Jobs:
         self._jobs = runtime.caches.of(Job)
         self._pods = runtime.caches.of(Pod)
         self._pods.index(BY_CONTROLLER, controller_uid)
-        self._pods.index(_HELD, _held_for)
+        self._pods.index(_BY_HOLDING_JOB, _holding_job)
         self._recorder = Recorder(runtime.client, runtime.clock, "job-controller")
+        self._writer = PodWriter(runtime.client, self._recorder)
         self.controller = Controller("job", runtime, self._reconcile)
         self.controller.watch(self._jobs).watch(self._pods, owner_key("Job"))
 
     async def _reconcile(self, key: Key) -> After | None:
         job = self._jobs.get(key)
-        lives = job is not None and job.metadata.deletion_timestamp is None
-        # Pods of a Job that is gone, or of one of the same name before it, are held for nobody.
-        held = self._pods.by(_HELD, f"{key[0]}/{key[1]}")
-        orphans = [pod for pod in held if job is None or not lives or controller_uid(pod) != (job.uid,)]
+        if job is not None and job.metadata.deletion_timestamp is not None:
+            job = None
+        # The pods of a deleted Job, or of an earlier one of the same name, need not be counted any more.
+        held = self._pods.by(_BY_HOLDING_JOB, f"{key[0]}/{key[1]}")
+        orphans = [pod for pod in held if job is None or controller_uid(pod) != (job.uid,)]
         await asyncio.gather(*(self._release(pod) for pod in orphans))
-        if job is None or not lives or job.spec.managed_by not in ("", "kubernetes.io/job-controller"):
+        if job is None or job.spec.managed_by not in ("", "kubernetes.io/job-controller"):
             return None
         plan = plan_job(job, self._pods.by(BY_CONTROLLER, job.uid), self._clock.now())
         await self._apply(job, plan)
-        return After(plan.wake) if plan.wake is not None else None
+        return after(plan.wake)
 
     async def _apply(self, job: Job, plan: JobPlan) -> None:
         if plan.expired:
-            await self._client.delete(Job, job.key, uid=job.uid, propagation="Foreground")
+            await delete_once(self._client, job, propagation="Foreground")
             return
-        # Ended pods are noted before their finalizers go, so that a crash between the two counts none twice.
-        if plan.status:
-            patch = {"metadata": {"uid": job.uid}, "status": plan.status}
-            await self._client.patch(Job, job.key, patch, kind=Patch.STRATEGIC, subresource="status")
+        # Ended pods are recorded before their finalizers go, so that a crash in between counts none twice.
+        await patch_status(self._client, job, plan.status, Patch.STRATEGIC)
         await asyncio.gather(
             *(self._release(pod) for pod in plan.release),
-            *(self._delete(job, pod) for pod in plan.delete),
+            *(self._writer.delete(job, pod) for pod in plan.delete),
             *(self._drop(job, pod) for pod in plan.drop),
-            *(self._create(job, pod) for pod in plan.create),
+            *(self._writer.create(job, body) for body in plan.create),
         )
         for type_, reason, message in plan.events:
             self._recorder.event(job, "Warning" if type_ == "Warning" else "Normal", reason, message)
 
-    async def _create(self, job: Job, pod: Json) -> None:
-        made = await self._client.create(Pod, pod, job.namespace)
-        self._recorder.event(job, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
-
-    async def _delete(self, job: Job, pod: Pod) -> None:
-        try:
-            await self._client.delete(Pod, pod.key, uid=pod.uid)
-        except NotFound:
-            return
-        self._recorder.event(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
-
     async def _drop(self, job: Job, pod: Pod) -> None:
         await self._release(pod)
-        await self._delete(job, pod)
+        await self._writer.delete(job, pod)
 
     async def _release(self, pod: Pod) -> None:
-        kept = [name for name in pod.metadata.finalizers if name != FINALIZER]
-        metadata = {"uid": pod.uid, "resourceVersion": pod.metadata.resource_version, "finalizers": kept}
-        try:
-            await self._client.patch(Pod, pod.key, {"metadata": metadata})
-        except NotFound:
-            return
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The Job controller."""
-    return Jobs(runtime).controller
+        await remove_finalizer(self._client, pod, FINALIZER)

@@ -55,8 +55,3 @@ class ServiceEndpoints:
         trigger = self._triggers.since(service, pods)
         await self._endpoints.write(service, pods, trigger)
         await self._slices.write(service, pods, trigger)
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The controller of Endpoints and EndpointSlices."""
-    return ServiceEndpoints(runtime).controller

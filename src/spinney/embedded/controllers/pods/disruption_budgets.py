@@ -13,6 +13,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import matches
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready
+from spinney.embedded.controllers.writes import after, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.discovery import Discovery
@@ -20,12 +21,12 @@ from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
-# An eviction that was allowed counts as a lost pod until the deletion is seen, or for so long.
+# An allowed eviction counts as a disruption until the deletion is seen, or for so long.
 DISRUPTION_SECONDS = 120.0
 
 
 class CannotCount(Exception):
-    """The size of what the pods belong to is not known."""
+    """The wanted number of pods is unknown."""
 
 
 def plan_budget(
@@ -64,7 +65,7 @@ def _desired(budget: PodDisruptionBudget, expected: int) -> int:
 
 
 def _still_disrupted(budget: PodDisruptionBudget, pods: list[Pod], now: datetime) -> tuple[set[str], float | None]:
-    """Pods that were evicted and are not yet seen to go."""
+    """The evicted pods that still exist, and after how many seconds to look again."""
     present = {pod.name for pod in pods if pod.metadata.deletion_timestamp is None}
     waits = {}
     for name, since in budget.status.disrupted_pods.items():
@@ -91,8 +92,8 @@ def _condition(budget: PodDisruptionBudget, status: str, reason: str, now: datet
     return condition
 
 
-class Budgets:
-    """Keeps every budget's status current; the API server decides on evictions by it."""
+class DisruptionBudgets:
+    """The disruption controller; the API server decides on evictions by the status it writes."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -106,9 +107,7 @@ class Budgets:
 
     def _budgets_of(self, change: Change[Pod]) -> list[Key]:
         pods = [pod for pod in (change.old, change.new) if pod is not None]
-        return [
-            (budget.namespace, budget.name) for budget in self._budgets if any(_selects(budget, pod) for pod in pods)
-        ]
+        return [budget.key for budget in self._budgets if any(_selects(budget, pod) for pod in pods)]
 
     async def _reconcile(self, key: Key) -> After | None:
         budget = self._budgets.get(key)
@@ -120,15 +119,8 @@ class Budgets:
             status, wake = plan_budget(budget, pods, await self._expected(budget, pods), now)
         except CannotCount as error:
             status, wake = self._failed(budget, str(error), now), None
-        if status:
-            await self._client.patch(
-                PodDisruptionBudget,
-                budget.key,
-                {"metadata": {"uid": budget.uid}, "status": status},
-                kind=Patch.STRATEGIC,
-                subresource="status",
-            )
-        return After(wake) if wake is not None else None
+        await patch_status(self._client, budget, status, Patch.STRATEGIC)
+        return after(wake)
 
     def _failed(self, budget: PodDisruptionBudget, message: str, now: datetime) -> Json:
         condition = _condition(budget, "False", "SyncFailed", now, message)
@@ -136,18 +128,12 @@ class Budgets:
         return status | ({"disruptionsAllowed": 0} if budget.status.disruptions_allowed else {})
 
     async def _expected(self, budget: PodDisruptionBudget, pods: list[Pod]) -> int:
-        """How many pods there should be: those there are or, where a share is asked for, what their owners want."""
+        """How many pods there should be: for a percentage, what their owners want; otherwise those that exist."""
         if budget.spec.max_unavailable is None and isinstance(budget.spec.min_available, int):
             return len(pods)
-        owners = {}
-        for pod in pods:
-            owner = controller_of(pod.metadata)
-            # Nobody wants a number of bare pods, so they count for nothing.
-            if owner is not None:
-                owners[owner.uid] = owner
-        sizes = {
-            uid: size for owner in owners.values() for uid, size in (await self._sizes.of(owner, budget.namespace),)
-        }
+        # Pods without an owner have no wanted number and do not count.
+        owners = {owner.uid: owner for pod in pods if (owner := controller_of(pod.metadata)) is not None}
+        sizes = dict([await self._sizes.of(owner, budget.namespace) for owner in owners.values()])
         return sum(sizes.values())
 
 
@@ -163,8 +149,9 @@ class _Sizes:
         resource = await self._resource(owner)
         try:
             if owner.kind == "ReplicaSet":
-                found = await self._client.get(resource, (namespace, owner.name))
-                above = next((o for o in found["metadata"].get("ownerReferences", ()) if o.get("controller")), None)
+                replicaset = await self._client.get(resource, (namespace, owner.name))
+                references = replicaset["metadata"].get("ownerReferences", ())
+                above = next((each for each in references if each.get("controller")), None)
                 if above is not None:
                     reference = OwnerReference(
                         api_version=above["apiVersion"], kind=above["kind"], name=above["name"], uid=above["uid"]
@@ -184,8 +171,3 @@ class _Sizes:
 
 def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
     return budget.namespace == pod.namespace and matches(budget.spec.selector, pod.metadata.labels)
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The disruption controller."""
-    return Budgets(runtime).controller

@@ -1,15 +1,17 @@
-"""Node life cycle: conditions and cordons become taints, and the pods of a lost node stop counting as ready."""
+"""Node life cycle: taints follow conditions and cordons, and pods of a lost node become unready."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import datetime
 
-from spinney.api.conditions import find
+from spinney.api.conditions import find, is_true
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_ready, is_terminal
+from spinney.embedded.controllers.writes import BY_NODE, node_name, patch_status
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.errors import NotFound
@@ -28,7 +30,7 @@ _OURS = frozenset({NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()})
 
 
 def plan_taints(node: Node, now: datetime) -> list[Json] | None:
-    """The node's whole list of taints, or None where it is right already."""
+    """The whole list of a node's taints, or None where it is right."""
     wanted = _wanted(node)
     have = {(taint.key, taint.effect) for taint in node.spec.taints if taint.key in _OURS}
     if have == wanted:
@@ -53,8 +55,7 @@ def _wanted(node: Node) -> set[tuple[str, str]]:
     if node.spec.unschedulable:
         wanted.add((UNSCHEDULABLE, "NoSchedule"))
     for type_, key in _PRESSURE.items():
-        found = find(node.status.conditions, type_)
-        if found is not None and found.status == "True":
+        if is_true(node.status.conditions, type_):
             wanted.add((key, "NoSchedule"))
     return wanted
 
@@ -64,14 +65,14 @@ def _added(moment: datetime | None) -> Json:
 
 
 class NodeTaints:
-    """Keeps taints true to conditions."""
+    """The node life cycle controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._nodes = runtime.caches.of(Node)
         self._pods = runtime.caches.of(Pod)
-        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._pods.index(BY_NODE, node_name)
         self.controller = Controller("node-lifecycle", runtime, self._reconcile).watch(self._nodes)
 
     async def _reconcile(self, key: Key) -> None:
@@ -81,26 +82,15 @@ class NodeTaints:
         taints = plan_taints(node, self._clock.now())
         if taints is not None:
             version = {"resourceVersion": node.metadata.resource_version}
-            try:
+            with suppress(NotFound):
                 await self._client.patch(Node, node.name, {"metadata": version, "spec": {"taints": taints}})
-            except NotFound:
-                return
         ready = find(node.status.conditions, "Ready")
         if ready is not None and ready.status != "True":
-            await asyncio.gather(*(self._mark_unready(pod) for pod in self._pods.by("node", node.name)))
+            await asyncio.gather(*(self._mark_unready(pod) for pod in self._pods.by(BY_NODE, node.name)))
 
     async def _mark_unready(self, pod: Pod) -> None:
         if not is_ready(pod) or is_terminal(pod):
             return
         moment = rfc3339(self._clock.now())
-        condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        try:
-            await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
-        except NotFound:
-            return
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The node life cycle controller."""
-    return NodeTaints(runtime).controller
+        unready = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}
+        await patch_status(self._client, pod, {"conditions": [unready]}, Patch.STRATEGIC)

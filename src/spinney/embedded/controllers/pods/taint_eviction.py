@@ -1,4 +1,4 @@
-"""Taint eviction: pods leave a node with a NoExecute taint, at once or when their toleration runs out."""
+"""Taint eviction: NoExecute taints delete pods, at once or when their toleration runs out."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from datetime import datetime
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Key
-from spinney.api.times import rfc3339
 from spinney.embedded.controllers.pods.state import is_active
+from spinney.embedded.controllers.writes import BY_NODE, condition, delete_once, node_name, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller
-from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
 
 def seconds_left(pod: Pod, taints: Iterable[Taint], now: datetime) -> float:
-    """How long a pod may stay among NoExecute taints: infinity where it tolerates all of them for ever."""
+    """How long a pod may stay with these NoExecute taints; infinity where it tolerates all without limit."""
     left = math.inf
     for taint in taints:
         if taint.effect != "NoExecute":
@@ -35,20 +34,20 @@ def seconds_left(pod: Pod, taints: Iterable[Taint], now: datetime) -> float:
 
 
 class TaintEviction:
-    """Deletes pods that may not stay."""
+    """The taint eviction controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._nodes = runtime.caches.of(Node)
         self._pods = runtime.caches.of(Pod)
-        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._pods.index(BY_NODE, node_name)
         self.controller = Controller("taint-eviction", runtime, self._reconcile)
         self.controller.watch(self._nodes, self._pods_of, when=_taints_changed)
         self.controller.watch(self._pods, when=self._on_tainted)
 
     def _pods_of(self, change: Change[Node]) -> list[Key]:
-        return [(pod.namespace, pod.name) for pod in self._pods.by("node", change.object.name)]
+        return [(pod.namespace, pod.name) for pod in self._pods.by(BY_NODE, change.object.name)]
 
     def _on_tainted(self, change: Change[Pod]) -> bool:
         node = self._nodes.get(change.object.spec.node_name) if change.new else None
@@ -64,30 +63,13 @@ class TaintEviction:
             return None
         if left > 0:
             return After(left)
-        try:
-            await self._tell(pod)
-            await self._client.delete(Pod, pod.key, uid=pod.uid)
-        except NotFound:
-            return None
+        message = "Taint manager: deleting due to NoExecute taint"
+        target = condition("DisruptionTarget", "True", "DeletionByTaintManager", message, self._clock.now())
+        await patch_status(self._client, pod, {"conditions": [target]}, Patch.STRATEGIC)
+        await delete_once(self._client, pod)
         return None
-
-    async def _tell(self, pod: Pod) -> None:
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": rfc3339(self._clock.now()),
-        }
-        patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
 
 def _taints_changed(change: Change[Node]) -> bool:
     before = change.old.spec.taints if change.old else ()
     return change.new is not None and change.new.spec.taints != before
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The taint eviction controller."""
-    return TaintEviction(runtime).controller

@@ -1,4 +1,4 @@
-"""Deployments: a ReplicaSet per template, and a gradual move from the old ones to the new."""
+"""Deployments: a ReplicaSet per template, and rolling updates between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinney.embedded.controllers.sets.deployment_plan import (
     plan_deployment,
     revision_of,
 )
-from spinney.embedded.controllers.sets.set_plan import BY_CONTROLLER, controller_uid
+from spinney.embedded.controllers.writes import BY_CONTROLLER, after, controller_uid, delete_once
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -27,7 +27,7 @@ from spinney.kube.runtime import Runtime
 
 
 class Deployments:
-    """Moves every Deployment to its current template."""
+    """The Deployment controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -45,17 +45,16 @@ class Deployments:
             return None
         plan = plan_deployment(deployment, self._sets.by(BY_CONTROLLER, deployment.uid), self._clock.now())
         await self._apply(deployment, plan)
-        return After(plan.wake) if plan.wake is not None else None
+        return after(plan.wake)
 
     async def _apply(self, deployment: Deployment, plan: DeploymentPlan) -> None:
         if plan.create is not None:
             await self._create(deployment, plan.create)
         await asyncio.gather(*(self._scale(deployment, each, size, plan) for each, size in plan.scale))
         for each in plan.delete:
-            await self._client.delete(ReplicaSet, each.key, uid=each.uid, propagation="Background")
+            await delete_once(self._client, each, propagation="Background")
         metadata: Json = {"uid": deployment.uid}
-        known = deployment.metadata.annotations.get(REVISION)
-        if known != str(plan.revision) and not deployment.spec.paused:
+        if deployment.metadata.annotations.get(REVISION) != str(plan.revision) and not deployment.spec.paused:
             # Through the status, so that it does not count as a generation of its own.
             metadata["annotations"] = {REVISION: str(plan.revision)}
         if plan.status or "annotations" in metadata:
@@ -75,7 +74,7 @@ class Deployments:
                 and plain(existing.spec.template) == plain(body["spec"]["template"])
             ):
                 return
-            # Someone else has the name: another hash next time.
+            # The name is taken: the next reconcile uses another hash.
             collisions = {"status": {"collisionCount": (deployment.status.collision_count or 0) + 1}}
             await self._client.patch(Deployment, deployment.key, collisions, subresource="status")
             return
@@ -83,36 +82,31 @@ class Deployments:
             message = f"Scaled up replica set {name} from 0 to {size}"
             self._recorder.event(deployment, "Normal", "ScalingReplicaSet", message)
 
-    async def _scale(self, deployment: Deployment, found: ReplicaSet, size: int, plan: DeploymentPlan) -> None:
-        wanted = annotations_of(deployment, revision_of(found) or plan.revision)
-        if newest(deployment, [found]):
+    async def _scale(self, deployment: Deployment, replicaset: ReplicaSet, size: int, plan: DeploymentPlan) -> None:
+        wanted = annotations_of(deployment, revision_of(replicaset) or plan.revision)
+        if newest(deployment, [replicaset]):
             wanted[REVISION] = str(plan.revision)
-            wanted |= _history(found, plan.revision) | copied_annotations(deployment)
-        annotations = {k: v for k, v in wanted.items() if found.metadata.annotations.get(k) != v}
+            wanted |= _history(replicaset, plan.revision) | copied_annotations(deployment)
+        annotations = {k: v for k, v in wanted.items() if replicaset.metadata.annotations.get(k) != v}
         patch: Json = {"metadata": {"annotations": annotations}} if annotations else {}
-        if size != found.spec.replicas:
+        if size != replicaset.spec.replicas:
             patch["spec"] = {"replicas": size}
         if not patch:
             return
         try:
-            await self._client.patch(ReplicaSet, found.key, patch)
+            await self._client.patch(ReplicaSet, replicaset.key, patch)
         except NotFound:
             return
-        if size != found.spec.replicas:
-            way = "up" if size > found.spec.replicas else "down"
-            message = f"Scaled {way} replica set {found.name} from {found.spec.replicas} to {size}"
+        if size != replicaset.spec.replicas:
+            way = "up" if size > replicaset.spec.replicas else "down"
+            message = f"Scaled {way} replica set {replicaset.name} from {replicaset.spec.replicas} to {size}"
             self._recorder.event(deployment, "Normal", "ScalingReplicaSet", message)
 
 
-def _history(found: ReplicaSet, revision: int) -> dict[str, str]:
-    """The revisions that a ReplicaSet was before, where it becomes one again."""
-    before = found.metadata.annotations.get(REVISION, "")
+def _history(replicaset: ReplicaSet, revision: int) -> dict[str, str]:
+    """The annotation with earlier revisions of a ReplicaSet that gets a new one."""
+    before = replicaset.metadata.annotations.get(REVISION, "")
     if before in ("", str(revision)):
         return {}
-    told = found.metadata.annotations.get(HISTORY, "")
-    return {HISTORY: f"{told},{before}" if told else before}
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The Deployment controller."""
-    return Deployments(runtime).controller
+    earlier = replicaset.metadata.annotations.get(HISTORY, "")
+    return {HISTORY: f"{earlier},{before}" if earlier else before}

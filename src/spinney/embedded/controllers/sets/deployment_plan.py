@@ -13,7 +13,7 @@ from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.sets.replicaset import FAILURE
 from spinney.embedded.controllers.sets.revisions import template_hash
-from spinney.embedded.controllers.sets.set_plan import told_anew
+from spinney.embedded.controllers.writes import changed_fields, condition
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -25,6 +25,14 @@ _OWN = frozenset(
         *(REVISION, HISTORY, DESIRED, MAX, "deprecated.deployment.rollback.to"),
         "kubectl.kubernetes.io/last-applied-configuration",
     )
+)
+
+_AVAILABLE = ("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+_UNAVAILABLE = (
+    "Available",
+    "False",
+    "MinimumReplicasUnavailable",
+    "Deployment does not have minimum availability.",
 )
 
 
@@ -65,7 +73,7 @@ def newest(deployment: Deployment, sets: list[ReplicaSet]) -> ReplicaSet | None:
 
 
 def plain(template: Json) -> Json:
-    """A template without the hash that only its copies carry."""
+    """A template without the hash label that ReplicaSets add."""
     metadata = dict(template.get("metadata") or {})
     metadata["labels"] = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH}
     return {"metadata": {k: v for k, v in metadata.items() if v}, "spec": template.get("spec")}
@@ -77,14 +85,14 @@ def _revision(new: ReplicaSet | None, old: list[ReplicaSet]) -> int:
     return own if own > highest_old else highest_old + 1
 
 
-def revision_of(found: ReplicaSet) -> int:
-    """The revision that a ReplicaSet is of, 0 where it does not say."""
-    text = found.metadata.annotations.get(REVISION, "0")
+def revision_of(replicaset: ReplicaSet) -> int:
+    """The revision of a ReplicaSet, 0 where it has none."""
+    text = replicaset.metadata.annotations.get(REVISION, "0")
     return int(text) if text.isdecimal() else 0
 
 
 def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: DeploymentPlan) -> None:
-    """While paused only a change of size is followed: by the one ReplicaSet that has pods, or by each in proportion."""
+    """Scale a paused Deployment: its one active ReplicaSet, or all of them in proportion."""
     active = [each for each in sets if each.spec.replicas]
     if len(active) == 1:
         plan.scale = [(active[0], deployment.spec.replicas)]
@@ -98,7 +106,7 @@ def _resized(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
 
 
 def _shares(deployment: Deployment, sets: list[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
-    """What each ReplicaSet gets of a change of size, by its own size; the largest takes what rounding leaves."""
+    """Divide a change of size among ReplicaSets by their sizes; the largest takes the rounding rest."""
     allowed = deployment.spec.replicas + _bounds(deployment)[0] if deployment.spec.replicas else 0
     change = left = allowed - sum(each.spec.replicas for each in sets)
     newer_first = sorted(sets, key=lambda each: str(each.metadata.creation_timestamp), reverse=change > 0)
@@ -135,7 +143,7 @@ def _roll(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet],
 
 
 def _bounds(deployment: Deployment) -> tuple[int, int]:
-    """How many pods more, and how many fewer available ones, than wanted."""
+    """maxSurge and maxUnavailable as numbers of pods."""
     wanted = deployment.spec.replicas
     rolling = deployment.spec.strategy.rolling_update
     surge = at_least(rolling.max_surge, wanted)
@@ -154,14 +162,14 @@ def _grow(deployment: Deployment, new: ReplicaSet | None, replicas: int, plan: D
 def _shrink_old(
     deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet], plan: DeploymentPlan, min_available: int
 ) -> None:
-    """Give up old pods: unhealthy ones first, then as many as stay above the minimum."""
+    """Scale old ReplicaSets down: unhealthy pods first, then as many as stay above the minimum."""
     everything = [*old, new]
     total = sum(each.spec.replicas for each in everything)
     new_unavailable = new.spec.replicas - new.status.available_replicas
     budget = total - min_available - new_unavailable
     available = sum(each.status.available_replicas for each in everything)
     spare = available - min_available
-    for each in sorted(old, key=lambda one: (one.metadata.creation_timestamp, one.name)):
+    for each in sorted(old, key=lambda old_set: (old_set.metadata.creation_timestamp, old_set.name)):
         unhealthy = min(each.spec.replicas - each.status.available_replicas, budget)
         healthy = min(each.spec.replicas - max(unhealthy, 0), spare)
         fewer = max(unhealthy, 0) + max(healthy, 0)
@@ -204,19 +212,19 @@ def _replicaset(deployment: Deployment, replicas: int, revision: int) -> Json:
 
 
 def copied_annotations(deployment: Deployment) -> dict[str, str]:
-    """What the newest ReplicaSet takes over from its Deployment, as the cause of a change."""
+    """The annotations that the newest ReplicaSet takes over from its Deployment."""
     return {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN}
 
 
 def annotations_of(deployment: Deployment, revision: int) -> dict[str, str]:
-    """What a ReplicaSet is told about its Deployment."""
+    """The annotations of a ReplicaSet about its Deployment: revision and sizes."""
     surge = _bounds(deployment)[0] if deployment.spec.strategy.type == "RollingUpdate" else 0
     wanted = deployment.spec.replicas
     return {REVISION: str(revision), DESIRED: str(wanted), MAX: str(wanted + surge)}
 
 
 def _clean_up(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
-    """Old, empty ReplicaSets beyond the history go, once the update is through."""
+    """Delete empty old ReplicaSets beyond the history limit, once the update is complete."""
     if new is None or new.status.available_replicas < deployment.spec.replicas:
         return
     empty = [each for each in old if not each.spec.replicas and not each.status.replicas]
@@ -229,7 +237,7 @@ def _status(
 ) -> None:
     replicas = sum(each.status.replicas for each in sets)
     available = sum(each.status.available_replicas for each in sets)
-    plan.status = told_anew(
+    plan.status = changed_fields(
         deployment.status,
         observed_generation=deployment.metadata.generation,
         replicas=replicas,
@@ -249,16 +257,7 @@ def _conditions(
 ) -> list[Json]:
     available = sum(each.status.available_replicas for each in sets)
     enough = available >= deployment.spec.replicas - _bounds(deployment)[1]
-    wanted = [
-        ("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
-        if enough
-        else (
-            "Available",
-            "False",
-            "MinimumReplicasUnavailable",
-            "Deployment does not have minimum availability.",
-        )
-    ]
+    wanted = [_AVAILABLE if enough else _UNAVAILABLE]
     if deployment.spec.paused:
         wanted.insert(0, ("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"))
     else:
@@ -271,16 +270,10 @@ def _conditions(
         old = find(deployment.status.conditions, type_)
         if old and old.status == status and old.reason == reason:
             continue
-        condition = {
-            "type": type_,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastUpdateTime": rfc3339(now),
-        }
-        if not old or old.status != status:
-            condition["lastTransitionTime"] = rfc3339(now)
-        changed.append(condition)
+        row = condition(type_, status, reason, message, now)
+        if old and old.status == status:
+            del row["lastTransitionTime"]
+        changed.append({**row, "lastUpdateTime": rfc3339(now)})
     if refused is None and find(deployment.status.conditions, FAILURE) is not None:
         changed.append({"type": FAILURE, "$patch": "delete"})
     return changed

@@ -13,23 +13,16 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.selector import matches
-from spinney.api.times import rfc3339
-from spinney.embedded.controllers.pods.state import (
-    available_in,
-    from_template,
-    is_active,
-    is_ready,
-    is_terminal,
-    least_wanted_first,
-)
-from spinney.embedded.controllers.sets.set_plan import (
+from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready, is_terminal, least_wanted_first
+from spinney.embedded.controllers.sets.set_plan import SetPlan
+from spinney.embedded.controllers.writes import (
     BY_CONTROLLER,
-    SetPlan,
+    PodWriter,
+    after,
+    changed_fields,
+    condition,
     controller_uid,
-    delete_once,
-    report,
-    soonest,
-    told_anew,
+    patch_status,
 )
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
@@ -65,7 +58,16 @@ def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now:
         plan.create = [_pod(owner) for _ in range(missing)]
         plan.delete = least_wanted_first(active)[: max(0, -missing)]
     terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
-    plan.status = _status(owner, active, now, plan) | told_anew(owner.status, terminating_replicas=terminating)
+    labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
+    plan.status = changed_fields(
+        owner.status,
+        replicas=len(active),
+        fully_labeled_replicas=sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
+        ready_replicas=sum(1 for pod in active if is_ready(pod)),
+        available_replicas=plan.count_available(owner.spec, active, now),
+        terminating_replicas=terminating,
+        observed_generation=owner.metadata.generation,
+    )
     return plan
 
 
@@ -75,39 +77,18 @@ def _pod(owner: ReplicaSet) -> Json:
     return pod
 
 
-def _status(owner: ReplicaSet, active: list[Pod], now: datetime, plan: ReplicaSetPlan) -> Json:
-    waits = [available_in(pod, owner.spec.min_ready_seconds, now) for pod in active]
-    plan.wake = soonest(waits)
-    labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
-    return told_anew(
-        owner.status,
-        replicas=len(active),
-        fully_labeled_replicas=sum(1 for pod in active if labels.items() <= pod.metadata.labels.items()),
-        ready_replicas=sum(1 for pod in active if is_ready(pod)),
-        available_replicas=waits.count(0.0),
-        observed_generation=owner.metadata.generation,
-    )
-
-
 def _failure(owner: ReplicaSet, failed: ApiError | None, plan: ReplicaSetPlan, now: datetime) -> Json:
-    """The condition that says why pods are missing; it goes when none are."""
+    """The condition that says why pods could not be created; removed once none is missing."""
     old = find(owner.status.conditions, FAILURE)
     if failed is None:
         return {"conditions": None} if old is not None and not plan.create else {}
     if old is not None:
         return {}
-    condition = {
-        "type": FAILURE,
-        "status": "True",
-        "lastTransitionTime": rfc3339(now),
-        "reason": "FailedCreate",
-        "message": str(failed),
-    }
-    return {"conditions": [condition]}
+    return {"conditions": [condition(FAILURE, "True", "FailedCreate", str(failed), now)]}
 
 
 class ReplicaSets:
-    """Keeps every ReplicaSet at its size."""
+    """The ReplicaSet controller."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -117,6 +98,7 @@ class ReplicaSets:
         self._pods.index(BY_CONTROLLER, controller_uid)
         self._pods.index("orphans", lambda pod: () if controller_of(pod.metadata) else (pod.namespace,))
         self._recorder = Recorder(runtime.client, runtime.clock, "replicaset-controller")
+        self._writer = PodWriter(runtime.client, self._recorder)
         self.controller = Controller("replicaset", runtime, self._reconcile)
         self.controller.watch(self._sets).watch(self._pods, owner_key("ReplicaSet"))
         self.controller.watch(self._pods, self._adopters)
@@ -125,7 +107,7 @@ class ReplicaSets:
         pod = change.new
         if pod is None or controller_of(pod.metadata) or pod.metadata.deletion_timestamp is not None:
             return []
-        return [(owner.namespace, owner.name) for owner in self._sets if _selects(owner, pod)]
+        return [owner.key for owner in self._sets if _selects(owner, pod)]
 
     async def _reconcile(self, key: Key) -> After | None:
         owner = self._sets.get(key)
@@ -136,13 +118,13 @@ class ReplicaSets:
         await asyncio.gather(
             *(self._adopt(owner, pod) for pod in plan.adopt),
             *(self._release(owner, pod) for pod in plan.release),
-            *(self._delete(owner, pod) for pod in plan.delete),
+            *(self._writer.delete(owner, pod) for pod in plan.delete),
         )
         failed = await self._fill(owner, plan.create)
-        await report(self._client, owner, plan.status | _failure(owner, failed, plan, self._clock.now()))
+        await patch_status(self._client, owner, plan.status | _failure(owner, failed, plan, self._clock.now()))
         if failed is not None:
             raise failed
-        return After(plan.wake) if plan.wake is not None else None
+        return after(plan.wake)
 
     async def _adopt(self, owner: ReplicaSet, pod: Pod) -> None:
         references = [controller_reference(owner)]
@@ -156,31 +138,21 @@ class ReplicaSets:
             await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC)
 
     async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
-        """Make pods; why not, where one of them is refused."""
-        made = await asyncio.gather(*(self._create(owner, pod) for pod in pods), return_exceptions=True)
-        failed = next((error for error in made if error is not None), None)
+        """Create pods; returns the error where one of them is refused."""
+        results = await asyncio.gather(*(self._create(owner, pod) for pod in pods), return_exceptions=True)
+        failed = next((error for error in results if error is not None), None)
         if failed is None or isinstance(failed, ApiError):
             return failed
         raise failed
 
     async def _create(self, owner: ReplicaSet, pod: Json) -> None:
         try:
-            made = await self._client.create(Pod, pod, owner.namespace)
+            await self._writer.create(owner, pod)
         except ApiError as error:
             self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.name}")
-
-    async def _delete(self, owner: ReplicaSet, pod: Pod) -> None:
-        if await delete_once(self._client, Pod, pod.namespace, pod.name, pod.uid):
-            self._recorder.event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
 
 def _selects(owner: ReplicaSet, pod: Pod) -> bool:
     selector = owner.spec.selector
     return selector is not None and owner.namespace == pod.namespace and matches(selector, pod.metadata.labels)
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The ReplicaSet controller."""
-    return ReplicaSets(runtime).controller

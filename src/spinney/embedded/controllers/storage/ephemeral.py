@@ -1,4 +1,4 @@
-"""Ephemeral volumes: a claim of its own for each volume of a pod that asks for one."""
+"""Ephemeral volumes: a claim for each ephemeral volume of a pod."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from spinney.api.core import PersistentVolumeClaim, Pod
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controlled_by, controller_reference
 from spinney.embedded.controllers.pods.state import is_active
+from spinney.embedded.controllers.writes import create_once
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import AlreadyExists
 from spinney.kube.runtime import Runtime
 
 
 def plan_claims(pod: Pod) -> list[Json]:
-    """The claims of a pod's ephemeral volumes, named `<pod>-<volume>` and gone with the pod."""
+    """The claims of a pod's ephemeral volumes, named `<pod>-<volume>` and owned by the pod."""
     return [
         {
             "metadata": {
@@ -29,8 +29,8 @@ def plan_claims(pod: Pod) -> list[Json]:
     ]
 
 
-class Ephemeral:
-    """Makes those claims."""
+class EphemeralVolumes:
+    """The controller of ephemeral volumes."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -47,18 +47,9 @@ class Ephemeral:
         await self._claims.synced()
         for wanted in plan_claims(pod):
             name = wanted["metadata"]["name"]
-            found = self._claims.get((pod.namespace, name))
-            if found is not None and not controlled_by(found.metadata, pod):
+            claim = self._claims.get((pod.namespace, name))
+            if claim is None:
+                await create_once(self._client, PersistentVolumeClaim, wanted, pod.namespace)
+            elif not controlled_by(claim.metadata, pod):
                 message = f'PVC "{pod.namespace}/{name}" was not created for pod "{pod.namespace}/{pod.name}"'
                 self._recorder.event(pod, "Warning", "FailedBinding", f"{message} (pod is not owner)")
-            if found is not None:
-                continue
-            try:
-                await self._client.create(PersistentVolumeClaim, wanted, pod.namespace)
-            except AlreadyExists:
-                continue
-
-
-def controller(runtime: Runtime) -> Controller:
-    """The controller of ephemeral volumes."""
-    return Ephemeral(runtime).controller

@@ -5,9 +5,9 @@ from __future__ import annotations
 from spinney.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Key
 from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.embedded.controllers.writes import remove_finalizer
 from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
-from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
 CLAIM = "kubernetes.io/pvc-protection"
@@ -15,7 +15,7 @@ VOLUME = "kubernetes.io/pv-protection"
 
 
 class ClaimProtection:
-    """Lets claims go that nobody uses any more."""
+    """Removes the finalizer of deleted claims that no pod uses."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -32,16 +32,11 @@ class ClaimProtection:
         users = self._pods.by("claim", f"{claim.namespace}/{claim.name}")
         if any(not is_terminal(pod) for pod in users):
             return
-        kept = [name for name in claim.metadata.finalizers if name != CLAIM]
-        metadata = {"resourceVersion": claim.metadata.resource_version, "finalizers": kept}
-        try:
-            await self._client.patch(PersistentVolumeClaim, claim.key, {"metadata": metadata})
-        except NotFound:
-            return
+        await remove_finalizer(self._client, claim, CLAIM)
 
 
 class VolumeProtection:
-    """Lets volumes go that are bound to nothing."""
+    """Removes the finalizer of deleted volumes that are bound to no claim."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -60,12 +55,7 @@ class VolumeProtection:
         claim = self._claims.get((owner.namespace, owner.name)) if owner is not None else None
         if claim is not None and owner is not None and claim.uid == owner.uid:
             return
-        kept = [name for name in volume.metadata.finalizers if name != VOLUME]
-        metadata = {"resourceVersion": volume.metadata.resource_version, "finalizers": kept}
-        try:
-            await self._client.patch(PersistentVolume, volume.name, {"metadata": metadata})
-        except NotFound:
-            return
+        await remove_finalizer(self._client, volume, VOLUME)
 
 
 def _claims_of(pod: Pod) -> set[str]:
@@ -76,13 +66,3 @@ def _claims_of(pod: Pod) -> set[str]:
 
 def _keys(change: Change[Pod]) -> list[Key]:
     return [(change.object.namespace, claim.partition("/")[2]) for claim in _claims_of(change.object)]
-
-
-def claims(runtime: Runtime) -> Controller:
-    """The controller that guards claims."""
-    return ClaimProtection(runtime).controller
-
-
-def volumes(runtime: Runtime) -> Controller:
-    """The controller that guards volumes."""
-    return VolumeProtection(runtime).controller

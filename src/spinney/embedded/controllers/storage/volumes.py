@@ -10,10 +10,11 @@ from spinney.api.meta import Json, Key
 from spinney.api.quantity import exact
 from spinney.api.selector import matches
 from spinney.api.storage import StorageClass
+from spinney.embedded.controllers.writes import create_once, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
 # The provisioner that makes volumes out of nothing, on the node where they are wanted.
@@ -42,7 +43,7 @@ def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def smallest(volumes: list[PersistentVolume]) -> PersistentVolume:
-    """Of those that fit, the one that wastes least."""
+    """The smallest of some volumes."""
     return min(volumes, key=lambda each: (exact(each.spec.capacity.get("storage", "0")), each.name))
 
 
@@ -74,7 +75,7 @@ def _reference(claim: PersistentVolumeClaim) -> Json:
 
 
 def _without_class(claim: PersistentVolumeClaim) -> tuple[Literal["Normal", "Warning"], str, str]:
-    """What is told of a claim that no volume fits, where its class is none or not there."""
+    """The event of a claim that no volume fits and that has no existing class."""
     name = claim.spec.storage_class_name
     if name:
         return "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found'
@@ -82,8 +83,8 @@ def _without_class(claim: PersistentVolumeClaim) -> tuple[Literal["Normal", "War
     return "Normal", "FailedBinding", why
 
 
-class Claims:
-    """Binds claims."""
+class ClaimBinding:
+    """Binds claims to volumes that fit, or provisions one."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -97,7 +98,7 @@ class Claims:
         self.controller.watch(self._volumes, self._waiting).watch(self._classes, self._waiting)
 
     def _waiting(self, change: Change[PersistentVolume] | Change[StorageClass]) -> list[Key]:
-        return [(claim.namespace, claim.name) for claim in self._claims if claim.status.phase != "Bound"]
+        return [claim.key for claim in self._claims if claim.status.phase != "Bound"]
 
     async def _reconcile(self, key: Key) -> None:
         claim = self._claims.get(key)
@@ -126,23 +127,20 @@ class Claims:
             )
             self._recorder.event(claim, "Normal", "ExternalProvisioning", message)
             return
-        try:
-            await self._client.create(PersistentVolume, new_volume(claim, kind, self._nodes.get(node_name)))
-        except AlreadyExists:
-            return
+        await create_once(self._client, PersistentVolume, new_volume(claim, kind, self._nodes.get(node_name)))
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         if claim.spec.volume_name:
             named = self._volumes.get(claim.spec.volume_name)
             return named if named is not None and fits(named, claim) else None
-        found = [volume for volume in self._volumes if fits(volume, claim)]
-        reserved = [volume for volume in found if volume.spec.claim_ref is not None]
+        fitting = [volume for volume in self._volumes if fits(volume, claim)]
+        reserved = [volume for volume in fitting if volume.spec.claim_ref is not None]
         if reserved:
             return reserved[0]
         kind = self._classes.get(claim.spec.storage_class_name or "")
         late = kind is not None and kind.volume_binding_mode == _WAIT
         # Which free volume a late claim gets is the scheduler's choice: it reserves one, or names a node.
-        return None if late or not found else smallest(found)
+        return None if late or not fitting else smallest(fitting)
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         version = {"resourceVersion": volume.metadata.resource_version}
@@ -163,14 +161,13 @@ class Claims:
                 "accessModes": list(volume.spec.access_modes),
                 "capacity": dict(volume.spec.capacity),
             }
-            patch = {"metadata": {"uid": claim.uid}, "status": status}
-            await self._client.patch(PersistentVolumeClaim, claim.key, patch, subresource="status")
+            await patch_status(self._client, claim, status)
         except NotFound:
             return
 
 
-class Volumes:
-    """Calls free volumes available, and reclaims those whose claim is gone."""
+class VolumeReclaim:
+    """Marks free volumes Available, and reclaims those whose claim is gone."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -205,17 +202,4 @@ class Volumes:
     async def _phase(self, volume: PersistentVolume, phase: str) -> None:
         if volume.status.phase == phase:
             return
-        try:
-            await self._client.patch(PersistentVolume, volume.name, {"status": {"phase": phase}}, subresource="status")
-        except NotFound:
-            return
-
-
-def claims(runtime: Runtime) -> Controller:
-    """The controller that binds claims."""
-    return Claims(runtime).controller
-
-
-def volumes(runtime: Runtime) -> Controller:
-    """The controller that reclaims volumes."""
-    return Volumes(runtime).controller
+        await patch_status(self._client, volume, {"phase": phase})
