@@ -1,4 +1,4 @@
-"""Horizontal autoscalers: the scale of anything scalable, turned by what its pods use."""
+"""HorizontalPodAutoscalers: set the scale of a target by what its pods use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.api.selector import matches, parse
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, NoMetric, Proposal, limited, propose, stabilized
 from spinney.embedded.controllers.pods.state import is_active
-from spinney.kube.client.client import Patch
+from spinney.embedded.controllers.writes import changed_fields, condition, patch_status
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After, Controller
@@ -44,7 +44,7 @@ class PodMetrics(Object, frozen=True):
 
 
 class Autoscalers:
-    """Looks at every autoscaler each quarter of a minute."""
+    """The autoscaling controller: looks at every autoscaler every 15 seconds."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -53,78 +53,72 @@ class Autoscalers:
         self._pods = runtime.caches.of(Pod)
         self._pods.index("namespace", lambda pod: (pod.namespace,))
         self._discovery = Discovery(runtime.client)
-        self._wishes: dict[Key, list[Event]] = {}
-        self._steps: dict[Key, list[Event]] = {}
+        self._recommendations: dict[Key, list[Event]] = {}
+        self._scale_events: dict[Key, list[Event]] = {}
         self._due: dict[Key, float] = {}
         self._recorder = Recorder(runtime.client, runtime.clock, "horizontal-pod-autoscaler")
         self.controller = Controller("hpa", runtime, self._reconcile).watch(self._autoscalers)
 
     async def _reconcile(self, key: Key) -> After | None:
-        found = self._autoscalers.get(key)
-        if found is None:
-            for memory in (self._wishes, self._steps, self._due):
+        autoscaler = self._autoscalers.get(key)
+        if autoscaler is None:
+            for memory in (self._recommendations, self._scale_events, self._due):
                 memory.pop(key, None)
             return None
         now = self._clock.now().timestamp()
         left = self._due.get(key, 0.0) - now
-        if left > 0.001 and found.status.observed_generation == found.metadata.generation:
-            # Woken by our own write; the next look is already on its way.
+        if left > 0.001 and autoscaler.status.observed_generation == autoscaler.metadata.generation:
+            # Woken by our own write: the next look is due later.
             return After(left)
         self._due[key] = now + SYNC_SECONDS
-        await self._look(key, found, now)
+        await self._scale(key, autoscaler, now)
         return After(SYNC_SECONDS)
 
-    async def _look(self, key: Key, found: HorizontalPodAutoscaler, now: float) -> None:
-        target = found.spec.scale_target_ref
+    async def _scale(self, key: Key, autoscaler: HorizontalPodAutoscaler, now: float) -> None:
+        target = autoscaler.spec.scale_target_ref
         resource = await self._discovery.resource(target.api_version, target.kind)
         try:
             if resource is None:
                 raise NoMetric("FailedGetScale", f"no matches for kind {target.kind!r} in {target.api_version!r}")
-            scale = await self._client.get(resource, (found.namespace, target.name), subresource="scale")
+            scale = await self._client.get(resource, (autoscaler.namespace, target.name), subresource="scale")
         except (NotFound, NoMetric) as error:
-            self._recorder.event(found, "Warning", "FailedGetScale", str(error))
+            self._recorder.event(autoscaler, "Warning", "FailedGetScale", str(error))
             message = f"the HPA controller was unable to get the target's current scale: {error}"
-            await self._tell(found, 0, 0, [], [("AbleToScale", "False", "FailedGetScale", message)])
+            await self._report(autoscaler, 0, 0, [], [("AbleToScale", "False", "FailedGetScale", message)])
             return
         current = int(scale["spec"].get("replicas") or 0)
         if current == 0:
-            why = (
-                "ScalingActive",
-                "False",
-                "ScalingDisabled",
-                "scaling is disabled since the replica count of the target is zero",
-            )
-            await self._tell(found, 0, 0, [], [_ABLE, why])
+            await self._report(autoscaler, 0, 0, [], [_ABLE, _DISABLED])
             return
         try:
-            proposals = await self._proposals(found, scale["status"].get("selector", ""), current)
+            proposals = await self._proposals(autoscaler, scale["status"].get("selector", ""), current)
         except NoMetric as error:
-            why = ("ScalingActive", "False", error.reason, str(error))
-            await self._tell(found, current, current, [], [_ABLE, why])
+            inactive = ("ScalingActive", "False", error.reason, str(error))
+            await self._report(autoscaler, current, current, [], [_ABLE, inactive])
             return
-        desired, conditions = self._decide(key, found, proposals, current, now)
+        desired, conditions = self._decide(key, autoscaler, proposals, current, now)
         if desired != current:
             await self._client.patch(
-                resource, (found.namespace, target.name), {"spec": {"replicas": desired}}, subresource="scale"
+                resource, (autoscaler.namespace, target.name), {"spec": {"replicas": desired}}, subresource="scale"
             )
-            self._steps.setdefault(key, []).append(Event(now, desired - current))
+            self._scale_events.setdefault(key, []).append(Event(now, desired - current))
             reason = "above" if desired > current else "below"
             message = f"New size: {desired}; reason: resource utilization {reason} target"
-            self._recorder.event(found, "Normal", "SuccessfulRescale", message)
-        await self._tell(found, current, desired, [each.current for each in proposals], conditions)
+            self._recorder.event(autoscaler, "Normal", "SuccessfulRescale", message)
+        await self._report(autoscaler, current, desired, [each.current for each in proposals], conditions)
 
     def _decide(
-        self, key: Key, found: HorizontalPodAutoscaler, proposals: list[Proposal], current: int, now: float
+        self, key: Key, autoscaler: HorizontalPodAutoscaler, proposals: list[Proposal], current: int, now: float
     ) -> tuple[int, list[tuple[str, str, str, str]]]:
-        behavior = found.spec.behavior or {}
+        behavior = autoscaler.spec.behavior or {}
         wanted = max(each.replicas for each in proposals)
-        # The size that was found counts as the first wish, so that a new autoscaler shrinks nothing at once.
-        known = self._wishes.get(key) or [Event(now, current)]
-        wishes = [each for each in known if each.at > now - _KEPT_SECONDS]
-        steady = stabilized(wanted, current, wishes, behavior, now)
-        self._wishes[key] = [*wishes, Event(now, wanted)]
-        self._steps[key] = [each for each in self._steps.get(key, []) if each.at > now - _KEPT_SECONDS]
-        lowest, highest = found.spec.min_replicas or 1, found.spec.max_replicas
+        # The current size is the first recommendation, so that a new autoscaler does not scale down at once.
+        recent = self._recommendations.get(key) or [Event(now, current)]
+        recommendations = [each for each in recent if each.at > now - _KEPT_SECONDS]
+        steady = stabilized(wanted, current, recommendations, behavior, now)
+        self._recommendations[key] = [*recommendations, Event(now, wanted)]
+        self._scale_events[key] = [each for each in self._scale_events.get(key, []) if each.at > now - _KEPT_SECONDS]
+        lowest, highest = autoscaler.spec.min_replicas or 1, autoscaler.spec.max_replicas
         desired = min(max(steady, lowest), highest)
         limit = ("ScalingLimited", "False", "DesiredWithinRange", "the desired count is within the acceptable range")
         if steady > highest:
@@ -133,86 +127,78 @@ class Autoscalers:
         elif steady < lowest:
             message = "the desired replica count is less than the minimum replica count"
             limit = ("ScalingLimited", "True", "TooFewReplicas", message)
-        # Coming back into the bounds is not held up.
-        allowed = (
-            desired if not lowest <= current <= highest else limited(desired, current, self._steps[key], behavior, now)
-        )
-        return allowed, [_ABLE, _ACTIVE, limit]
+        # Policies do not delay the way back into the bounds.
+        if lowest <= current <= highest:
+            desired = limited(desired, current, self._scale_events[key], behavior, now)
+        return desired, [_ABLE, _ACTIVE, limit]
 
-    async def _proposals(self, found: HorizontalPodAutoscaler, selector: str, current: int) -> list[Proposal]:
+    async def _proposals(self, autoscaler: HorizontalPodAutoscaler, selector: str, current: int) -> list[Proposal]:
         if not selector:
             raise NoMetric("InvalidSelector", "the HPA target's scale is missing a selector")
         wanted = parse(selector)
         pods = [
             pod
-            for pod in self._pods.by("namespace", found.namespace)
+            for pod in self._pods.by("namespace", autoscaler.namespace)
             if is_active(pod) and matches(wanted, pod.metadata.labels)
         ]
         try:
-            metrics = (await self._client.list(PodMetrics, found.namespace, labels=selector)).items
+            metrics = (await self._client.list(PodMetrics, autoscaler.namespace, labels=selector)).items
         except ApiError as error:
             raise NoMetric("FailedGetResourceMetric", f"unable to get metrics: {error}") from error
         default = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
         result = []
-        for metric in found.spec.metrics or ({"type": "Resource", "resource": default},):
+        for metric in autoscaler.spec.metrics or ({"type": "Resource", "resource": default},):
             source = metric.get("resource") or metric.get("containerResource") or {}
             used = {each.name: _of_resource(each, source.get("name", "")) for each in metrics}
             result.append(propose(metric, pods, used, current))
         return result
 
-    async def _tell(
+    async def _report(
         self,
-        found: HorizontalPodAutoscaler,
+        autoscaler: HorizontalPodAutoscaler,
         current: int,
         desired: int,
         metrics: list[Json],
         conditions: list[tuple[str, str, str, str]],
     ) -> None:
-        moment = rfc3339(self._clock.now())
-        status: Json = {}
-        wanted = {
-            "observedGeneration": (found.status.observed_generation, found.metadata.generation),
-            "currentReplicas": (found.status.current_replicas, current),
-            "desiredReplicas": (found.status.desired_replicas, desired),
-        }
-        status |= {name: value for name, (old, value) in wanted.items() if old != value}
-        if desired != current:
-            status["lastScaleTime"] = moment
-        if metrics and list(found.status.current_metrics) != metrics:
-            status["currentMetrics"] = metrics
-        changed = any(
-            not (old := find(found.status.conditions, type_)) or (old.status, old.reason) != (is_it, reason)
-            for type_, is_it, reason, _ in conditions
+        now = self._clock.now()
+        status = changed_fields(
+            autoscaler.status,
+            observed_generation=autoscaler.metadata.generation,
+            current_replicas=current,
+            desired_replicas=desired,
         )
-        if changed:
-            status["conditions"] = [
-                {
-                    "type": t,
-                    "status": s,
-                    "reason": r,
-                    "message": m,
-                    "lastTransitionTime": self._since(found, t, s, moment),
-                }
-                for t, s, r, m in conditions
-            ]
-        if status:
-            patch = {"metadata": {"uid": found.uid}, "status": status}
-            await self._client.patch(HorizontalPodAutoscaler, found.key, patch, kind=Patch.MERGE, subresource="status")
-
-    def _since(self, found: HorizontalPodAutoscaler, type_: str, status: str, moment: str) -> str:
-        old = find(found.status.conditions, type_)
-        if old is None or old.status != status or old.last_transition_time is None:
-            return moment
-        return rfc3339(old.last_transition_time)
+        if desired != current:
+            status["lastScaleTime"] = rfc3339(now)
+        if metrics and list(autoscaler.status.current_metrics) != metrics:
+            status["currentMetrics"] = metrics
+        existing = {(each.type, each.status, each.reason) for each in autoscaler.status.conditions}
+        if any(row[:3] not in existing for row in conditions):
+            status["conditions"] = [_since(autoscaler, condition(*row, now)) for row in conditions]
+        await patch_status(self._client, autoscaler, status)
 
 
 _ABLE = ("AbleToScale", "True", "ReadyForNewScale", "recommended size matches current size")
+_DISABLED = (
+    "ScalingActive",
+    "False",
+    "ScalingDisabled",
+    "scaling is disabled since the replica count of the target is zero",
+)
 _ACTIVE = (
     "ScalingActive",
     "True",
     "ValidMetricFound",
     "the HPA was able to successfully calculate a replica count from resource metrics",
 )
+
+
+def _since(autoscaler: HorizontalPodAutoscaler, row: Json) -> Json:
+    """A condition with the time since when its status holds."""
+    old = find(autoscaler.status.conditions, row["type"])
+    if old is None or old.status != row["status"] or old.last_transition_time is None:
+        return row
+    return {**row, "lastTransitionTime": rfc3339(old.last_transition_time)}
 
 
 def _of_resource(metrics: PodMetrics, resource: str) -> dict[str, Fraction]:

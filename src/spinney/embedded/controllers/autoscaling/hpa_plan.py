@@ -1,4 +1,4 @@
-"""How many replicas an autoscaler wants: by metrics, within bounds, no faster than it may."""
+"""How many replicas an autoscaler wants, by metrics, stabilization windows and scaling policies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DOWN: Json = {
 
 
 class NoMetric(Exception):
-    """A metric that cannot be had; the reason is that of the condition."""
+    """A metric is not available; the reason is that of the condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class NoMetric(Exception):
 
 @dataclass(frozen=True)
 class Proposal:
-    """What one metric asks for, and what it showed."""
+    """The replicas that one metric asks for, and its current value."""
 
     replicas: int
     current: Json
@@ -62,10 +62,10 @@ def propose(metric: Json, pods: Sequence[Pod], used: dict[str, dict[str, Fractio
     current: Json = {"averageValue": _value(resource, average)}
     target = source["target"]
     if target["type"] == "Utilization":
-        asked = sum((_request(pod, resource, container) for pod in ready), Fraction(0))
-        if not asked:
+        requested = sum((_request(pod, resource, container) for pod in ready), Fraction(0))
+        if not requested:
             raise NoMetric("FailedGetResourceMetric", f"missing request for {resource}")
-        percent = total * 100 / asked
+        percent = total * 100 / requested
         current["averageUtilization"] = int(percent)
         ratio = percent / target["averageUtilization"]
     else:
@@ -101,14 +101,14 @@ def _value(resource: str, amount: Fraction) -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """Something in the past of an autoscaler: a size it wanted, or a step it took."""
+    """A past recommendation, or a past change of scale."""
 
     at: float
     replicas: int
 
 
 def stabilized(wanted: int, current: int, past: Sequence[Event], behavior: Json, now: float) -> int:
-    """The recommendation that all of the window agrees with: neither up nor down on a moment's whim."""
+    """The recommendation that holds over the whole stabilization window."""
     up = _rules(behavior, "scaleUp", _UP)["stabilizationWindowSeconds"]
     down = _rules(behavior, "scaleDown", _DOWN)["stabilizationWindowSeconds"]
     lowest = min([wanted, *(each.replicas for each in past if each.at > now - up)])
@@ -117,7 +117,7 @@ def stabilized(wanted: int, current: int, past: Sequence[Event], behavior: Json,
 
 
 def limited(wanted: int, current: int, steps: Sequence[Event], behavior: Json, now: float) -> int:
-    """No more change than the policies allow in their periods; `steps` are past changes, signed."""
+    """The nearest size that the policies allow now; `steps` are past changes, signed."""
     if wanted > current:
         rules = _rules(behavior, "scaleUp", _UP)
         return min(wanted, _bound(rules, current, [e for e in steps if e.replicas > 0], now, growing=True))
