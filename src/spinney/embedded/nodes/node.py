@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 
 from spinney.api.conditions import find
@@ -88,10 +89,8 @@ class Nodes:
         moment = now or self._clock.now()
         name = node["metadata"]["name"]
         status = {**node["status"], **_description(name), "conditions": _conditions(moment, (*_HEALTHY, _READY))}
-        try:
+        with suppress(AlreadyExists):
             await self._client.create(Node, {**node, "status": status})
-        except AlreadyExists:
-            pass
 
     async def _reconcile(self, key: Key) -> After | None:
         node = self._nodes.get(key[1])

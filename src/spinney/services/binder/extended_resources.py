@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 
 import msgspec
 
@@ -54,11 +55,9 @@ class ExtendedClaims:
         if any(consumer.uid == bind.pod.uid for consumer in claim.status.reserved_for):
             patch = {"status": {"reservedFor": None, "allocation": None}}
             await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
-        try:
+        with suppress(NotFound):
             await self._client.delete(ResourceClaim, claim.key, uid=claim.uid)
             await self._tell(bind.pod, None)
-        except NotFound:
-            return
 
     async def _claim(self, pod: Pod, decided: ExtendedClaimAllocation) -> ResourceClaim:
         name = extended_claim_name(pod)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from spinney.api import labels, reasons
 from spinney.api.bindrequests import is_final, is_for
@@ -59,11 +60,9 @@ class SharedGpus:
     async def undo(self, bind: Bind) -> None:
         """The pod uses none of the groups any more; reservations without users go."""
         bind.devices.clear()
-        try:
+        with suppress(NotFound):
             stale = {**_group_labels(bind.pod), **dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups))}
             await self._label(bind.pod, stale)
-        except NotFound:
-            pass
         for group in bind.request.spec.selected_gpu_groups:
             self.controller.enqueue("", group)
 
@@ -106,11 +105,9 @@ class SharedGpus:
     async def _reserve(self, bind: Bind, group: str) -> str:
         name, namespace = reservation_name(bind.target, group), self._settings.namespace
         if self._pods.get((namespace, name)) is None:
-            try:
+            with suppress(AlreadyExists):
                 body = reservation_pod(bind.node, group, bind.pod, self._settings)
                 await self._client.create(Pod, body, namespace)
-            except AlreadyExists:
-                pass
         most = self._settings.allocation_timeout_seconds
         try:
             pod = await self._waiting.until((namespace, name), _is_settled, most)
@@ -129,10 +126,8 @@ class SharedGpus:
         await self._client.patch(Pod, pod.key, patch)
 
     async def _delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
-        try:
+        with suppress(NotFound):
             await self._client.delete(Pod, pod.key, uid=pod.uid, grace_seconds=grace_seconds)
-        except NotFound:
-            pass
 
     async def _delete_named(self, name: str) -> None:
         pod = self._pods.get((self._settings.namespace, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
 from spinney.api import labels, reasons
@@ -51,10 +52,8 @@ class SharingConfig:
     async def undo(self, bind: Bind) -> None:
         """The next bind writes its own."""
         for name in self._maps(bind):
-            try:
+            with suppress(NotFound):
                 await self._client.delete(ConfigMap, (bind.pod.namespace, name))
-            except NotFound:
-                continue
 
     def _maps(self, bind: Bind) -> dict[str, dict[str, str]]:
         prefix = bind.pod.metadata.annotations.get(labels.SHARED_GPU_CONFIGMAP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -194,10 +195,8 @@ class NodeScaleAdjuster:
         await self._client.patch(Pod, made.key, patch, subresource="status", kind=Patch.STRATEGIC)
 
     async def _delete(self, pod: Pod) -> None:
-        try:
+        with suppress(NotFound):
             await self._client.delete(Pod, pod.key, uid=pod.uid)
-        except NotFound:
-            return
 
 
 async def run(runtime: Runtime, settings: NodeScaleSettings | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -59,10 +60,8 @@ class Exporter:
             if not zones or pod.metadata.annotations.get(labels.NUMA_OBSERVED) == observed(zones):
                 continue
             patch = {"metadata": {"uid": pod.uid, "annotations": {labels.NUMA_OBSERVED: observed(zones)}}}
-            try:
+            with suppress(NotFound):
                 await self._client.patch(Pod, pod.key, patch)
-            except NotFound:
-                continue
 
 
 async def run(runtime: Runtime, settings: NumaSettings | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from spinney.api import labels
 from spinney.api.apps import DaemonSet, Deployment
@@ -201,10 +202,8 @@ class Platform:
     async def _report(self, owner: Config | SchedulingShard, findings: Findings) -> After:
         patch = plan_conditions(owner, findings, seconds(self._runtime.clock.now()))
         if patch is not None:
-            try:
+            with suppress(NotFound):
                 await self._runtime.client.patch(type(owner), owner.name, patch, subresource="status")
-            except NotFound:
-                pass
         return After(_LOOK_AGAIN_SECONDS if not findings.errors else 10.0)
 
 

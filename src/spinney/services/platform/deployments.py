@@ -26,9 +26,10 @@ _CERTIFICATE_FOLDER = "/etc/spinney-webhook"
 
 
 def plan_deployment(process: Process, config: ConfigSpec, image: str) -> list[Json]:
-    """Every object of a process but its account and rights."""
-    file = yaml.safe_dump(msgspec.to_builtins(process.settings), sort_keys=True)
-    wanted = [_config_map(process, config, file), _deployment(process, config, image, file), _service(process, config)]
+    """Every object of a process, apart from its account and rights."""
+    config_map, template = settings_of(process, config)
+    template["spec"] = _pod(process, config, image)
+    wanted = [config_map, _deployment(process, config, template), _service(process, config)]
     budget = process.service.pod_disruption_budget
     if budget is not None and budget.enabled and process.replicas > 1:
         wanted.append(_budget(process, config, budget.max_unavailable or 1))
@@ -54,24 +55,34 @@ def named(api_version: str, kind: str, name: str, namespace: str = "", app: str 
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def _config_map(process: Process, config: ConfigSpec, file: str) -> Json:
-    return {**named("v1", "ConfigMap", process.name, namespace_of(config)), "data": {"config.yaml": file}}
+def settings_of(process: Process, config: ConfigSpec) -> tuple[Json, Json]:
+    """The ConfigMap with a process's settings, and a pod template that changes with them."""
+    file = yaml.safe_dump(msgspec.to_builtins(process.settings), sort_keys=True)
+    config_map = {**named("v1", "ConfigMap", process.name, namespace_of(config)), "data": {"config.yaml": file}}
+    version = hashlib.sha256(file.encode()).hexdigest()[:16]
+    metadata = {"labels": {labels.APP: process.name}, "annotations": {"configMapVersion": version}}
+    return config_map, {"metadata": metadata}
 
 
-def _deployment(process: Process, config: ConfigSpec, image: str, file: str) -> Json:
-    template: Json = {
-        "metadata": {
-            "labels": {labels.APP: process.name},
-            # A new file means new pods.
-            "annotations": {"configMapVersion": hashlib.sha256(file.encode()).hexdigest()[:16]},
-        },
-        "spec": _pod(process, config, image),
-    }
+def image_of(process: Process, default: str) -> Json:
+    """The image of a process's container, and when to pull it."""
+    image = process.service.image
+    policy = (image.pull_policy if image else "") or "IfNotPresent"
+    return {"image": image_name(image, default), "imagePullPolicy": policy}
+
+
+def pull_secrets(common: Global) -> list[Json]:
+    """The secrets to pull images with, each once."""
+    names = dict.fromkeys((*common.additional_image_pull_secrets, common.images_pull_secret))
+    return [{"name": name} for name in names if name]
+
+
+def _deployment(process: Process, config: ConfigSpec, template: Json) -> Json:
     deployment = named("apps/v1", "Deployment", process.name, namespace_of(config))
     deployment["spec"] = {
         "replicas": process.replicas,
         "selector": {"matchLabels": {labels.APP: process.name}},
-        # Leases keep two of one kind apart, so the old pod serves until the new one does.
+        # Only the leader acts, so the old pod may serve until the new one does.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
         "template": template,
     }
@@ -89,12 +100,8 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     if process.webhooks:
         parts = [{"key": key, "path": key} for key in ("tls.crt", "tls.key")]
         spec["volumes"].append({"name": "webhook", "secret": {"secretName": secret_name(process), "items": parts}})
-    secrets = [
-        *common.additional_image_pull_secrets,
-        *([common.images_pull_secret] if common.images_pull_secret else []),
-    ]
     optional: Mapping[str, object] = {
-        "imagePullSecrets": [{"name": name} for name in dict.fromkeys(secrets)],
+        "imagePullSecrets": pull_secrets(common),
         "nodeSelector": common.node_selector,
         "tolerations": [msgspec.to_builtins(toleration) for toleration in common.tolerations],
         "priorityClassName": common.priority_class_name,
@@ -112,8 +119,7 @@ def _container(process: Process, config: ConfigSpec, image: str) -> Json:
         mounts.append({"name": "webhook", "mountPath": _CERTIFICATE_FOLDER, "readOnly": True})
     container: Json = {
         "name": process.name,
-        "image": image_name(process.service.image, image),
-        "imagePullPolicy": (process.service.image.pull_policy if process.service.image else "") or "IfNotPresent",
+        **image_of(process, image),
         "args": _arguments(process, config),
         "ports": ports,
         "volumeMounts": mounts,
@@ -146,7 +152,7 @@ def _arguments(process: Process, config: ConfigSpec) -> list[str]:
 
 
 def _affinity(process: Process, common: Global) -> Json:
-    """The service's own parts before the installation's; replicas apart from each other unless somebody says how."""
+    """The service's affinity over the installation's, and by default anti-affinity between replicas."""
     found = {**(common.affinity or {}), **(process.service.affinity or {})}
     if "podAntiAffinity" in found:
         return found

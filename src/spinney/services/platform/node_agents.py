@@ -1,13 +1,11 @@
-"""What runs on every node: the exporter of NUMA placements, deployed where a scheduler aligns by them."""
+"""Agents that run on every node: the exporter of NUMA placements."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 import msgspec
-import yaml
 
 from spinney.api import labels
 from spinney.api.deployment import ServiceConfig
@@ -16,8 +14,8 @@ from spinney.api.kaiconfig import ConfigSpec, Global, NumaPlacementExporter
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json
 from spinney.services.numa.exporter import NumaSettings
-from spinney.services.platform.deployments import named
-from spinney.services.platform.processes import Process, image_name, namespace_of, needs_of
+from spinney.services.platform.deployments import image_of, named, pull_secrets, settings_of
+from spinney.services.platform.processes import Process, namespace_of, needs_of
 
 NAME = "numa-placement-exporter"
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
@@ -25,7 +23,7 @@ _KUBELET, _SYSFS, _CONFIG = "/host/kubelet", "/host/sys", "/etc/spinney"
 
 
 def plan_exporter(config: ConfigSpec, shards: Iterable[SchedulingShard]) -> list[Process]:
-    """The exporter, unless it is switched off, or nobody says a word and no shard aligns."""
+    """The exporter, if Config enables it, or by default if a shard aligns by NUMA zones."""
     said = config.numa_placement_exporter or NumaPlacementExporter()
     service = said.service or ServiceConfig()
     enabled = service.enabled if service.enabled is not None else any(_aligns(shard) for shard in shards)
@@ -42,17 +40,12 @@ def _aligns(shard: SchedulingShard) -> bool:
 
 
 def plan_daemon_set(process: Process, config: ConfigSpec, image: str) -> list[Json]:
-    """Its settings and its pods, on the nodes that have zones."""
-    namespace = namespace_of(config)
-    file = yaml.safe_dump(msgspec.to_builtins(process.settings), sort_keys=True)
-    daemon_set = named("apps/v1", "DaemonSet", NAME, namespace)
-    digest = hashlib.sha256(file.encode()).hexdigest()[:16]
-    metadata = {"labels": {labels.APP: NAME}, "annotations": {"configMapVersion": digest}}
-    daemon_set["spec"] = {
-        "selector": {"matchLabels": {labels.APP: NAME}},
-        "template": {"metadata": metadata, "spec": _pod(process, config, image)},
-    }
-    return [{**named("v1", "ConfigMap", NAME, namespace), "data": {"config.yaml": file}}, daemon_set]
+    """The settings and the DaemonSet of the exporter, for nodes that have NUMA zones."""
+    config_map, template = settings_of(process, config)
+    template["spec"] = _pod(process, config, image)
+    daemon_set = named("apps/v1", "DaemonSet", NAME, namespace_of(config))
+    daemon_set["spec"] = {"selector": {"matchLabels": {labels.APP: NAME}}, "template": template}
+    return [config_map, daemon_set]
 
 
 def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
@@ -63,9 +56,8 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     folders = (("kubelet", kubelet, _KUBELET), ("sysfs", said.sysfs_host_path or "/sys", _SYSFS))
     container: Json = {
         "name": NAME,
-        "image": image_name(process.service.image, image),
-        "imagePullPolicy": (process.service.image.pull_policy if process.service.image else "") or "IfNotPresent",
-        # Each acts for its own node: there is nobody to elect.
+        **image_of(process, image),
+        # Each acts for its own node only.
         "args": ["run", NAME, "--config", f"{_CONFIG}/config.yaml", "--no-leader-election"],
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": needs_of(process),
@@ -79,10 +71,9 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     volumes: list[Json] = [{"name": "config", "configMap": {"name": NAME}}]
     volumes += [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path, _ in folders]
     tolerations = said.tolerations or common.daemonsets_tolerations
-    secrets = dict.fromkeys((*common.additional_image_pull_secrets, *filter(None, [common.images_pull_secret])))
     optional: Json = {
         "tolerations": [msgspec.to_builtins(toleration) for toleration in tolerations],
-        "imagePullSecrets": [{"name": name} for name in secrets],
+        "imagePullSecrets": pull_secrets(common),
         "priorityClassName": common.priority_class_name,
     }
     return {

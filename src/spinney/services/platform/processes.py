@@ -1,4 +1,4 @@
-"""Which services run with which settings: Config and shards read with their defaults, which stay in memory."""
+"""Which services run with which settings: Config and shards, completed with defaults."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spinney.api.kaiconfig import (
     Admission,
     Binder,
     ConfigSpec,
+    ControllerWebhooks,
     Global,
     NodeScaleAdjuster,
     NodeScaleArgs,
@@ -44,11 +45,12 @@ _SCHEDULER_NEEDS: Json = {
 }
 
 T = TypeVar("T")
+_ServiceBlock = PodGrouper | Binder | QueueController | PodGroupController | NodeScaleAdjuster | Admission
 
 
 @dataclass(frozen=True)
 class Process:
-    """One component with its settings: a Deployment in a cluster, a task in the process of `spinney up`."""
+    """One component with its settings: a Deployment in a cluster, or a task of `spinney up`."""
 
     # As upstream names the Deployment.
     name: str
@@ -75,7 +77,7 @@ def namespace_of(config: ConfigSpec) -> str:
 def plan_processes(
     config: ConfigSpec, image: str, annotations: Mapping[str, str] | None = None, *, cdi: bool = False
 ) -> list[Process]:
-    """The services that Config switches on, apart from schedulers; annotations say what Config has no field for.
+    """The enabled services, apart from schedulers; annotations hold what Config has no field for.
 
     `cdi` is how devices are named where Config leaves that open.
     """
@@ -119,7 +121,7 @@ def plan_scheduler(shard: SchedulingShard, config: ConfigSpec) -> Process | None
 
 
 def image_name(image: Image | None, default: str) -> str:
-    """An image in one word; the installation's where none is named."""
+    """The full name of an image; the installation's where none is given."""
     if image is None or not (image.repository or image.name):
         return default
     path = "/".join(part for part in (image.repository, image.name) if part)
@@ -127,7 +129,7 @@ def image_name(image: Image | None, default: str) -> str:
 
 
 def needs_of(process: Process) -> Json:
-    """What a process's container asks for: as Config says, else its own default, else everybody's."""
+    """The resources of a process's container: from Config, else its own default, else the common one."""
     if process.service.resources is not None:
         said: Json = msgspec.to_builtins(process.service.resources)
         return said
@@ -142,6 +144,19 @@ def _completed(process: Process, config: ConfigSpec) -> Process:
         replicas=process.replicas or common.replica_count or 1,
         vpa=process.vpa or common.vpa,
         needs=needs_of(process),
+    )
+
+
+def _process(name: str, wanted: _ServiceBlock, settings: Struct, replicas: int | None) -> Process:
+    """A process whose component and account have its name."""
+    return Process(
+        name=name,
+        component=name,
+        account=name,
+        settings=settings,
+        service=wanted.service or ServiceConfig(),
+        replicas=replicas or 0,
+        vpa=wanted.vpa,
     )
 
 
@@ -163,15 +178,8 @@ def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, s
     service = wanted.service or ServiceConfig()
     if wanted.k8s_client_config is not None:
         service = msgspec.structs.replace(service, k8s_client_config=wanted.k8s_client_config)
-    return Process(
-        name="pod-grouper",
-        component="podgrouper",
-        account="pod-grouper",
-        settings=settings,
-        service=service,
-        replicas=wanted.replicas or 0,
-        vpa=wanted.vpa,
-    )
+    process = _process("pod-grouper", wanted, settings, wanted.replicas)
+    return replace(process, component="podgrouper", service=service)
 
 
 def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
@@ -199,16 +207,8 @@ def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
         claims=is_on(wanted, CLAIMS),
         workers=wanted.max_concurrent_reconciles or 512,
     )
-    return Process(
-        name="binder",
-        component="binder",
-        account="binder",
-        settings=settings,
-        service=wanted.service or ServiceConfig(),
-        replicas=wanted.replicas or 0,
-        vpa=wanted.vpa,
-        needs={"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": "100m", "memory": "200Mi"}},
-    )
+    needs = {"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": "100m", "memory": "200Mi"}}
+    return replace(_process("binder", wanted, settings, wanted.replicas), needs=needs)
 
 
 def _queue_controller(wanted: QueueController) -> Process:
@@ -217,29 +217,14 @@ def _queue_controller(wanted: QueueController) -> Process:
         metric_labels=_pairs(wanted.queue_label_to_metric_label),
         metric_defaults=_pairs(wanted.queue_label_to_default_metric_value),
     )
-    return Process(
-        name="queue-controller",
-        component="queue-controller",
-        account="queue-controller",
-        settings=settings,
-        service=wanted.service or ServiceConfig(),
-        replicas=wanted.replicas or 0,
-        vpa=wanted.vpa,
-        webhooks=_or(wanted.webhooks.enable_validation if wanted.webhooks else None, True),
-    )
+    process = _process("queue-controller", wanted, settings, wanted.replicas)
+    return replace(process, webhooks=_validates(wanted.webhooks))
 
 
 def _pod_group_controller(wanted: PodGroupController) -> Process:
-    return Process(
-        name="podgroup-controller",
-        component="podgroup-controller",
-        account="podgroup-controller",
-        settings=PodGroupSettings(workers=wanted.max_concurrent_reconciles or 32),
-        service=wanted.service or ServiceConfig(),
-        replicas=wanted.replicas or 0,
-        vpa=wanted.vpa,
-        webhooks=_or(wanted.webhooks.enable_validation if wanted.webhooks else None, True),
-    )
+    settings = PodGroupSettings(workers=wanted.max_concurrent_reconciles or 32)
+    process = _process("podgroup-controller", wanted, settings, wanted.replicas)
+    return replace(process, webhooks=_validates(wanted.webhooks))
 
 
 def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) -> Process:
@@ -253,15 +238,7 @@ def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) 
         image=image_name(said.scaling_pod_image, image),
         memory_as_fraction=f"{ratio:g}" if ratio else default.memory_as_fraction,
     )
-    return Process(
-        name="node-scale-adjuster",
-        component="node-scale-adjuster",
-        account="node-scale-adjuster",
-        settings=settings,
-        service=wanted.service or ServiceConfig(),
-        replicas=1,
-        vpa=wanted.vpa,
-    )
+    return _process("node-scale-adjuster", wanted, settings, 1)
 
 
 def _admission(wanted: Admission, common: Global, memory_limit: bool, annotations: Mapping[str, str]) -> Process:
@@ -277,16 +254,11 @@ def _admission(wanted: Admission, common: Global, memory_limit: bool, annotation
         gate_blocked_pods=annotations.get(labels.GATE_BLOCKED_PODS) == "true",
         fraction_runtime_class=_or(runtime_class, _or(wanted.gpu_pod_runtime_class_name, "nvidia")),
     )
-    return Process(
-        name="admission",
-        component="admission",
-        account="admission",
-        settings=settings,
-        service=wanted.service or ServiceConfig(),
-        replicas=wanted.replicas or 0,
-        vpa=wanted.vpa,
-        webhooks=True,
-    )
+    return replace(_process("admission", wanted, settings, wanted.replicas), webhooks=True)
+
+
+def _validates(webhooks: ControllerWebhooks | None) -> bool:
+    return _or(webhooks.enable_validation if webhooks else None, True)
 
 
 def _or(said: T | None, default: T) -> T:

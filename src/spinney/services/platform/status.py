@@ -51,49 +51,39 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
     waiting = [*found.waiting, *([found.prometheus] if found.prometheus else [])]
     available = deployed and not waiting
     waiting = waiting or refused
-    rows = [
-        (reasons.RECONCILING, bool(refused), "reconciling" if refused else "reconciled", _text(refused, "reconciled")),
-        (
-            reasons.DEPLOYED,
-            deployed,
-            "deployed" if deployed else "not_deployed",
-            _text(refused, "everything is deployed"),
-        ),
+    absent = [f"{name} is not there" for name in found.missing]
+    ready = available and fulfilled
+    # Type, whether it is True, the reasons if True and if False, problems, and the message without any.
+    rows: list[tuple[str, bool, tuple[str, str], Sequence[str], str]] = [
+        (reasons.RECONCILING, bool(refused), ("reconciling", "reconciled"), refused, "reconciled"),
+        (reasons.DEPLOYED, deployed, ("deployed", "not_deployed"), refused, "everything is deployed"),
         (
             "Available",
             available,
-            "available" if available else "not_available",
-            "every service is available" if available else _text(waiting, ""),
+            ("available", "not_available"),
+            () if available else waiting,
+            "every service is available",
         ),
         (
             reasons.DEPENDENCIES_FULFILLED,
             fulfilled,
-            "dependencies_fulfilled" if fulfilled else "dependencies_missing",
-            _text([f"{name} is not there" for name in found.missing], "nothing is missing"),
+            ("dependencies_fulfilled", "dependencies_missing"),
+            absent,
+            "nothing is missing",
         ),
-        (
-            "Ready",
-            available and fulfilled,
-            "ready" if available and fulfilled else "not_ready",
-            "ready"
-            if available and fulfilled
-            else _text([*waiting, *(f"{n} is not there" for n in found.missing)], ""),
-        ),
+        ("Ready", ready, ("ready", "not_ready"), () if ready else (*waiting, *absent), "ready"),
     ]
     if found.prometheus is not None:
-        reason = "prometheus_connection_failed" if found.prometheus else "prometheus_connected"
-        rows.append((PROMETHEUS, not found.prometheus, reason, found.prometheus or "the external Prometheus answers"))
+        words = ("prometheus_connected", "prometheus_connection_failed")
+        problem = [found.prometheus] if found.prometheus else []
+        rows.append((PROMETHEUS, not found.prometheus, words, problem, "the external Prometheus answers"))
     return [
         Condition(
-            type=kind,
-            status="True" if true else "False",
-            reason=reason,
-            message=message,
+            type=type_,
+            status="True" if holds else "False",
+            reason=words[0] if holds else words[1],
+            message="; ".join(dict.fromkeys(problems))[:32768] or otherwise,
             observed_generation=generation,
         )
-        for kind, true, reason, message in rows
+        for type_, holds, words, problems, otherwise in rows
     ]
-
-
-def _text(problems: Sequence[str], otherwise: str) -> str:
-    return "; ".join(dict.fromkeys(problems))[:32768] or otherwise

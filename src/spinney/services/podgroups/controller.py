@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -201,10 +202,8 @@ class PodGroups:
         patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
         if patch is None:
             return
-        try:
+        with suppress(NotFound):
             await self._client.patch(PodGroup, (namespace, name), patch, subresource="status")
-        except NotFound:
-            return
 
     def _tell_missing(self, name: str, pods: Iterable[Pod]) -> None:
         """Pods whose group is not there wait without a word from the scheduler, which does not know them."""

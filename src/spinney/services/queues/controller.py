@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -131,10 +132,8 @@ class Queues:
         patch = plan_status(queue, self._tree, exists, self._clock)
         if patch is None:
             return
-        try:
+        with suppress(NotFound):
             await self._client.patch(Queue, queue.name, patch, subresource="status")
-        except NotFound:
-            return
 
 
 async def run(runtime: Runtime, settings: QueueSettings | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Literal
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
@@ -144,7 +145,7 @@ class ClaimBinding:
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         version = {"resourceVersion": volume.metadata.resource_version}
-        try:
+        with suppress(NotFound):
             if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.uid:
                 patch = {"metadata": version, "spec": {"claimRef": _reference(claim)}}
                 await self._client.patch(PersistentVolume, volume.name, patch)
@@ -162,8 +163,6 @@ class ClaimBinding:
                 "capacity": dict(volume.spec.capacity),
             }
             await patch_status(self._client, claim, status)
-        except NotFound:
-            return
 
 
 class VolumeReclaim:
