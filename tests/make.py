@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from spinney.api.meta import convert
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 class Builder:
@@ -27,9 +30,34 @@ class Builder:
         self.object["metadata"].setdefault("annotations", {})[key] = value
         return self
 
+    def annotations(self, **values: str) -> Self:
+        """With annotations; underscores in their names stand for dashes."""
+        for key, value in values.items():
+            self.annotate(key.replace("_", "-"), value)
+        return self
+
+    def metadata(self, **members: Any) -> Self:
+        """With further members of its metadata."""
+        self.object["metadata"] |= members
+        return self
+
+    def spec(self, **members: Any) -> Self:
+        """With further members of its spec."""
+        self.object.setdefault("spec", {}).update(members)
+        return self
+
+    def status(self, **members: Any) -> Self:
+        """With further members of its status."""
+        self.object.setdefault("status", {}).update(members)
+        return self
+
     def build(self) -> Json:
         """The object as plain data."""
         return deepcopy(self.object)
+
+    def typed(self, kind: type[T]) -> T:
+        """The object as its wire type."""
+        return convert(kind, self.build())
 
 
 class PodBuilder(Builder):
@@ -38,6 +66,11 @@ class PodBuilder(Builder):
     def __init__(self, name: str, namespace: str = "default") -> None:
         super().__init__("v1", "Pod", name, namespace)
         self.object["spec"] = {"containers": [{"name": "main", "image": "busybox"}]}
+
+    def resources(self, **block: Json) -> Self:
+        """With the resources of its container as they are on the wire."""
+        self.object["spec"]["containers"][0]["resources"] = block
+        return self
 
     def request(self, **resources: str) -> Self:
         """Asking for resources, as requests and limits alike."""

@@ -18,9 +18,7 @@ async def limit(api: Api, namespace: str, **item: Any) -> None:
 
 def pod(namespace: str, **resources: Json) -> Json:
     """A pod whose container asks for resources."""
-    wanted = make.pod("a", namespace).build()
-    wanted["spec"]["containers"][0]["resources"] = resources
-    return wanted
+    return make.pod("a", namespace).resources(**resources).build()
 
 
 def pods(namespace: str) -> str:

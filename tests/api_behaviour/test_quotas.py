@@ -27,10 +27,7 @@ async def quota(api: Api, namespace: str, **hard: str) -> Json:
 
 def pod(namespace: str, name: str, **requests: str) -> Json:
     """A pod that asks for resources."""
-    wanted = make.pod(name, namespace).build()
-    if requests:
-        wanted["spec"]["containers"][0]["resources"] = {"requests": requests}
-    return wanted
+    return make.pod(name, namespace).resources(requests=requests).build()
 
 
 async def test_status(api: Api, namespace: str) -> None:

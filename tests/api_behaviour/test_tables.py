@@ -472,22 +472,6 @@ CLUSTER_WIDE = {
             }
         },
     ),
-    "priority-level": Row(
-        "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
-        ["Limited", 5, 64, 6, 50, "AGE"],
-        {
-            "spec": {
-                "type": "Limited",
-                "limited": {
-                    "nominalConcurrencyShares": 5,
-                    "limitResponse": {
-                        "type": "Queue",
-                        "queuing": {"queues": 64, "handSize": 6, "queueLengthLimit": 50},
-                    },
-                },
-            }
-        },
-    ),
 }
 
 

@@ -17,11 +17,11 @@ from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json, Resource
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.untyped import untyped
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.backends.kube_scheduler.releases import GANG_APIS
 from spinney.backends.registry import Registry
-from spinney.backends.stored import stored
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
@@ -120,7 +120,7 @@ class Stage:
         return picture
 
     async def _objects(self, resource: Resource, namespace: str) -> list[Json]:
-        listing = await self.client.list(stored(resource), namespace if resource.namespaced else "")
+        listing = await self.client.list(untyped(resource), namespace if resource.namespaced else "")
         objects = [found.plain() for found in listing.items]
         kept = ("name", "labels", "annotations")
         return sorted(

@@ -11,8 +11,8 @@ import yaml
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
+from spinney.api.untyped import untyped
 from spinney.backends.component import COMPONENT, BackendsConfig
-from spinney.backends.stored import stored
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
@@ -86,7 +86,7 @@ async def told(client: Client, name: str, namespace: str, reason: str, generatio
 
 async def owned(client: Client, kind: type[Object], gang: PodGang) -> list[Json]:
     """The objects of a kind that belong to a gang, as plain data."""
-    listing = await client.list(stored(kind.resource), gang.namespace)
+    listing = await client.list(untyped(kind.resource), gang.namespace)
     mine = [item for item in listing.items if any(owner.uid == gang.uid for owner in item.metadata.owner_references)]
     return [item.plain() for item in mine]
 

@@ -7,10 +7,11 @@ import pytest
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.backends import conformance
-from spinney.backends.interface import Backend, Cluster, Translation, Wanted
+from spinney.backends.interface import Backend, Cluster, Translation
 from spinney.backends.kai import Kai
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted
 
 
 @pytest.mark.parametrize("backend", list(Registry.load()), ids=lambda backend: backend.name)

@@ -16,9 +16,9 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Backend, Cluster
 from spinney.backends.kube_scheduler.releases import GANG_APIS, served_by
-from spinney.backends.plan import without_none
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served
+from spinney.kube.difference import without_none
 from tests import make
 from tests.backends import matrix
 

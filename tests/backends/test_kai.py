@@ -11,8 +11,8 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
 from spinney.backends.kai import BACKEND
-from spinney.backends.plan import without_none
 from spinney.backends.served import Served
+from spinney.kube.difference import without_none
 from tests import make
 
 SERVED = Served(frozenset({PodGroup.resource}))

@@ -12,8 +12,8 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster, Translation
 from spinney.backends.koordinator import BACKEND
-from spinney.backends.plan import without_none
 from spinney.backends.served import Served
+from spinney.kube.difference import without_none
 from tests import make
 
 SERVED = Served(frozenset({PodGroup.resource}))
@@ -135,7 +135,7 @@ def test_long_names_fit_a_label_and_agree_between_pod_and_group() -> None:
 
 def test_phases_are_passed_on() -> None:
     """Koordinator's own words end up in the gang's condition."""
-    gang = convert(PodGang, make.gang("a-0").group("x", 1).build())
+    gang = make.gang("a-0").group("x", 1).typed(PodGang)
     found = [{"kind": "PodGroup", "metadata": {"name": "a-0-x"}, "status": {"phase": "Scheduling"}}]
     assert BACKEND.ready(gang, found).message == "PodGroups: a-0-x Scheduling"
 

@@ -9,8 +9,8 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
 from spinney.backends.kube_scheduler.releases import served_by
-from spinney.backends.plan import difference, without_none
 from spinney.backends.registry import Registry
+from spinney.kube.difference import merge_patch, without_none
 from tests import data
 
 REGISTRY = Registry.load()
@@ -59,5 +59,5 @@ def test_every_field_of_the_example_is_written(name: str, backend: str, release:
     for example in shown:
         found = ours[example["kind"], example["metadata"]["name"]]
         wanted = {"metadata": example["metadata"], "spec": example["spec"]}
-        missing = difference(found, wanted)
+        missing = merge_patch(found, wanted)
         assert missing == ({"spec": OTHERWISE[name]} if name in OTHERWISE else {})

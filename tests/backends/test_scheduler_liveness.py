@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from spinney.api.meta import Json, convert
+from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Readiness
@@ -17,7 +17,7 @@ from spinney.kube.runtime import Runtime
 from tests import make
 
 SYNCED = Readiness(True, "Synced")
-GANG = convert(PodGang, make.gang("a-0").group("w", 1).build())
+GANG = make.gang("a-0").group("w", 1).typed(PodGang)
 
 
 class Watch:
@@ -32,11 +32,8 @@ class Watch:
 
 def pod(*conditions: Json, **spec: object) -> Pod:
     """A pod that is free to be placed."""
-    body = make.pod("a-0-w-0").scheduler("kai-scheduler").build()
-    body["metadata"]["uid"] = "p1"
-    body["spec"] |= spec
-    body["status"] = {"phase": "Pending", "conditions": list(conditions)}
-    return convert(Pod, body)
+    builder = make.pod("a-0-w-0").scheduler("kai-scheduler").metadata(uid="p1").spec(**spec)
+    return builder.status(phase="Pending", conditions=list(conditions)).typed(Pod)
 
 
 async def reason_after(seconds: float, watched: Pod, client: Client) -> tuple[str, float | None]:

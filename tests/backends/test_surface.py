@@ -10,9 +10,9 @@ def test_the_public_surface_is_pinned() -> None:
     assert backends.__all__ == [
         "Backend",
         "Capabilities",
-        "Change",
         "Cluster",
         "ClusterTopologyBinding",
+        "Drift",
         "Feature",
         "Json",
         "Loss",

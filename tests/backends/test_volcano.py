@@ -9,9 +9,9 @@ from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.api.volcano import PodGroup
 from spinney.backends.interface import Cluster, Translation
-from spinney.backends.plan import without_none
 from spinney.backends.served import Served
 from spinney.backends.volcano import BACKEND
+from spinney.kube.difference import without_none
 from tests import make
 
 SERVED = Served(frozenset({PodGroup.resource}))
@@ -92,7 +92,7 @@ def test_the_queue_is_written_only_where_the_user_named_one() -> None:
 def test_a_pod_names_its_group_twice_and_its_role() -> None:
     """The scheduler reads the old annotation; integrations write the new one."""
     pod = make.pod("p").label("grove.io/podclique", "a-0-w").build()
-    prepared = BACKEND.prepare(pod, convert(PodGang, make.gang("a-0").group("w", 1).build()), SERVED)
+    prepared = BACKEND.prepare(pod, make.gang("a-0").group("w", 1).typed(PodGang), SERVED)
     assert prepared["spec"]["schedulerName"] == "volcano"
     assert prepared["metadata"]["annotations"] == {
         "scheduling.k8s.io/group-name": "a-0",

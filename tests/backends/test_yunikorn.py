@@ -27,7 +27,7 @@ POD_SPEC: Json = {
 def gang() -> make.GangBuilder:
     """A gang as the operator would make it, with what its backend asked it to carry."""
     builder = make.gang("svc-0", uid="0123456789abcdef").group("x", 2).group("y", 1).group("z", 0, pods=1)
-    pcs = convert(PodCliqueSet, make.pcs("svc").label("yunikorn.apache.org/queue", "root.ml").clique("x").build())
+    pcs = make.pcs("svc").label("yunikorn.apache.org/queue", "root.ml").clique("x").typed(PodCliqueSet)
     carried = BACKEND.gang_annotations(pcs, {"svc-0-x": POD_SPEC, "svc-0-y": {"containers": []}})
     for key, value in carried.items():
         builder.annotate(key, value)

@@ -45,8 +45,8 @@ def test_a_stage_is_complete_when_the_last_pod_reaches_it() -> None:
     seconds = iter([1.0, 2.0, 3.0])
     progress = Progress({"g": 2}, lambda: next(seconds))
     for name in ("a", "b"):
-        progress.pod(Change(None, convert(Pod, make.pod(name).label("grove.io/podgang", "g").build())))
-    progress.pod(Change(None, convert(Pod, make.pod("c").label("grove.io/podgang", "other").build())))
+        progress.pod(Change(None, make.pod(name).label("grove.io/podgang", "g").typed(Pod)))
+    progress.pod(Change(None, make.pod("c").label("grove.io/podgang", "other").typed(Pod)))
 
     assert progress.gangs["g"].complete == {"created": 2.0, "released": 2.0}
     assert not progress.done

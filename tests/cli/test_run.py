@@ -192,6 +192,17 @@ def test_manifests_are_complete() -> None:
             assert ((f"{kind}WebhookConfiguration", account) in kinds) is has
 
 
+def test_manifests_of_some_backends() -> None:
+    """With their CRDs on request, and without the rights to other schedulers' objects."""
+    documents = list(yaml.safe_load_all(spinney("manifests", "backends", "--only", "volcano", "--crds").out))
+    defined = {document["spec"]["group"] for document in documents if document["kind"] == "CustomResourceDefinition"}
+    (role,) = (document for document in documents if document["kind"] == "ClusterRole")
+    groups = {group for rule in role["rules"] for group in rule["apiGroups"]}
+    assert defined == {"scheduling.volcano.sh", "topology.volcano.sh"}
+    assert defined <= groups
+    assert "scheduling.run.ai" not in groups
+
+
 async def test_a_component_runs_until_told_to_stop(cluster: Cluster) -> None:
     """Against a server, a component gets ready, answers on its health pages, and ends with code 0 on SIGTERM."""
     (port,) = free_ports(1)

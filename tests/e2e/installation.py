@@ -17,7 +17,7 @@ from spinney.api.batch import Job
 from spinney.api.core import Event, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
-from spinney.app.laptop import with_stand_in
+from spinney.app.in_process import with_stand_in
 from spinney.embedded.apiserver.access.credentials import account_user
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile

@@ -8,12 +8,13 @@ from spinney.api import kai, koordinator, scheduling, volcano
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json, Object, convert
 from spinney.api.podgang import PodGang
+from spinney.api.untyped import untyped
 from spinney.backends.interface import Cluster
-from spinney.backends.plan import plan_object, without_none
 from spinney.backends.registry import Registry
 from spinney.backends.served import discover
-from spinney.backends.stored import stored
 from spinney.kube.conditions import find
+from spinney.kube.desired import plan
+from spinney.kube.difference import without_none
 from tests import make, worlds
 from tests.backends import live, matrix
 from tests.waiting import object_until
@@ -170,7 +171,7 @@ async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster, bac
         objects = await live.owned(client, GROUPS[backend], gang)
         await client.delete(PodGang, (namespace, "train-0"))
         for found in objects:
-            kind = stored(GROUPS[backend].resource)
+            kind = untyped(GROUPS[backend].resource)
             await object_until(client, kind, (namespace, found["metadata"]["name"]), lambda found: found is None)
         written = host.runtimes["backends"].client.writes
         assert written.by_verb["delete", GROUPS[backend].resource.kind, ""] <= len(objects)
@@ -192,7 +193,7 @@ async def test_what_a_gang_was_told_to_leave_behind_stays(ready: worlds.Cluster)
         later = await live.told(client, "later-0", namespace, "Synced", 1)
         (last,) = await live.owned(client, kai.PodGroup, later)
         await client.delete(PodGang, (namespace, "later-0"))
-        kind = stored(kai.PodGroup.resource)
+        kind = untyped(kai.PodGroup.resource)
         await object_until(client, kind, (namespace, last["metadata"]["name"]), lambda found: found is None)
         left = await client.get(kai.PodGroup, (namespace, group["metadata"]["name"]))
         assert left.metadata.deletion_timestamp is None
@@ -222,7 +223,7 @@ async def test_kais_topology_is_written_and_made_anew_when_levels_change(ready: 
         assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == ["example.com/block", "example.com/rack"]
         levels = [{"domain": "rack", "key": "example.com/rack"}]
         await client.patch(kind, name, {"spec": {"levels": levels}})
-        made = stored(kai.Topology.resource)
+        made = untyped(kai.Topology.resource)
         await object_until(client, made, ("", name), lambda found: found is not None and len(found.spec["levels"]) == 1)
         await client.delete(kind, name)
         await object_until(client, made, ("", name), lambda found: found is None)
@@ -256,4 +257,4 @@ async def test_everything_in_the_matrix_is_accepted(ready: worlds.Cluster, backe
         for wanted in found.translate(convert(PodGang, body), Cluster(served)).objects:
             document = without_none(wanted.body)
             created = await client.create(wanted.resource, document, namespace, dry_run=True, strict=True)
-            assert plan_object(wanted, created) is None, f"{title}: {wanted.name} would be written again at once"
+            assert plan(wanted, created) is None, f"{title}: {wanted.name} would be written again at once"

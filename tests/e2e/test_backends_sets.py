@@ -13,9 +13,9 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Object
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.untyped import untyped
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
-from spinney.backends.stored import stored
 from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
@@ -79,7 +79,7 @@ async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: 
         await object_until(client, PodCliqueSet, (namespace, "train"), lambda found: found is None)
         await object_until(client, PodGang, (namespace, "train-0"), lambda found: found is None)
         kinds: list[type[Object]] = [PodClique, Pod]
-        kinds += [stored(OBJECTS[backend][0].resource)] if backend in OBJECTS else []
+        kinds += [untyped(OBJECTS[backend][0].resource)] if backend in OBJECTS else []
         for kind in kinds:
             for left in (await client.list(kind, namespace)).items:
                 await object_until(client, kind, (namespace, left.name), lambda found: found is None)

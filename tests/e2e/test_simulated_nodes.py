@@ -24,7 +24,7 @@ from tests.waiting import cache_until
 _SECONDS = 180.0
 
 
-class World:
+class SimulatedNodes:
     """Simulated nodes on a cluster, and the state of it as watched."""
 
     def __init__(self, client: Client, caches: Caches, prefix: str) -> None:
@@ -41,7 +41,7 @@ class World:
 
 
 @asynccontextmanager
-async def nodes(cluster: worlds.Cluster) -> AsyncIterator[World]:
+async def nodes(cluster: worlds.Cluster) -> AsyncIterator[SimulatedNodes]:
     """Two simulated nodes; where the cluster has no kubelets of its own, they run here."""
     client = cluster.client()
     prefix = cluster.unique("sim")
@@ -53,7 +53,7 @@ async def nodes(cluster: worlds.Cluster) -> AsyncIterator[World]:
     tasks = [asyncio.create_task(life) for life in lives]
     try:
         await registry.register(Profile(count=2, racks=1, gpus=2, prefix=prefix))
-        yield World(client, runtime.caches, prefix)
+        yield SimulatedNodes(client, runtime.caches, prefix)
         for index in range(2):
             await client.delete(Node, f"{prefix}-{index:02d}")
     finally:

@@ -13,7 +13,7 @@ from spinney.kube.client.flow import Flow, Priority
 from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
 from spinney.kube.errors import NotFound
 from spinney.kube.writer import Blocked, NameTaken, Writer
-from tests.kube.world import Thing, World, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, thing, virtual
 
 OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "boss", "uid": "u1"}
 OTHER = {**OWNER, "name": "rival", "uid": "u2"}
@@ -31,7 +31,7 @@ def wanted(drift: Drift = Drift.PATCH, **spec: Any) -> Wanted:
     return Wanted(Thing.resource, body(**spec), drift)
 
 
-def writer(world: World) -> Writer:
+def writer(world: FakeServer) -> Writer:
     return Writer(Client(world, Chance(1)))
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_longer_wanted_is_pruned() -> None:
 @virtual
 async def test_steps_are_applied() -> None:
     """Each plan ends where there is nothing left to do."""
-    world = World()
+    world = FakeServer()
     for drift, x in ((Drift.PATCH, 1), (Drift.PATCH, 2), (Drift.RECREATE, 3)):
         step = plan(wanted(drift, x=x), next(iter(world.objects.values()), None))
         assert step is not None
@@ -136,13 +136,13 @@ async def test_steps_are_applied() -> None:
 async def test_a_step_that_must_wait_is_raised() -> None:
     """Whoever applies it tells the reason."""
     with pytest.raises(Blocked, match="in the way"):
-        await writer(World()).apply(Step("wait", Thing.resource, ("default", "a"), why="in the way"))
+        await writer(FakeServer()).apply(Step("wait", Thing.resource, ("default", "a"), why="in the way"))
 
 
 @virtual
 async def test_what_exists_is_taken_where_the_owner_is_the_same() -> None:
     """A create that comes second finds its own object, or says that the name is taken."""
-    world = World()
+    world = FakeServer()
     world.put(body(x=1))
     assert (await writer(world).create(Thing, body(x=1))).spec == {"x": 1}
     assert (await writer(world).create(Thing, body(owner=None))).spec == {"x": 1}
@@ -154,7 +154,7 @@ async def test_what_exists_is_taken_where_the_owner_is_the_same() -> None:
 @virtual
 async def test_what_is_gone_stays_gone() -> None:
     """A patch or a deletion that comes too late is no error."""
-    world = World()
+    world = FakeServer()
     live = convert(Thing, world.put(body(x=1)))
     world.remove("a")
     assert await writer(world).patch(live, {"spec": {"x": 2}}) is None
@@ -173,7 +173,7 @@ async def test_writes_wait_in_their_turn() -> None:
             turns.append(priority)
             await super().enter(priority)
 
-    world = World()
+    world = FakeServer()
     urgent = Writer(
         Client(world, Chance(1), flow=Watched()),
         lambda verb, _: Priority.POD if verb == "create" else Priority.STATUS,

@@ -9,7 +9,7 @@ from typing import cast
 
 from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.errors import ConnectionLost
-from tests.kube.world import error
+from tests.kube.fake_server import error
 
 
 class Unreliable:

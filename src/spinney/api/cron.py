@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
+from spinney.api import duration
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_NAMES = {
-    "month": {name: number + 1 for number, name in enumerate(_MONTHS)},
-    "weekday": {name: number for number, name in enumerate(_WEEKDAYS)},
-}
-_BOUNDS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 31), "month": (1, 12), "weekday": (0, 7)}
+# Least and most of each field, and the names that it may use.
+_FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
+    (0, 6, {name: number for number, name in enumerate(_WEEKDAYS)}),
+)
 _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -21,6 +26,7 @@ _MACROS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_EVERY = "@every "
 # A schedule that matches no day within this time (30 February) never will.
 _LONGEST_DAYS = 366 * 5
 
@@ -79,45 +85,72 @@ class Schedule:
         return by_day and by_weekday if self.any_day or self.any_weekday else by_day or by_weekday
 
 
-def parse(text: str) -> Schedule:
-    """A schedule from its five fields, or from a macro."""
-    fields = _MACROS.get(text.strip(), text).split()
-    if len(fields) != 5:
-        raise CronError(f"schedule {text!r} has {len(fields)} fields: write minute hour day month weekday, or @daily")
-    minute, hour, day, month, weekday = (_field(kind, field, text) for kind, field in zip(_BOUNDS, fields, strict=True))
-    return Schedule(
-        minute,
-        hour,
-        day,
-        month,
-        frozenset(number % 7 for number in weekday),
-        any_day=fields[2][0] in "*?",
-        any_weekday=fields[4][0] in "*?",
+@dataclass(frozen=True)
+class Interval:
+    """Something that is due again and again after the same time: `@every 5m`."""
+
+    length: timedelta
+
+    def after(self, moment: datetime, zone: tzinfo) -> datetime | None:
+        """The moment after this interval."""
+        return moment + self.length
+
+    def before(self, moment: datetime, zone: tzinfo) -> datetime | None:
+        """The moment before this interval."""
+        return moment - self.length
+
+
+def parse(text: str) -> Schedule | Interval:
+    """A schedule from its five fields, a macro, or an interval."""
+    if text.startswith(_EVERY):
+        return Interval(_length(text))
+    fields = _MACROS.get(text, text).split()
+    if text.startswith("@") and text not in _MACROS:
+        raise CronError(f"unrecognized descriptor: {text}")
+    if len(fields) != len(_FIELDS):
+        raise CronError(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
+    minutes, hours, days, months, weekdays = (
+        frozenset(number for part in filter(None, field.split(",")) for number in _range(part, *bounds))
+        for field, bounds in zip(fields, _FIELDS, strict=True)
     )
+    any_day, any_weekday = fields[2][0] in "*?", fields[4][0] in "*?"
+    return Schedule(minutes, hours, days, months, weekdays, any_day=any_day, any_weekday=any_weekday)
 
 
-def _field(kind: str, field: str, text: str) -> frozenset[int]:
-    return frozenset(number for part in field.split(",") for number in _part(kind, part, text))
-
-
-def _part(kind: str, part: str, text: str) -> range:
-    low, high = _BOUNDS[kind]
-    span, _, step = part.partition("/")
-    first, dash, last = span.partition("-")
+def _length(text: str) -> timedelta:
     try:
-        if span in ("*", "?"):
-            start, end = low, high
-        else:
-            start = _number(kind, first)
-            end = _number(kind, last) if dash else (high if step else start)
-        every = int(step) if step else 1
+        return max(timedelta(seconds=1), timedelta(microseconds=duration.parse(text.removeprefix(_EVERY)) // 1000))
     except ValueError:
-        raise CronError(f"schedule {text!r}: {part!r} is not a {kind}") from None
-    if not low <= start <= end <= high or every < 1:
-        raise CronError(f"schedule {text!r}: {part!r} is outside {low}-{high} of {kind}")
-    return range(start, end + 1, every)
+        raise CronError(f"failed to parse duration {text}") from None
 
 
-def _number(kind: str, word: str) -> int:
-    named = _NAMES.get(kind, {}).get(word.lower())
-    return int(word) if named is None else named
+def _range(part: str, least: int, most: int, names: dict[str, int]) -> range:
+    span, *steps = part.split("/")
+    low, *high = span.split("-")
+    if len(high) > 1:
+        raise CronError(f"too many hyphens: {part}")
+    if len(steps) > 1:
+        raise CronError(f"too many slashes: {part}")
+    if low in ("*", "?"):
+        start, end = least, most
+    else:
+        start = _number(low, names)
+        end = _number(high[0], names) if high else most if steps else start
+    step = _number(steps[0], {}) if steps else 1
+    if start < least:
+        raise CronError(f"beginning of range ({start}) below minimum ({least}): {part}")
+    if end > most:
+        raise CronError(f"end of range ({end}) above maximum ({most}): {part}")
+    if start > end:
+        raise CronError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
+    if step == 0:
+        raise CronError(f"step of range should be a positive number: {part}")
+    return range(start, end + 1, step)
+
+
+def _number(word: str, names: dict[str, int]) -> int:
+    if word.lower() in names:
+        return names[word.lower()]
+    if not (word.isascii() and word.isdigit()):
+        raise CronError(f"failed to parse int from {word}")
+    return int(word)

@@ -17,6 +17,8 @@ class Lack(StrEnum):
     RESOURCE_CLAIM = 'resourceclaim "{0}" not found'
     RESOURCE_CLAIM_FROM_TEMPLATE = 'waiting for the resource claim of "{0}" to be created'
     DEVICE_CLASS = 'device class "{0}" not found'
+    # The name is what is wrong, and where.
+    DEVICE_SELECTOR = "{0}"
 
 
 class Missing(NamedTuple):

@@ -21,10 +21,10 @@ _log = structlog.get_logger("spinney.plugins")
 @cache
 def registered() -> dict[str, EntryPoint]:
     """The entry point of every component, by name: ours first, which others cannot replace."""
-    found: dict[str, EntryPoint] = {}
+    by_name: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (not _is_ours(entry), entry.name)):
-        found.setdefault(entry.name, entry)
-    return found
+        by_name.setdefault(entry.name, entry)
+    return by_name
 
 
 def load(name: str) -> Component:

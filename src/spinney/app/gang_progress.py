@@ -1,4 +1,4 @@
-"""How far each gang is on its way from created to running, told by the changes of its pods."""
+"""How far each gang is on its way from created to running, by the changes of its pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gang:
 
     @property
     def stage(self) -> str:
-        """In one word, the furthest that any pod has got."""
+        """The furthest stage that any pod has reached."""
         return next((stage for stage in reversed(STAGES) if self.reached[stage]), "waiting")
 
     @property
@@ -58,7 +58,7 @@ def stages_of(pod: Pod) -> list[str]:
 
 
 class Progress:
-    """Follows gangs and Jobs of known sizes. Feed it every change of pods and gangs."""
+    """Follows gangs and Jobs of known sizes through the changes of their pods and PodGangs."""
 
     def __init__(self, sizes: dict[str, int], elapsed: Callable[[], float]) -> None:
         self.gangs = {name: Gang(name, pods) for name, pods in sizes.items()}

@@ -1,4 +1,4 @@
-"""Manifests read and checked as the API server and the operator's admission would, without either."""
+"""Check manifests as the API server and the operator's admission would, without a cluster."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def typed(kind: type[T], document: Json) -> T:
     if not isinstance(name, str) or not name:
         raise UserError(f"{called}: metadata.name: Required value: name or generateName is required")
     if document.get("apiVersion") != kind.resource.api_version:
-        found = document.get("apiVersion")
-        raise UserError(f"{called}: apiVersion is {found!r}, use {kind.resource.api_version!r}")
+        version = document.get("apiVersion")
+        raise UserError(f"{called}: apiVersion is {version!r}, use {kind.resource.api_version!r}")
     schema = _schema(kind)
     checker = Checker()
     checker.check(prune(_body(document), schema, "", []), schema, "")
@@ -88,17 +88,17 @@ def _body(document: Json) -> Json:
 def binding_named(name: str, documents: Sequence[Json]) -> ClusterTopologyBinding | None:
     """The topology that a set names, if it is among the documents."""
     bindings = [document for document in documents if document.get("kind") == ClusterTopologyBinding.resource.kind]
-    found = [typed(ClusterTopologyBinding, document) for document in bindings]
-    return next((binding for binding in found if binding.name == name), None)
+    checked = [typed(ClusterTopologyBinding, document) for document in bindings]
+    return next((binding for binding in checked if binding.name == name), None)
 
 
 def admission_problems(document: Json, levels: Levels) -> tuple[str, ...]:
     """What admission finds wrong with a set that has its defaults; its topology has these levels."""
-    found: list[str] = []
+    problems: list[str] = []
     for index, clique in enumerate(document["spec"]["template"]["cliques"]):
-        found += _pod_problems(clique["spec"].get("podSpec") or {}, f"spec.template.cliques[{index}].spec.podSpec")
-    if found:
-        return tuple(found)
+        problems += _pod_problems(clique["spec"].get("podSpec") or {}, f"spec.template.cliques[{index}].spec.podSpec")
+    if problems:
+        return tuple(problems)
     bindings = {levels.name: [domain for domain, _ in levels.keys]} if levels.keys else {}
     return tuple(map(str, check_create(document, ClusterFacts(mnnvl=True, bindings=bindings)).found))
 

@@ -16,7 +16,6 @@ from spinney.app.offline_checks import binding_named
 from spinney.backends.admission import Review, review_set
 from spinney.backends.capabilities import Loss
 from spinney.backends.interface import Backend, Cluster
-from spinney.backends.plan import without_none
 from spinney.backends.registry import Choice
 from spinney.backends.served import Served
 from spinney.grove.admission.defaulting import with_defaults
@@ -27,6 +26,7 @@ from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.view import View
 from spinney.grove.replica.facts import Facts
 from spinney.grove.replica.plan import plan_replica
+from spinney.kube.difference import without_none
 
 # Stands where the API server would put an identity of its own.
 _UID = "00000000-0000-0000-0000-{:012d}"

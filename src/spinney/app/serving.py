@@ -28,7 +28,7 @@ class Supplied:
     authority: Path | None
 
     def read(self) -> tuple[str, str, str]:
-        """What the files say now."""
+        """The contents of the files now: certificate, key, authority."""
         authority = self.authority.read_text() if self.authority is not None else ""
         return self.certificate.read_text(), self.key.read_text(), authority
 
@@ -49,7 +49,7 @@ class WebhookOptions:
 
 
 def webhook_address(options: WebhookOptions) -> Listen:
-    """Where to listen: as told, else at the port of the URL, and only on loopback where the URL is that."""
+    """Where to listen: as given, else at the port of the URL, and only on loopback if the URL is there."""
     if options.listen is not None:
         return options.listen
     parts = urlsplit(options.url)
@@ -95,12 +95,12 @@ async def _follow(
 ) -> None:
     while True:
         await asyncio.sleep(60)
-        found = supplied.read()
-        if found != used:
-            server.use(found[0], found[1])
-            used = found
-        if found[2]:
-            await registration.register(found[2])
+        read = supplied.read()
+        if read != used:
+            server.use(read[0], read[1])
+            used = read
+        if read[2]:
+            await registration.register(read[2])
 
 
 async def serve_health(host: Host, address: Listen) -> None:

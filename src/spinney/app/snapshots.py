@@ -17,7 +17,7 @@ from spinney.scheduler.config import ConfigError
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.intake.snapshot import Snapshot, SnapshotError, read
 from spinney.scheduler.service.capture import capture
-from spinney.scheduler.service.feed import Shard
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.snapshot_view import Picture
 
 # What a snapshot says about its scheduler that a plan depends on.

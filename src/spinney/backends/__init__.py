@@ -12,27 +12,26 @@ from spinney.backends.building import edited_pod, fitted_name, may_read, may_wri
 from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import (
     Backend,
-    Change,
     Cluster,
     Problem,
     Readiness,
     Retrying,
     TopologyAware,
     Translation,
-    Wanted,
 )
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import gang_losses, packed, packed_whole
 from spinney.backends.served import Served
+from spinney.kube.desired import Drift, Wanted
 from spinney.kube.runtime import Rule
 
 __all__ = [
     "Backend",
     "Capabilities",
-    "Change",
     "Cluster",
     "ClusterTopologyBinding",
+    "Drift",
     "Feature",
     "Json",
     "Loss",

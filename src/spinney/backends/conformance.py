@@ -23,12 +23,13 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.backends.capabilities import Feature
-from spinney.backends.interface import Backend, Cluster, Wanted
+from spinney.backends.interface import Backend, Cluster
 from spinney.backends.kube_scheduler.releases import GANG_APIS, served_by
-from spinney.backends.plan import plan_object, without_none
 from spinney.backends.registry import KUBE_SCHEDULER
 from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted, plan
+from spinney.kube.difference import covers, without_none
 
 Check = Callable[[Backend], None]
 _LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
@@ -104,7 +105,8 @@ def check_prepare_adds_and_keeps(backend: Backend) -> None:
             before = deepcopy(pod)
             prepared = backend.prepare(pod, gang, served)
             _expect(pod == before, "prepare() changed the pod it was handed; it must return a new one")
-            _expect(_holds(prepared, {**pod, "spec": {**pod["spec"], "schedulerName": None}}), "prepare() lost fields")
+            kept = {key: value for key, value in pod["spec"].items() if key != "schedulerName"}
+            _expect(covers(prepared, {**pod, "spec": kept}), "prepare() lost fields")
             name = prepared["spec"].get("schedulerName")
             _expect(backend.claims(name), f"prepare() set schedulerName {name!r}, which claims() does not claim")
             _expect(backend.prepare(prepared, gang, served) == prepared, "prepare() twice differs from once")
@@ -155,7 +157,7 @@ def check_translation_is_stable(backend: Backend) -> None:
             for wanted, again in zip(_objects(backend, gang, served), _objects(backend, gang, served), strict=True):
                 _expect(wanted == again, f"translate() of gang {gang.name} differs from call to call")
                 created = json.loads(json.dumps(without_none(wanted.body)))
-                step = plan_object(wanted, created)
+                step = plan(wanted, created)
                 _expect(step is None, f"{wanted.resource.kind} {wanted.name} would be written again at once: {step}")
 
 
@@ -231,13 +233,6 @@ def _well_formed(backend: Backend, gang: PodGang, wanted: Wanted) -> None:
 def _labels_fit(pod: Json) -> None:
     for key, value in pod["metadata"]["labels"].items():
         _expect(len(value) <= 63, f"prepare() set the label {key} to {value!r}, which has more than 63 characters")
-
-
-def _holds(found: Json, kept: Json) -> bool:
-    return all(
-        _holds(found.get(key) or {}, value) if isinstance(value, dict) else value is None or found.get(key) == value
-        for key, value in kept.items()
-    )
 
 
 def _topological(feature: Feature) -> bool:

@@ -17,6 +17,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
+from spinney.api.untyped import Untyped
 from spinney.api.volumes import Storage
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
@@ -26,13 +27,12 @@ from spinney.backends.gang_pods import BY_GANG, all_pods_of, gang_names, pods_of
 from spinney.backends.interface import Backend, Cluster, Readiness, Retrying, TopologyAware
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
 from spinney.backends.kube_scheduler.in_turn.reachable_nodes import CachedClaims
-from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, given_up
-from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper, loose
+from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, failed_attempts
+from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue, released_pods
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY, SELECTED
 from spinney.backends.scheduler_liveness import Silence
 from spinney.backends.served import Served, discover, follow
-from spinney.backends.stored import Stored
-from spinney.backends.sync import Blocked, Targets
+from spinney.backends.sync import Targets
 from spinney.backends.topology_controller import TopologyController
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.flow import Priority
@@ -42,6 +42,7 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, Conflict, NotFound
 from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
+from spinney.kube.writer import Blocked
 
 _RETRY_SECONDS = 15.0
 # Where pods tell no more than whether their scheduler is silent, what they do is gathered for a while.
@@ -77,7 +78,7 @@ class BackendController:
         self.controller.wait_for(self._pods)
         self._pods.on_change(self._pod_changed)
         self._departed = Departed(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)
-        self._gatekeeper: Gatekeeper | None = None
+        self._releases: ReleaseQueue | None = None
         self._topologies = (
             TopologyController(runtime, backend.name, backend, self._targets)
             if isinstance(backend, TopologyAware)
@@ -105,15 +106,15 @@ class BackendController:
                 self.controller.watch(cache, self._held_gangs)
             else:
                 self.controller.watch(cache, owner_key(PodGang.resource.kind))
-        if self._gatekeeper is None and self.backend.capabilities(served).in_turn:
-            self._gatekeeper = await self._keep_gates()
+        if self._releases is None and self.backend.capabilities(served).in_turn:
+            self._releases = await self._keep_gates()
         # Only now: no gang may be translated into what is not watched yet.
         changed, self.served = served != self.served, served
         if changed:
             for gang in self._gangs:
                 self.controller.enqueue(gang.namespace, gang.name)
 
-    async def _keep_gates(self) -> Gatekeeper:
+    async def _keep_gates(self) -> ReleaseQueue:
         """A gatekeeper that sees all the fit check looks at; devices only where the cluster has claims for them."""
         caches, nodes = self._runtime.caches, self._runtime.caches.of(Node)
         claimed = (caches.of(PersistentVolumeClaim), caches.of(PersistentVolume), caches.of(StorageClass))
@@ -121,11 +122,11 @@ class BackendController:
         watched: list[Cache[Any]] = [*claimed, *([devices] if devices else [])]
         for cache in (nodes, *watched):
             await cache.synced()
-        keeper = Gatekeeper(
+        keeper = ReleaseQueue(
             self._gangs, self._pods, nodes, CachedClaims(Storage(*claimed, nodes), devices), self.controller.enqueue
         )
         for cache in watched:
-            cache.on_change(lambda _: keeper.stir())
+            cache.on_change(lambda _: keeper.wake())
         return keeper
 
     async def _has_device_claims(self) -> bool:
@@ -148,21 +149,21 @@ class BackendController:
             verdict = await self._admitted(gang, verdict.readiness)
         if verdict.recreate:
             # Ahead of the condition, which forgets when the gang was let go.
-            gang = await self._annotate(gang, RELEASE_ATTEMPTS, given_up(gang))
+            gang = await self._annotate(gang, RELEASE_ATTEMPTS, failed_attempts(gang))
         elif is_true(gang.status.conditions, reasons.SCHEDULED):
             gang = await self._annotate(gang, RELEASE_ATTEMPTS, None)
-        if self._gatekeeper is not None:
+        if self._releases is not None:
             await self._nominate(gang, verdict)
         await self._tell(gang, verdict.readiness, outcome.losses)
         if verdict.recreate:
             # The operator makes them again, gated.
-            await self._delete(loose(pods_of(self._pods, gang)))
+            await self._delete(released_pods(pods_of(self._pods, gang)))
         return After(verdict.again) if verdict.again is not None else None
 
     async def _admitted(self, gang: PodGang, readiness: Readiness) -> Verdict:
         """A gang whose objects are ready may still have to wait for others, or for its scheduler to show itself."""
-        if self._gatekeeper is not None and self.backend.capabilities(self.served).in_turn:
-            verdict = self._gatekeeper.admit(gang, readiness, self._runtime.clock.now())
+        if self._releases is not None and self.backend.capabilities(self.served).in_turn:
+            verdict = self._releases.admit(gang, readiness, self._runtime.clock.now())
             if not verdict.readiness.ready:
                 return verdict
         else:
@@ -268,7 +269,7 @@ class BackendController:
         else:
             self._recorder.event(gang, "Warning", readiness.reason, message)
 
-    def _held_gangs(self, _: Change[Stored]) -> Iterable[Key]:
+    def _held_gangs(self, _: Change[Untyped]) -> Iterable[Key]:
         """The gangs that a change of the scheduler's topology may help."""
         held = [gang for gang in self._gangs if not is_true(gang.status.conditions, reasons.BACKEND_READY)]
         return [(gang.namespace, gang.name) for gang in held]
@@ -279,7 +280,7 @@ class BackendController:
         # Most pods are another backend's: whose it is costs less to find out than what changed.
         if known is None or not _matters(change):
             return
-        at_once = self._gatekeeper is not None or isinstance(self.backend, Retrying)
+        at_once = self._releases is not None or isinstance(self.backend, Retrying)
         self.controller.enqueue(known.namespace, known.name, 0.0 if at_once else _PODS_SECONDS)
 
 

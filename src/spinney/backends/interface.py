@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
@@ -17,6 +16,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.capabilities import Capabilities, Loss
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted
 from spinney.kube.runtime import Rule
 
 
@@ -27,41 +27,6 @@ class Problem:
     field: str
     message: str
     waivable: bool = False
-
-
-class Change(StrEnum):
-    """What can be done where an object differs from the wanted one."""
-
-    PATCH = "patch"
-    # Its spec cannot change, but it can be deleted and made again under its pods.
-    REPLACE = "replace"
-    # It can neither change nor go while its pods exist: a difference is only reported.
-    KEEP = "keep"
-    # Nobody reads it once it is there: a difference does not matter.
-    ONCE = "once"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """One object that should exist. A None in the body stands for a field that must be absent."""
-
-    resource: Resource
-    body: Json
-    change: Change = Change.PATCH
-    # Fields that the API server drops without a word where a feature gate is off, and what is lost with them.
-    gated: Mapping[str, Loss | None] = field(default_factory=dict)
-    # Fields of the spec that hold one of several members, and keep to the one they were made with.
-    unions: frozenset[str] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """The object's name."""
-        return str(self.body["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        """The object's namespace, empty for cluster-scoped kinds."""
-        return str(self.body["metadata"].get("namespace", ""))
 
 
 @dataclass(frozen=True)

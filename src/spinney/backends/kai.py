@@ -14,11 +14,12 @@ from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, TopologyConstraint
 from spinney.backends.building import edited_pod, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
-from spinney.backends.interface import Change, Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import packed
 from spinney.backends.served import Served
+from spinney.kube.desired import Drift, Wanted
 
 _QUEUE_KEYS = (labels.QUEUE,)
 
@@ -97,7 +98,7 @@ class Kai:
             "spec": {"levels": _levels(binding)},
         }
         # KAI refuses a change of levels.
-        return Wanted(Topology.resource, body, change=Change.REPLACE)
+        return Wanted(Topology.resource, body, drift=Drift.RECREATE)
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
         """Whether the Topology of that name has the binding's levels."""

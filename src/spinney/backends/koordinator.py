@@ -15,11 +15,12 @@ from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang, PodGroup
 from spinney.backends.building import edited_pod, fitted_name, may_read, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature, Loss
-from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist
 from spinney.backends.required_features import gang_losses, packed_whole
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted
 
 SCHEDULER = "koord-scheduler"
 # Koordinator's own default; kube-scheduler's framework cuts anything above 15 minutes.

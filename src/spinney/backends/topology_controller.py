@@ -9,15 +9,16 @@ import msgspec
 from spinney.api import reasons
 from spinney.api.grove import ClusterTopologyBinding, SchedulerTopologyStatus
 from spinney.api.meta import Condition, Json, Key, Resource
+from spinney.api.untyped import Untyped
 from spinney.backends.interface import TopologyAware
-from spinney.backends.stored import Stored
-from spinney.backends.sync import Blocked, Targets
+from spinney.backends.sync import Targets
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
 from spinney.kube.conditions import as_json, condition, find, merged
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
+from spinney.kube.writer import Blocked
 
 _RETRY_SECONDS = 15.0
 
@@ -43,7 +44,7 @@ class TopologyController:
         """Look at every binding again whenever one of the scheduler's objects changes."""
         self.controller.watch(self._targets.watched[self._backend.topology_resource], self._all)
 
-    def _all(self, _: Change[Stored]) -> Iterable[Key]:
+    def _all(self, _: Change[Untyped]) -> Iterable[Key]:
         return [("", binding.name) for binding in self._bindings]
 
     async def reconcile(self, key: Key) -> After | None:

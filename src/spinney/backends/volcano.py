@@ -13,11 +13,12 @@ from spinney.api.volcano import HyperNode, Queue
 from spinney.api.volcano import PodGroup as VolcanoGroup
 from spinney.backends.building import edited_pod, may_read, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
-from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import queue_conflicts, queue_of
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import Constraint, gang_losses, packed
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted
 
 SCHEDULER = "volcano"
 _QUEUE_KEYS = (labels.VOLCANO_QUEUE, labels.VOLCANO_NAMESPACE_QUEUE)

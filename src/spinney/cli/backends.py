@@ -1,4 +1,4 @@
-"""`spinney backends`: which schedulers are known, what each can express, and whether it is there."""
+"""`spinney backends`: the registered backends, what each can express, and whether its scheduler runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def backends(*, connection: Connection, offline: bool, kubernetes: str, features
         print_json(listed)
     else:
         heads = ["NAME", "SCHEDULER", "GATE", "WRITES", "RUNS"]
-        body = [[each["name"], each["scheduler"], each["gate"], each["writes"], each["runs"]] for each in listed]
+        body = [[row["name"], row["scheduler"], row["gate"], row["writes"], row["runs"]] for row in listed]
         print_table([heads, *body])
     for broken in registry.broken:
         click.echo(f"not loaded: {broken.name} ({broken.origin}): {broken.why}", err=True)
@@ -66,7 +66,7 @@ def _show_features(registry: Registry, output: str) -> None:
     if output == "markdown":
         click.echo(markdown(registry))
         return
-    found = columns(registry)
+    versions = columns(registry)
     if output == "json":
         tables = [
             {
@@ -77,12 +77,12 @@ def _show_features(registry: Registry, output: str) -> None:
                 "inTurn": column.capabilities.in_turn,
                 "remarks": list(column.capabilities.remarks),
             }
-            for column in found
+            for column in versions
         ]
         print_json(tables)
         return
-    # Wide tables are read downwards: one line per version, features as marks under numbers.
-    header, *body = rows(found)
+    # The table is too wide for a terminal: one block of lines per version.
+    header, *body = rows(versions)
     for index, title in enumerate(header[1:], start=1):
         click.echo(title)
         click.echo("\n".join(f"  {row[0]:<48} {row[index]}" for row in body))

@@ -1,4 +1,4 @@
-"""`spinney conformance`: does the scheduler decide as upstream does?"""
+"""`spinney conformance`: compare the scheduler's decisions with those of KAI's test cases."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from spinney.cli.output import print_json
 from spinney.testing.kai_cases import Result, case_name, run_case
 
 
@@ -41,9 +42,9 @@ def kai_scheduler(file: Path, wanted: str, as_json: bool) -> None:
         result = _run(entry)
         results.append(result)
         if not as_json and (wanted or not result.passed):
-            _tell(result, story=bool(wanted))
+            _print_result(result, story=bool(wanted))
     if as_json:
-        click.echo(json.dumps([_details(result) for result in results], indent=1))
+        print_json([_details(result) for result in results])
     passed = sum(result.passed for result in results)
     click.echo(f"{passed} passed, {len(results) - passed} failed")
     if passed < len(results):
@@ -67,7 +68,7 @@ def _run(entry: dict[str, Any]) -> Result:
         return Result(case_name(entry), [f"{type(error).__name__}: {error}"])
 
 
-def _tell(result: Result, story: bool) -> None:
+def _print_result(result: Result, story: bool) -> None:
     click.echo(f"{'passed' if result.passed else 'FAILED'}: {result.name}")
     for difference in result.differences:
         click.echo(f"  {difference}")
@@ -75,9 +76,9 @@ def _tell(result: Result, story: bool) -> None:
         return
     for number, done in enumerate(result.rounds, start=1):
         click.echo(f"  round {number}")
-        for one in done.decisions:
-            what = f"    {one.action}: {one.kind} {one.task} on {one.node}"
-            click.echo(what + (f" for {one.beneficiary}" if one.beneficiary else ""))
+        for decision in done.decisions:
+            what = f"    {decision.action}: {decision.kind} {decision.task} on {decision.node}"
+            click.echo(what + (f" for {decision.beneficiary}" if decision.beneficiary else ""))
 
 
 def _details(result: Result) -> dict[str, Any]:
@@ -87,8 +88,14 @@ def _details(result: Result) -> dict[str, Any]:
         "differences": result.differences,
         "rounds": [
             [
-                {"action": one.action, "kind": one.kind, "task": one.task, "node": one.node, "for": one.beneficiary}
-                for one in done.decisions
+                {
+                    "action": decision.action,
+                    "kind": decision.kind,
+                    "task": decision.task,
+                    "node": decision.node,
+                    "for": decision.beneficiary,
+                }
+                for decision in done.decisions
             ]
             for done in result.rounds
         ],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from spinney.api import labels
 from spinney.api.core import Pod
+from spinney.cli.output import print_json
 from spinney.cli.picture_options import picture_options
 from spinney.cli.queues import reports_of
 from spinney.scheduler.intake import cluster_objects
@@ -48,18 +48,21 @@ def explain(*, what: str, namespace: str, picture: Picture, output: str) -> None
     kind = _ALSO.get(kind.partition(".")[0], kind.partition(".")[0])
     if kind and kind not in _KINDS:
         raise click.BadParameter(f"{kind!r} is none of {', '.join(_KINDS)}", param_hint="[KIND/]NAME")
-    found: list[dict[str, Any]] = []
+    explanations: list[dict[str, Any]] = []
     text: list[str] = []
     for story in stories(picture, kind, name, namespace):
-        found.append(story.data())
+        explanations.append(story.data())
         text += story.sentences()
     for report in reports_of(picture) if kind in ("", "queue") else ():
         if report.name == name:
-            found.append({"queue": name, "sentences": _queue_sentences(report, picture)})
+            explanations.append({"queue": name, "sentences": _queue_sentences(report, picture)})
             text += _queue_sentences(report, picture)
-    if not found:
+    if not explanations:
         raise click.ClickException(_nothing_to_say(picture, kind, name, namespace))
-    click.echo(json.dumps(found, indent=2) if output == "json" else "\n".join(text))
+    if output == "json":
+        print_json(explanations)
+    else:
+        click.echo("\n".join(text))
 
 
 def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> str:
@@ -67,7 +70,7 @@ def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> s
     pod = picture.caches.of(Pod).get((namespace, name)) if kind in ("", "pod") else None
     if pod is None:
         return f"no {kind or 'pod, gang, set or queue'} {name!r} in namespace {namespace}"
-    ours = picture.feed.shard.scheduler_name
+    ours = picture.shard.scheduler_name
     if pod.spec.scheduler_name != ours:
         return (
             f"pod {name} is placed by {pod.spec.scheduler_name}, not by {ours}: kubectl describe pod shows its events"
@@ -76,7 +79,7 @@ def _nothing_to_say(picture: Picture, kind: str, name: str, namespace: str) -> s
 
 
 def stories(picture: Picture, kind: str, name: str, namespace: str) -> list[Explanation]:
-    """What there is to say about each gang behind a name; of any kind where none is given."""
+    """The explanation of each gang behind a name; of any kind if none is given."""
     return [explain_job(picture.state, picture.plan, job) for job in _jobs(picture, kind, name, namespace)]
 
 

@@ -1,14 +1,14 @@
-"""`spinney fairshare`: what queues would be given, before anybody makes them."""
+"""`spinney fairshare`: the fair shares of queues that do not exist yet."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 import msgspec
 
 from spinney.api.meta import convert
+from spinney.cli.output import print_json
 from spinney.scheduler.share.simulation import Question, simulate
 
 
@@ -26,4 +26,4 @@ def fairshare(file: Path) -> None:
         question = convert(Question, msgspec.json.decode(file.read_bytes()))
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise click.BadParameter(f"{file}: {error}", param_hint="FILE") from error
-    click.echo(json.dumps(simulate(question), indent=2))
+    print_json(simulate(question))

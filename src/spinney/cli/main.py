@@ -31,7 +31,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is asked for, and turns what can go wrong with a cluster into one clear line."""
+    """Imports a command when it is used, and prints an expected failure as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command there is."""
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """As click's, but what the user did wrong is said in one line."""
+        """Run as click does, but print a usage error as one line."""
         try:
             result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.Abort:

@@ -43,8 +43,8 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
     _warn_of_unknown_fields(documents)
     for document in map(defaulted, sets):
         pcs = typed(PodCliqueSet, document)
-        found, invented = levels(pcs, documents)
-        problems = admission_problems(document, found)
+        domains, invented = levels(pcs, documents)
+        problems = admission_problems(document, domains)
         if problems:
             raise click.ClickException(f"PodCliqueSet {pcs.name}: {'; '.join(problems)}")
         if size(pcs) > MOST_PODS:
@@ -56,9 +56,9 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
         except (MixedSchedulers, UnknownBackend) as error:
             raise click.ClickException(f"PodCliqueSet {pcs.name}: {error}") from error
         if invented:
-            known = ", ".join(f"{domain} = {key}" for domain, key in found.keys)
-            click.echo(f"# no ClusterTopologyBinding was given; assuming {known}")
-        rendered = [render(pcs, choice, served, found) for choice in choices]
+            assumed = ", ".join(f"{domain} = {key}" for domain, key in domains.keys)
+            click.echo(f"# no ClusterTopologyBinding was given; assuming {assumed}")
+        rendered = [render(pcs, choice, served, domains) for choice in choices]
         if every:
             _print_side_by_side(rendered)
         else:
@@ -102,18 +102,18 @@ def _forced(backend: Backend, pcs: PodCliqueSet) -> Choice:
 
 def _print_side_by_side(rendered: Iterable[Rendered]) -> None:
     rendered = list(rendered)
-    for each in rendered:
-        kinds = [f"{item['kind']}/{item['metadata']['name']}" for item in each.resources]
-        click.echo(f"# {each.backend.name}: schedulerName {each.scheduler_name}, gate {each.backend.gate}")
+    for result in rendered:
+        kinds = [f"{item['kind']}/{item['metadata']['name']}" for item in result.resources]
+        click.echo(f"# {result.backend.name}: schedulerName {result.scheduler_name}, gate {result.backend.gate}")
         click.echo(f"#   writes {', '.join(kinds) if kinds else 'nothing but pod metadata'}")
-        lost = [f"{loss.feature.value} ({loss.asked})" for loss in each.losses]
+        lost = [f"{loss.feature.value} ({loss.asked})" for loss in result.losses]
         click.echo(f"#   loses {', '.join(lost) if lost else 'nothing'}")
-        for problem in each.review.problems:
+        for problem in result.review.problems:
             click.echo(
                 f"#   refused unless the set opts in: {problem.field}"
                 if problem.waivable
                 else f"#   refused: {problem.message}"
             )
-    for each in rendered:
-        click.echo(f"\n# ---- {each.backend.name}")
-        print_yaml([*each.resources, *each.pods[:1]])
+    for result in rendered:
+        click.echo(f"\n# ---- {result.backend.name}")
+        print_yaml([*result.resources, *result.pods[:1]])

@@ -39,9 +39,9 @@ Examples:
 @connection_options
 def save(*, file: Path, connection: Connection) -> None:
     """Write everything the scheduler looks at to FILE."""
-    found = fetch_snapshot(connection.server())
-    file.write_bytes(write(found))
-    counts = {resource.plural: len(items) for resource, items in found.objects.items() if items}
+    taken = fetch_snapshot(connection.server())
+    file.write_bytes(write(taken))
+    counts = {resource.plural: len(items) for resource, items in taken.objects.items() if items}
     click.echo(f"{file}: " + ", ".join(f"{count} {plural}" for plural, count in counts.items()))
 
 
@@ -57,10 +57,10 @@ Examples:
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(file: Path, node_pool: str, output: str) -> None:
     """Plan one cycle on FILE and print what would be done. Nothing is written anywhere."""
-    found = load_snapshot(file)
+    loaded = load_snapshot(file)
     started = time.perf_counter()
-    picture = picture_of(found, node_pool)
-    taken = (time.perf_counter() - started) * 1000
+    picture = picture_of(loaded, node_pool)
+    milliseconds = (time.perf_counter() - started) * 1000
     tasks = picture.state.tasks
     decisions = [
         {
@@ -73,11 +73,11 @@ def run(file: Path, node_pool: str, output: str) -> None:
         for decision in picture.plan.decisions
     ]
     if output == "json":
-        print_json({"total_duration_ms": round(taken), "decisions": decisions})
+        print_json({"total_duration_ms": round(milliseconds), "decisions": decisions})
         return
-    for each in decisions:
-        reason = f" for {each['for']}" if "for" in each else ""
-        click.echo(f"{each['action']}: {each['kind']} {each['pod']} on {each['node']}{reason}")
-    counted = Counter(each["kind"] for each in decisions)
+    for row in decisions:
+        reason = f" for {row['for']}" if "for" in row else ""
+        click.echo(f"{row['action']}: {row['kind']} {row['pod']} on {row['node']}{reason}")
+    counted = Counter(row["kind"] for row in decisions)
     summary = ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())) or "nothing to do"
-    click.echo(f"{summary} ({taken:.0f} ms, loading included)")
+    click.echo(f"{summary} ({milliseconds:.0f} ms, loading included)")

@@ -58,13 +58,13 @@ def status(
             if watch:
                 await _follow(client, place, name)
                 return
-            found = await look(client, place, name)
-            if name and not found:
+            sets = await look(client, place, name)
+            if name and not sets:
                 raise click.ClickException(f"no PodCliqueSet {name!r} in namespace {place!r}")
             if output == "json":
-                print_json(found)
+                print_json(sets)
             else:
-                Console().print(render(found, place))
+                Console().print(render(sets, place))
         finally:
             await client.close()
 
@@ -83,8 +83,8 @@ async def look(client: Client, namespace: str, name: str) -> list[Json]:
         client.list(Pod, namespace, labels=MANAGED),
         client.list(Node),
     )
-    found = Found(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
-    return trees(found, name, SystemClock().now())
+    objects = Found(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
+    return trees(objects, name, SystemClock().now())
 
 
 async def _follow(client: Client, namespace: str, name: str) -> None:
@@ -104,20 +104,20 @@ async def _follow(client: Client, namespace: str, name: str) -> None:
         with Live(console=Console(), auto_refresh=False) as live:
             while True:
                 changed.clear()
-                found = Found(*(list(cache) for cache in watched))
-                live.update(render(trees(found, name, SystemClock().now()), namespace), refresh=True)
+                objects = Found(*(list(cache) for cache in watched))
+                live.update(render(trees(objects, name, SystemClock().now()), namespace), refresh=True)
                 await changed.wait()
                 await asyncio.sleep(_REDRAW_SECONDS)
     finally:
         running.cancel()
 
 
-def render(found: list[Json], namespace: str) -> Group:
+def render(sets: list[Json], namespace: str) -> Group:
     """The trees for a terminal."""
-    if not found:
+    if not sets:
         where = f"namespace {namespace}" if namespace else "any namespace"
         return Group(Text(f"no PodCliqueSets in {where}"))
-    return Group(*(_set(tree) for tree in found))
+    return Group(*(_set(tree) for tree in sets))
 
 
 def _set(tree: Json) -> Tree:

@@ -10,8 +10,8 @@ from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
 from spinney.backends.kube_scheduler import v1_35, v1_36, v1_37, v1_37_composite
 from spinney.backends.kube_scheduler.backend import BACKEND, SHAPES, Shape
-from spinney.backends.plan import without_none
 from spinney.backends.served import Served
+from spinney.kube.difference import without_none
 from tests import make
 
 SERVES = {

@@ -16,7 +16,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends.interface import Cluster
 from spinney.backends.kube_scheduler.backend import BACKEND
 from spinney.backends.kube_scheduler.releases import GANG_APIS, served_by
-from spinney.backends.plan import without_none
+from spinney.kube.difference import without_none
 from tests import data
 from tests.backends import matrix
 

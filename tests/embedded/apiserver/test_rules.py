@@ -23,6 +23,7 @@ from spinney.embedded.apiserver.resources.validation import (
 from spinney.embedded.apiserver.resources.validation.pod_volumes import check_volumes
 from spinney.embedded.apiserver.schema.conform import conform
 from spinney.embedded.apiserver.write import patch_request
+from tests import make
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: dict[str, Kind] = {kind.table: kind for kind in built_in()}
@@ -30,13 +31,7 @@ KINDS: dict[str, Kind] = {kind.table: kind for kind in built_in()}
 
 def pod(**spec: Any) -> dict[str, Any]:
     """A pod with one container."""
-    containers_ = [{"name": "main", "image": "busybox"}]
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": "a"},
-        "spec": {"containers": containers_, **spec},
-    }
+    return make.pod("a", namespace="").spec(**spec).build()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,7 @@ from tests import make
 
 def pod(uid: str, gpus: int = 0, **resources: str) -> Pod:
     """A pod with a UID and requests."""
-    body = make.pod(uid).gpus(gpus).request(**resources).build()
-    body["metadata"]["uid"] = uid
-    return convert(Pod, body)
+    return make.pod(uid).gpus(gpus).request(**resources).metadata(uid=uid).typed(Pod)
 
 
 def room(gpus: int = 8) -> Room:

@@ -19,13 +19,10 @@ START = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> Pod:
     """A pod on a node, with annotations under `spinney.dev/`."""
-    builder = make.pod("a").on("node-1")
+    builder = make.pod("a").on("node-1").metadata(uid="uid-a").spec(**spec)
     for key, value in (annotations or {}).items():
         builder.annotate(f"spinney.dev/{key}", value)
-    body = builder.build()
-    body["metadata"]["uid"] = "uid-a"
-    body["spec"] |= spec
-    return convert(Pod, body)
+    return builder.typed(Pod)
 
 
 def container(name: str, *command: str, **more: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def pod(name: str, index: int = 0, cpu: str = "1", node: str = "", *others: str)
     built = make.pod(name).request(cpu=cpu).label("grove.io/podclique-pod-index", str(index))
     for gate in (*others, *(() if node else (GATE,))):
         built.gate(gate)
-    return convert(Pod, (built.on(node) if node else built).build())
+    return (built.on(node) if node else built).typed(Pod)
 
 
 def gang(*pods: Pod, ready: bool = True, observed: int = 3) -> PodGang:

@@ -21,7 +21,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.runtime import Component, Runtime, Webhook
-from tests.kube.world import World
+from tests.kube.fake_server import FakeServer
 
 
 def review(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
@@ -58,7 +58,7 @@ COMPONENT = Component(
 )
 
 
-def life(world: World) -> Runtime:
+def life(world: FakeServer) -> Runtime:
     client = Client(world, Chance(1))
     return Runtime(client, Caches(client), SystemClock())
 
@@ -69,7 +69,7 @@ def question(**spec: object) -> bytes:
 
 
 async def ask(**spec: object) -> Json:
-    answer = await reviewers(COMPONENT, life(World()))["/mutate-things"](question(**spec))
+    answer = await reviewers(COMPONENT, life(FakeServer()))["/mutate-things"](question(**spec))
     document = msgspec.json.decode(answer)
     assert document["kind"] == "AdmissionReview"
     response: Json = document["response"]
@@ -103,7 +103,7 @@ async def test_a_review_that_fails_refuses() -> None:
 class Server:
     """Webhooks on loopback, with the registrations that a world holds."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: FakeServer) -> None:
         self.runtime = life(world)
         self.server = WebhookServer(reviewers(COMPONENT, self.runtime))
         self.port = 0
@@ -139,18 +139,18 @@ class Server:
             await asyncio.gather(serving, return_exceptions=True)
 
 
-def configuration(world: World) -> Json:
+def configuration(world: FakeServer) -> Json:
     (found,) = [each for each in world.objects.values() if each["kind"] == "MutatingWebhookConfiguration"]
     return found
 
 
-def bundle_of(world: World) -> str:
+def bundle_of(world: FakeServer) -> str:
     return base64.b64decode(configuration(world)["webhooks"][0]["clientConfig"]["caBundle"]).decode()
 
 
 async def test_served_over_tls_with_our_own_certificate() -> None:
     """What the registration trusts is what the server shows."""
-    world = World()
+    world = FakeServer()
     server = Server(world)
     await server.registration().refresh()
     status, body = await server.post(bundle_of(world), "/mutate-things", question(x=1))
@@ -161,7 +161,7 @@ async def test_served_over_tls_with_our_own_certificate() -> None:
 
 async def test_a_large_review_is_taken() -> None:
     """An update of a large object carries it twice."""
-    world = World()
+    world = FakeServer()
     server = Server(world)
     await server.registration().refresh()
     assert (await server.post(bundle_of(world), "/mutate-things", question(text="x" * 5 * 2**20)))[0] == 200
@@ -169,7 +169,7 @@ async def test_a_large_review_is_taken() -> None:
 
 async def test_what_is_no_review_is_refused() -> None:
     """Garbage and unknown paths get an error, not a crash."""
-    world = World()
+    world = FakeServer()
     server = Server(world)
     await server.registration().refresh()
     assert (await server.post(bundle_of(world), "/mutate-things", b"{}"))[0] == 400
@@ -178,7 +178,7 @@ async def test_what_is_no_review_is_refused() -> None:
 
 async def test_no_writes_when_all_is_well() -> None:
     """A second look writes nothing, and a second replica takes what the first one made."""
-    world = World()
+    world = FakeServer()
     first, second = Server(world), Server(world)
     await first.registration().refresh()
     first.runtime.client.writes.clear()
@@ -190,7 +190,7 @@ async def test_no_writes_when_all_is_well() -> None:
 
 async def test_a_renewed_certificate_is_registered_and_served() -> None:
     """When the certificate grows old, the server gets a new one that the registration trusts."""
-    world = World()
+    world = FakeServer()
     server = Server(world)
 
     class Earlier:
@@ -207,7 +207,7 @@ async def test_a_renewed_certificate_is_registered_and_served() -> None:
 
 async def test_a_registration_that_someone_broke_is_mended() -> None:
     """A CA bundle that someone changed is put right again."""
-    world = World()
+    world = FakeServer()
     server = Server(world)
     await server.registration().refresh()
     good = bundle_of(world)

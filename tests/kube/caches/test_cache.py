@@ -16,13 +16,13 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.client.writes import Write
 from spinney.kube.errors import status_body
-from tests.kube.world import Thing, World, lose_request, query_of, refuse, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_request, query_of, refuse, settle, thing, virtual
 
 Told = tuple[str, str, int | None]
 
 
 @asynccontextmanager
-async def watching(world: World) -> AsyncIterator[tuple[Cache[Thing], list[Told]]]:
+async def watching(world: FakeServer) -> AsyncIterator[tuple[Cache[Thing], list[Told]]]:
     """A cache of things, and what it tells."""
     client = Client(world, Chance(1))
     caches = Caches(client)
@@ -46,7 +46,7 @@ async def watching(world: World) -> AsyncIterator[tuple[Cache[Thing], list[Told]
 @virtual
 async def test_list_then_watch() -> None:
     """What is there is told as new; then every change once, in order."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
     async with watching(world) as (cache, told):
         assert cache.has_synced
@@ -61,7 +61,7 @@ async def test_list_then_watch() -> None:
 @virtual
 async def test_a_cut_watch_is_resumed() -> None:
     """After a cut the watch goes on after the last version seen: nothing is listed again, missed or told twice."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
     async with watching(world) as (_, told):
         for x in range(2, 6):
@@ -76,7 +76,7 @@ async def test_a_cut_watch_is_resumed() -> None:
 @virtual
 async def test_a_forgotten_version_is_listed_again() -> None:
     """On 410 the cache lists, and tells exactly what changed in between."""
-    world = World()
+    world = FakeServer()
     for name in ("same", "changed", "gone", "replaced"):
         world.put(thing(name, x=1))
     async with watching(world) as (cache, told):
@@ -103,7 +103,7 @@ async def test_a_forgotten_version_is_listed_again() -> None:
 @virtual
 async def test_an_error_line_is_heard() -> None:
     """A 410 may also come as a line of a watch that was accepted."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
 
     async def expired(_: Request) -> Response | None:
@@ -125,7 +125,7 @@ async def test_an_error_line_is_heard() -> None:
 @virtual
 async def test_a_bookmark_moves_the_version() -> None:
     """A quiet watch resumes from its bookmark, which the server still knows."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
     async with watching(world) as (cache, told):
         for _ in range(5):
@@ -144,7 +144,7 @@ async def test_a_bookmark_moves_the_version() -> None:
 @virtual
 async def test_an_unreachable_server_is_waited_for() -> None:
     """While the server is away nothing is told as gone, and we ask less and less often."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
     async with watching(world) as (cache, told):
         world.once("GET", lose_request, times=10**6)
@@ -162,7 +162,7 @@ async def test_an_unreachable_server_is_waited_for() -> None:
 @virtual
 async def test_a_busy_server_says_when_to_come_back() -> None:
     """A watch that is turned away is asked for again when the server said, not before."""
-    world = World()
+    world = FakeServer()
 
     async def busy(_: Request) -> Response | None:
         body = status_body(429, "TooManyRequests", "later", {"retryAfterSeconds": 40})
@@ -179,7 +179,7 @@ async def test_a_busy_server_says_when_to_come_back() -> None:
 @virtual
 async def test_a_kind_that_comes_later() -> None:
     """A kind whose definition is not installed yet is waited for."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=1))
     world.once("GET", refuse(404, "NotFound"), times=4)
     async with watching(world) as (cache, told):
@@ -191,7 +191,7 @@ async def test_a_kind_that_comes_later() -> None:
 @virtual
 async def test_a_streaming_list() -> None:
     """Where the server streams its list, the first bookmark with the mark ends it, and the watch goes on."""
-    world = World()
+    world = FakeServer()
 
     def line(kind: str, name: str, version: int, **annotations: str) -> bytes:
         body = thing(name, x=version)
@@ -221,7 +221,7 @@ async def test_a_streaming_list() -> None:
 @virtual
 async def test_indexes_follow() -> None:
     """An index groups objects by what they say now."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", node="n1"))
     world.put(thing("b", node="n1"))
     async with watching(world) as (cache, _):
@@ -237,7 +237,7 @@ async def test_indexes_follow() -> None:
 @virtual
 async def test_a_handler_that_fails_harms_nobody() -> None:
     """The cache is shared: one reader's exception does not stop it for the others."""
-    world = World()
+    world = FakeServer()
     async with watching(world) as (cache, told):
 
         def broken(_: Change[Thing]) -> None:
@@ -269,7 +269,7 @@ CHILD = Thing.resource
 @virtual
 async def test_what_counts_as_seen(write: Write, seen: bool) -> None:
     """A cache at version 1 that holds `a` knows which writes it already shows."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     async with watching(world) as (cache, _):
         assert cache.has_seen(write) is seen
@@ -278,7 +278,7 @@ async def test_what_counts_as_seen(write: Write, seen: bool) -> None:
 @virtual
 async def test_a_selecting_cache_waits_for_what_it_selects() -> None:
     """A create that a cache does not select is never waited for."""
-    world = World()
+    world = FakeServer()
     client = Client(world, Chance(1))
     cache = Cache(client, Thing, labels="app=x")
     cache.replace([], "1")
@@ -290,7 +290,7 @@ async def test_a_selecting_cache_waits_for_what_it_selects() -> None:
 @virtual
 async def test_handlers_end_with_their_reader() -> None:
     """A reader that stops is told nothing more, though the cache and its other readers go on."""
-    world = World()
+    world = FakeServer()
     async with watching(world) as (cache, told):
         heard: list[str] = []
         with handlers_end():
@@ -313,7 +313,7 @@ def labelled(name: str, x: int, **labels: str) -> Json:
 @virtual
 async def test_a_part_follows_the_whole(whole_first: bool) -> None:
     """Where one cache holds all of a kind, one that selects shows the same objects, on one watch."""
-    world = World()
+    world = FakeServer()
     world.put(labelled("a", 1, app="x"))
     world.put(labelled("b", 1, app="y"))
     caches = Caches(Client(world, Chance(1)))

@@ -12,14 +12,14 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.errors import AlreadyExists, Conflict, ConnectionLost, NotLeader, NotSent, TooManyRequests
-from tests.kube.world import Thing, World, lose_answer, lose_request, query_of, refuse, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, query_of, refuse, thing, virtual
 
 
 async def not_sent(_: Request) -> Response | None:
     raise NotSent("connection refused")
 
 
-def make(world: World) -> Client:
+def make(world: FakeServer) -> Client:
     return Client(world, Chance(1))
 
 
@@ -27,7 +27,7 @@ def make(world: World) -> Client:
 @virtual
 async def test_reads_are_made_again(code: int) -> None:
     """A read that is turned away for now is asked again."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     world.once("GET", refuse(code), times=3)
     found = await make(world).get(Thing, ("default", "a"))
@@ -38,7 +38,7 @@ async def test_reads_are_made_again(code: int) -> None:
 @virtual
 async def test_retry_after_is_honoured() -> None:
     """The server says how long to wait, and we wait that long."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     world.once("GET", refuse(429, **{"retry-after": "30"}))
     await make(world).get(Thing, ("default", "a"))
@@ -48,7 +48,7 @@ async def test_retry_after_is_honoured() -> None:
 @virtual
 async def test_a_refusal_that_lasts_is_raised() -> None:
     """We do not try for ever."""
-    world = World()
+    world = FakeServer()
     world.once("GET", refuse(429), times=100)
     with pytest.raises(TooManyRequests):
         await make(world).get(Thing, ("default", "a"))
@@ -58,7 +58,7 @@ async def test_a_refusal_that_lasts_is_raised() -> None:
 @virtual
 async def test_a_patch_whose_answer_is_lost_is_made_again() -> None:
     """A merge patch can be made twice without harm."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     world.once("PATCH", lose_answer(world))
     found = await make(world).patch(Thing, ("default", "a"), {"spec": {"x": 1}})
@@ -69,7 +69,7 @@ async def test_a_patch_whose_answer_is_lost_is_made_again() -> None:
 @virtual
 async def test_a_json_patch_is_not_made_twice() -> None:
     """An "add" to a list would add twice; the caller hears that the outcome is unknown."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     world.once("PATCH", lose_request)
     with pytest.raises(ConnectionLost):
@@ -82,7 +82,7 @@ async def test_a_json_patch_is_not_made_twice() -> None:
 @virtual
 async def test_a_lost_create_that_happened_is_found() -> None:
     """The object is there with everything we sent: it counts as created, once."""
-    world = World()
+    world = FakeServer()
     world.once("POST", lose_answer(world))
     client = make(world)
     found = await client.create(Thing, thing("a", x=1), "default")
@@ -93,7 +93,7 @@ async def test_a_lost_create_that_happened_is_found() -> None:
 @virtual
 async def test_a_lost_create_that_did_not_happen_is_made_again() -> None:
     """Nothing is there: create it."""
-    world = World()
+    world = FakeServer()
     world.once("POST", lose_request, times=2)
     await make(world).create(Thing, thing("a", x=1), "default")
     assert world.count("POST") == 3
@@ -102,7 +102,7 @@ async def test_a_lost_create_that_did_not_happen_is_made_again() -> None:
 @virtual
 async def test_a_lost_create_does_not_take_a_strangers_object() -> None:
     """An object of the same name that lacks what we sent is somebody else's."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", x=2))
     world.once("POST", lose_request)
     with pytest.raises(AlreadyExists):
@@ -112,7 +112,7 @@ async def test_a_lost_create_does_not_take_a_strangers_object() -> None:
 @virtual
 async def test_a_create_that_was_never_sent_is_made_again() -> None:
     """Where no connection came about, nothing can have happened."""
-    world = World()
+    world = FakeServer()
     world.once("POST", not_sent, times=3)
     await make(world).create(Thing, thing("a"), "default")
     assert world.count("POST") == 4
@@ -121,7 +121,7 @@ async def test_a_create_that_was_never_sent_is_made_again() -> None:
 @virtual
 async def test_generated_names_come_from_chance() -> None:
     """A generated name is made by us, so that a lost create can be found; a taken one is replaced."""
-    world = World()
+    world = FakeServer()
     body = thing("")
     body["metadata"] = {"generateName": "job-", "namespace": "default"}
     first = await make(world).create(Thing, body, "default")
@@ -134,7 +134,7 @@ async def test_generated_names_come_from_chance() -> None:
 @virtual
 async def test_a_precondition_is_kept() -> None:
     """A resource version in a merge patch must still be the newest."""
-    world = World()
+    world = FakeServer()
     old = world.put(thing("a"))
     world.put(thing("a", x=1))
     with pytest.raises(Conflict):
@@ -144,7 +144,7 @@ async def test_a_precondition_is_kept() -> None:
 @virtual
 async def test_an_eviction_is_refused_once() -> None:
     """429 is the disruption budget's answer to an eviction, not a reason to ask again."""
-    world = World()
+    world = FakeServer()
     world.once("POST", refuse(429), times=9)
     with pytest.raises(TooManyRequests):
         await make(world).post(Thing, ("default", "a"), "eviction", {})
@@ -154,7 +154,7 @@ async def test_an_eviction_is_refused_once() -> None:
 @virtual
 async def test_writes_are_counted() -> None:
     """Each write that the server took counts once, by object; dry runs do not count."""
-    world = World()
+    world = FakeServer()
     client = make(world)
     component = client.named("tester")
     await component.create(Thing, thing("a"), "default")
@@ -169,7 +169,7 @@ async def test_writes_are_counted() -> None:
 @virtual
 async def test_a_question_is_no_write() -> None:
     """A review has no name and is stored nowhere: it is sent as it is, asked again freely, and not counted."""
-    world = World()
+    world = FakeServer()
     seen: list[bytes] = []
 
     async def answer(request: Request) -> Response | None:

@@ -10,13 +10,13 @@ from spinney.api.meta import Key
 from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.chance import Chance
 from spinney.kube.controllers.controller import Controller, run_controllers
-from tests.kube.world import Thing, World, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
 
 
 class Weather:
     """Does something bad, or nothing, as chance has it."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: FakeServer, seed: int) -> None:
         self.world = world
         self.chance = Chance(seed)
 
@@ -73,7 +73,7 @@ class Witness:
 @virtual
 async def test_a_cache_tells_the_truth(seed: int) -> None:
     """No gap, no duplicate, nothing out of order; in the end the cache is the world."""
-    world = World()
+    world = FakeServer()
     weather = Weather(world, seed)
     caches = Caches(runtime(world, seed).client)
     cache = caches.of(Thing)
@@ -105,7 +105,7 @@ async def test_a_cache_tells_the_truth(seed: int) -> None:
 @virtual
 async def test_nothing_is_created_twice(seed: int) -> None:
     """Each parent gets exactly one child with a generated name, through lost answers, lags, cuts and refusals."""
-    world = World()
+    world = FakeServer()
     weather = Weather(world, seed)
     life = runtime(world, seed)
     things = life.caches.of(Thing)

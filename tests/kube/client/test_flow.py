@@ -9,7 +9,7 @@ import pytest
 from spinney.kube.client.client import Client
 from spinney.kube.client.flow import Flow, InProcessFlow, Priority, priority_of
 from spinney.kube.client.transport import Request
-from tests.kube.world import Thing, World, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, settle, thing, virtual
 
 EVENT = Request("POST", "/api/v1/namespaces/a/events")
 BIND = Request("POST", "/api/v1/namespaces/a/pods/p/binding")
@@ -122,7 +122,7 @@ async def test_who_gives_up_leaves_no_hole() -> None:
 @virtual
 async def test_a_status_is_worked_out_when_its_turn_comes() -> None:
     """What waits for its turn sees all that happened meanwhile, and its request needs no second place."""
-    world = World()
+    world = FakeServer()
     client = Client(world, flow=(flow := Flow(at_once=1)))
     seen = 0
 
@@ -141,7 +141,7 @@ async def test_a_status_is_worked_out_when_its_turn_comes() -> None:
 @virtual
 async def test_a_turn_is_not_handed_down() -> None:
     """Tasks that are started in a turn wait for places of their own."""
-    client = Client(World(), flow=Flow(at_once=1))
+    client = Client(FakeServer(), flow=Flow(at_once=1))
     async with client.turn(Priority.NORMAL):
         other = asyncio.create_task(client.create(Thing, thing("other"), "default"))
         await settle()

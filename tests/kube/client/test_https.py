@@ -17,8 +17,8 @@ from spinney.kube.client.kubeconfig import Server
 from spinney.kube.client.transport import Request
 from spinney.kube.client.wire import read_lines
 from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
+from tests.kube.fake_server import Thing
 from tests.kube.tls import serving
-from tests.kube.world import Thing
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 from spinney.api.meta import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key, run_controllers
 from spinney.kube.runtime import Runtime
-from tests.kube.world import Thing, World, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ async def running(life: Runtime, *controllers: Controller) -> AsyncIterator[None
 @virtual
 async def test_what_is_there_is_reconciled() -> None:
     """Every object that is listed, and every one that changes later, is looked at."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     life = runtime(world)
     seen: list[Key] = []
@@ -50,7 +50,7 @@ async def test_what_is_there_is_reconciled() -> None:
 @virtual
 async def test_errors_are_retried() -> None:
     """A reconcile that raises is called again, later and later, until it goes well."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     life = runtime(world)
     loop = asyncio.get_running_loop()
@@ -71,7 +71,7 @@ async def test_errors_are_retried() -> None:
 @virtual
 async def test_what_trickles_in_is_taken_together() -> None:
     """The first key after a while is looked at at once, those that follow every so many seconds."""
-    world = World()
+    world = FakeServer()
     life = runtime(world)
     loop = asyncio.get_running_loop()
     times: list[float] = []
@@ -91,7 +91,7 @@ async def test_what_trickles_in_is_taken_together() -> None:
 @virtual
 async def test_after_comes_back() -> None:
     """`After` calls the reconcile again though nothing changed."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     life = runtime(world)
     loop = asyncio.get_running_loop()
@@ -109,7 +109,7 @@ async def test_after_comes_back() -> None:
 @virtual
 async def test_concurrency_is_limited() -> None:
     """No more reconciles run at once than allowed, and never two of one key."""
-    world = World()
+    world = FakeServer()
     for index in range(10):
         world.put(thing(f"t{index}"))
     life = runtime(world)
@@ -134,7 +134,7 @@ async def test_concurrency_is_limited() -> None:
 @virtual
 async def test_a_reconcile_reads_its_own_writes() -> None:
     """While the watch lags, a key is not reconciled again: nothing is created twice."""
-    world = World()
+    world = FakeServer()
     world.put(thing("owner"))
     life = runtime(world)
     things = life.caches.of(Thing)
@@ -163,7 +163,7 @@ async def test_a_reconcile_reads_its_own_writes() -> None:
 @virtual
 async def test_a_lost_answer_is_found_out(happened: bool, creates: int) -> None:
     """After a write whose answer was lost, the next reconcile sees whether it happened."""
-    world = World()
+    world = FakeServer()
     world.put(thing("owner"))
     world.once("POST", lose_answer(world) if happened else lose_request, path="/things")
     life = runtime(world)
@@ -183,7 +183,7 @@ async def test_a_lost_answer_is_found_out(happened: bool, creates: int) -> None:
 @virtual
 async def test_a_conflict_is_retried_with_what_is_new() -> None:
     """A write that loses a race is made again from the newer object."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a", value=1))
     world.once("PATCH", refuse(409, "Conflict"))
     life = runtime(world)
@@ -205,7 +205,7 @@ async def test_a_conflict_is_retried_with_what_is_new() -> None:
 @virtual
 async def test_stopping_lets_work_finish() -> None:
     """A controller that is stopped finishes what it is in the middle of, and starts nothing new."""
-    world = World()
+    world = FakeServer()
     world.put(thing("a"))
     life = runtime(world)
     finished: list[Key] = []
@@ -224,7 +224,7 @@ async def test_stopping_lets_work_finish() -> None:
 @virtual
 async def test_owner_key() -> None:
     """A change of an owned object is its controller's business, if that is of the right kind."""
-    world = World()
+    world = FakeServer()
     child = thing("child")
     child["metadata"]["ownerReferences"] = [
         {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "1"},

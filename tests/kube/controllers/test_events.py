@@ -8,14 +8,14 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
-from tests.kube.world import Thing, World, refuse, runtime, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, refuse, runtime, thing, virtual
 
 
-def events(world: World) -> list[Json]:
+def events(world: FakeServer) -> list[Json]:
     return [found for found in world.objects.values() if found["kind"] == "Event"]
 
 
-async def make(world: World) -> tuple[Runtime, Recorder, Thing]:
+async def make(world: FakeServer) -> tuple[Runtime, Recorder, Thing]:
     life = runtime(world)
     created: Any = await life.client.create(Thing, thing("a"), "default")
     return life, Recorder(life.client, life.clock, "tester"), created
@@ -24,7 +24,7 @@ async def make(world: World) -> tuple[Runtime, Recorder, Thing]:
 @virtual
 async def test_an_event_names_its_object() -> None:
     """An event says what happened to which object, and who says so."""
-    world = World()
+    world = FakeServer()
     _, recorder, about = await make(world)
     recorder.event(about, "Normal", "Made", "it is there")
     await recorder.flush()
@@ -39,7 +39,7 @@ async def test_an_event_names_its_object() -> None:
 @virtual
 async def test_repeats_are_counted() -> None:
     """A hundred repeats make one event with a count, in a handful of writes."""
-    world = World()
+    world = FakeServer()
     life, recorder, about = await make(world)
     life.client.writes.clear()
     for _ in range(100):
@@ -54,7 +54,7 @@ async def test_repeats_are_counted() -> None:
 @virtual
 async def test_a_silent_series_starts_over() -> None:
     """After most of an hour of silence the same message is a new event."""
-    world = World()
+    world = FakeServer()
     _, recorder, about = await make(world)
     recorder.event(about, "Normal", "Made", "it is there")
     await asyncio.sleep(3300)
@@ -66,7 +66,7 @@ async def test_a_silent_series_starts_over() -> None:
 @virtual
 async def test_many_messages_are_combined() -> None:
     """A reason that comes with ever new messages does not flood the namespace."""
-    world = World()
+    world = FakeServer()
     _, recorder, about = await make(world)
     for index in range(50):
         recorder.event(about, "Warning", "NoRoom", f"attempt {index}")
@@ -77,7 +77,7 @@ async def test_many_messages_are_combined() -> None:
 @virtual
 async def test_a_refused_event_is_dropped() -> None:
     """An event that the server refuses is forgotten, and the next one is tried again."""
-    world = World()
+    world = FakeServer()
     _, recorder, about = await make(world)
     world.once("POST", refuse(403, "Forbidden"), path="/events")
     recorder.event(about, "Normal", "Made", "it is there")

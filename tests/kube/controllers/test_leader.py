@@ -14,14 +14,14 @@ from spinney.kube.clock import LoopClock
 from spinney.kube.controllers.leader import LEASE, Election, LeaseLost
 from spinney.kube.errors import NotLeader
 from spinney.sim.loop import START
-from tests.kube.world import Thing, World, lose_request, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_request, thing, virtual
 
 
-def candidate(world: World, name: str) -> Election:
+def candidate(world: FakeServer, name: str) -> Election:
     return Election(Client(world, Chance(len(name))), LoopClock(START), "lease", "default", identity=name)
 
 
-def lease(world: World) -> Json:
+def lease(world: FakeServer) -> Json:
     spec: Json = world.objects[LEASE.path("default", "lease")]["spec"]
     return spec
 
@@ -46,7 +46,7 @@ class Rule:
 @virtual
 async def test_one_leads() -> None:
     """Of three candidates one leads, for as long as it lives."""
-    world = World()
+    world = FakeServer()
     rule = Rule()
     tasks = [asyncio.create_task(candidate(world, name).lead(rule.of(name))) for name in ("a", "bb", "ccc")]
     for _ in range(100):
@@ -60,7 +60,7 @@ async def test_one_leads() -> None:
 @virtual
 async def test_a_leader_that_stops_gives_the_lease_back() -> None:
     """After a graceful stop the next one leads within a retry, not after the lease ran out."""
-    world = World()
+    world = FakeServer()
     rule = Rule()
     first = asyncio.create_task(candidate(world, "a").lead(rule.of("a")))
     await asyncio.sleep(1)
@@ -79,7 +79,7 @@ async def test_a_leader_that_stops_gives_the_lease_back() -> None:
 @virtual
 async def test_a_leader_that_dies_is_followed() -> None:
     """A silent leader is followed once its lease has run out on the follower's own clock, and not before."""
-    world = World()
+    world = FakeServer()
     world.put(
         {
             "apiVersion": "coordination.k8s.io/v1",
@@ -101,7 +101,7 @@ async def test_a_leader_that_dies_is_followed() -> None:
 @virtual
 async def test_no_write_after_the_renew_deadline() -> None:
     """A leader cut off from the server stops writing before anyone else may lead, and its work is cancelled."""
-    world = World()
+    world = FakeServer()
     rule = Rule()
     election = candidate(world, "a")
     client = Client(world, Chance(1)).named("leader", election.may_write)
@@ -122,7 +122,7 @@ async def test_no_write_after_the_renew_deadline() -> None:
 @virtual
 async def test_two_leaders_never_write_at_once() -> None:
     """While the old leader cannot renew and a new one takes over, there is no moment when both may write."""
-    world = World()
+    world = FakeServer()
     rule = Rule()
     old, new = candidate(world, "a"), candidate(world, "bb")
     first = asyncio.create_task(old.lead(rule.of("a")))
@@ -145,7 +145,7 @@ async def test_two_leaders_never_write_at_once() -> None:
 @virtual
 async def test_a_lease_taken_from_us_is_lost() -> None:
     """Who finds another's name on its lease stops at once."""
-    world = World()
+    world = FakeServer()
     rule = Rule()
     leading = asyncio.create_task(candidate(world, "a").lead(rule.of("a")))
     await asyncio.sleep(1)
@@ -164,7 +164,7 @@ def _may(election: Election) -> bool:
     return True
 
 
-class _Silent(World):
+class _Silent(FakeServer):
     """A server that never answers."""
 
     async def send(self, request: object) -> object:  # type: ignore[override]  # it never comes to an answer

@@ -6,7 +6,7 @@ import asyncio
 
 from spinney.kube.chance import Chance
 from spinney.kube.controllers.workqueue import Queue
-from tests.kube.world import settle, virtual
+from tests.kube.fake_server import settle, virtual
 
 
 def make() -> Queue[str]:

@@ -9,10 +9,11 @@ import pytest
 from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.scheduler.intake.devices import allocate, in_use, missing_class, offers_on
+from spinney.scheduler.intake.device_selectors import SelectorError
+from spinney.scheduler.intake.devices import allocate, check_selectors, in_use, missing_class, offers_on
 from tests import make
 
-NODE = convert(Node, make.node("n1").build())
+NODE = make.node("n1").typed(Node)
 CLASSES = {
     "gpu": convert(
         DeviceClass,
@@ -80,12 +81,70 @@ def test_how_many_devices_a_claim_gets(
     assert got(wanted, GPUS, taken=taken) == devices
 
 
-def test_selectors_look_at_attributes() -> None:
-    """A device that lacks the attribute is not selected, and fails nothing."""
-    model = 'device.attributes["gpu.example.com"].model == "b"'
-    assert got(claim({"selectors": [{"cel": {"expression": model}}]}), GPUS) == ["g1"]
-    missing = 'device.attributes["other"].thing == 1'
-    assert got(claim({"selectors": [{"cel": {"expression": missing}}]}), GPUS) is None
+def selecting(expression: str) -> ResourceClaim:
+    return claim({"selectors": [{"cel": {"expression": expression}}]})
+
+
+LARGE = offered(
+    {**device("small", model="A100"), "capacity": {"memory": {"value": "40Gi"}}},
+    {
+        "name": "large",
+        "attributes": {
+            "model": {"string": "H100"},
+            "driverVersion": {"version": "550.54.15"},
+            "vendor.example.com/numa": {"int": 1},
+        },
+        "capacity": {"memory": {"value": "80Gi"}},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'device.attributes["gpu.example.com"].model == "H100"',
+        'device.attributes["gpu.example.com"].model.lowerAscii().startsWith("h")',
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("64Gi")) > 0',
+        'has(device.attributes["vendor.example.com"].numa) && device.attributes["vendor.example.com"].numa == 1',
+        'has(device.attributes["gpu.example.com"].driverVersion)'
+        ' && device.attributes["gpu.example.com"].driverVersion.isGreaterThan(semver("550.0.0"))',
+    ],
+)
+def test_selectors_look_at_attributes_and_capacity(expression: str) -> None:
+    """Selectors speak Kubernetes' CEL: quantities, versions and strings; a domain that is not there is empty."""
+    assert got(selecting(expression), LARGE) == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("device.driver ==", "CEL compile error: Syntax error"),
+        ("size(device.driver)", "CEL compile error: must evaluate to bool or the unknown type, not int"),
+        ("device.driver", "CEL runtime error: got str instead of bool"),
+        ('device.attributes["other"].thing == 1', "CEL runtime error: no such key: thing"),
+    ],
+)
+def test_a_selector_that_fails_stops_the_allocation(expression: str, problem: str) -> None:
+    """As in kube-scheduler: what is neither true nor false of a device is an error, told with its place."""
+    with pytest.raises(SelectorError, match=f"claim /c: selector #0: {problem}"):
+        got(selecting(expression), GPUS)
+
+
+def test_selectors_that_do_not_compile_are_found_before_any_device_is_seen() -> None:
+    """In the claim, in its alternatives and in its class."""
+    broken = [{"cel": {"expression": "device.driver =="}}]
+    wish = {"name": "a", "deviceClassName": "gpu", "selectors": broken}
+    one_of = {"requests": [{"name": "r", "firstAvailable": [wish]}]}
+    alternatives = convert(ResourceClaim, {"metadata": {"name": "c"}, "spec": {"devices": one_of}})
+    of_class = convert(DeviceClass, {"metadata": {"name": "gpu"}, "spec": {"selectors": broken}})
+    for wanted, classes, owner in (
+        (selecting("device.driver =="), CLASSES, "claim /c"),
+        (alternatives, CLASSES, "claim /c"),
+        (claim({}), {"gpu": of_class}, "class gpu"),
+    ):
+        with pytest.raises(SelectorError, match=f"{owner}: selector #0: CEL compile error"):
+            check_selectors(wanted, classes)
+    check_selectors(claim({}), CLASSES)
 
 
 def test_devices_with_something_in_common() -> None:

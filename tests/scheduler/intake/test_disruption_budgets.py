@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from spinney.api.core import Pod
-from spinney.api.meta import Json, convert
+from spinney.api.meta import convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.scheduling import PriorityClass
 from spinney.scheduler.intake.disruption_budgets import allowed_by, budgets_over
@@ -128,9 +128,8 @@ def budget(name: str, allowed: int = 1, **spec: object) -> PodDisruptionBudget:
 
 
 def pod(ready: str = "True", phase: str = "Running", app: str = "a") -> Pod:
-    built: Json = make.pod("p").label("app", app).build()
-    built["status"] = {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}
-    return convert(Pod, built)
+    conditions = [{"type": "Ready", "status": ready}]
+    return make.pod("p").label("app", app).status(phase=phase, conditions=conditions).typed(Pod)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +12,15 @@ from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.embedded.apiserver.resources import defaults, strategy
+from spinney.embedded.apiserver.resources import registry
+from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.resourceclaims import DEVICE_CLASSES
 from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
 
 NIC = "example.com/nic"
-DEVICE_CLASSES = "resource.k8s.io/deviceclasses"
 SERVED = {NIC: "nics"}
 
 
@@ -32,9 +34,7 @@ def container(name: str, nics: int, **more: Any) -> Json:
 
 
 def pod(containers: list[Json], init: list[Json] | None = None) -> Pod:
-    built = make.pod("p").build()
-    built["spec"] = {"containers": containers, "initContainers": init or []}
-    return convert(Pod, built)
+    return make.pod("p").spec(containers=containers, initContainers=init or []).typed(Pod)
 
 
 def asked(found: Pod) -> tuple[dict[str, int], set[tuple[str, str]]]:
@@ -84,8 +84,9 @@ def test_init_containers_use_the_devices_of_those_after_them() -> None:
 @pytest.fixture
 def feature_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that knows extended resources of device classes; one without the feature forgets their names."""
-    monkeypatch.delitem(defaults.DEFAULTS, DEVICE_CLASSES)
-    monkeypatch.setattr(strategy, "_made", {})
+    knowing = replace(DEVICE_CLASSES, default=only_spec)
+    resources = tuple(knowing if each is DEVICE_CLASSES else each for each in registry.BUILT_IN)
+    monkeypatch.setattr(registry, "BUILT_IN", resources)
 
 
 @pytest.mark.usefixtures("feature_on")

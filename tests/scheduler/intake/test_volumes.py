@@ -193,7 +193,7 @@ def test_limits_of_a_node_are_read() -> None:
     """From its CSINode; a driver that gives no number has no limit."""
     drivers = [{"name": "d", "nodeID": "n", "allocatable": {"count": 3}}, {"name": "e", "nodeID": "n"}]
     found = convert(CsiNode, {"metadata": {"name": "n"}, "spec": {"drivers": drivers}})
-    assert node_spec(convert(Node, make.node("n").build()), storage=found).volume_limits == {"d": 3}
+    assert node_spec(make.node("n").typed(Node), storage=found).volume_limits == {"d": 3}
 
 
 def test_a_missing_config_map_keeps_a_pod_waiting() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
-from spinney.api.core import Pod
+from spinney.api.core import Event, Pod
 from spinney.api.kai import PodGroup
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key, convert
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.kube.caches.cache import Caches
+from spinney.scheduler.service.device_claims import DeviceClaims
+from spinney.scheduler.service.snapshot_view import FrozenCaches
+from spinney.scheduler.service.views import Views
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import Stage, stage, virtual
@@ -30,11 +34,18 @@ async def define(world: Stage, name: str = "gpu") -> None:
     await world.client.create(DeviceClass, {"metadata": {"name": name}, "spec": {"selectors": selectors}})
 
 
-async def claim(world: Stage, name: str, device_class: str = "gpu") -> None:
+async def claim(world: Stage, name: str, device_class: str = "gpu", **request: Any) -> None:
     """A claim for one device; the queue label is what a claim that several pods share must have."""
-    wish = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": device_class}}]}}
+    wish = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": device_class, **request}}]}}
     body = {"metadata": {"name": name, "labels": {"kai.scheduler/queue": "q"}}, "spec": wish}
     await world.client.create(ResourceClaim, body, "default")
+
+
+async def events_about(world: Stage, kind: str, name: str) -> list[str]:
+    """The messages of all events about an object."""
+    events = (await world.client.list(Event, "default")).items
+    about = [event for event in events if (event.involved_object.kind, event.involved_object.name) == (kind, name)]
+    return [event.message for event in about]
 
 
 async def gang(world: Stage, name: str, *claims: str) -> None:
@@ -96,3 +107,37 @@ async def test_a_pod_waits_for_the_class_of_its_claim_and_is_told_so() -> None:
         await define(world, "late")
         await asyncio.sleep(10)
         assert await world.placed("a") == {"a-0": "n1"}
+
+
+def test_a_selector_that_does_not_compile_is_told_on_the_pod_and_the_claim() -> None:
+    """An API server may be older than an expression that was stored: no node helps the pod, and both say why."""
+    request = {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": "device.driver =="}}]}
+    wish = {"devices": {"requests": [{"name": "r", "exactly": request}]}}
+    objects = {
+        ResourceClaim.resource: [{"metadata": {"name": "c", "namespace": "default"}, "spec": wish}],
+        DeviceClass.resource: [{"metadata": {"name": "gpu"}}],
+    }
+    body = make.pod("p").build()
+    body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
+    caches = cast(Caches, FrozenCaches(objects))
+    warnings: list[tuple[Key, str]] = []
+    claims = DeviceClaims(caches, Views(caches), lambda found, message: warnings.append((found.key, message)))
+    _, reach = claims.requests(convert(Pod, body))
+    problem = "claim default/c: selector #0: CEL compile error: Syntax error"
+    assert str(reach.impossible).startswith(problem)
+    assert warnings == [(("default", "c"), str(reach.impossible))]
+
+
+@virtual
+async def test_a_selector_that_fails_on_a_device_is_told_on_the_pod_and_the_claim() -> None:
+    """Allocation stops, as in kube-scheduler, and both say why."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await define(world)
+        await offer(world, "n1", {"name": "g0"})
+        await claim(world, "c", selectors=[{"cel": {"expression": "device.attributes['x.com'].model == 'a'"}}])
+        await gang(world, "a", "c")
+        await asyncio.sleep(10)
+        problem = "claim default/c: selector #0: CEL runtime error: no such key: model"
+        assert problem in await events_about(world, "Pod", "a-0")
+        assert problem in await events_about(world, "ResourceClaim", "c")
+        assert await world.placed("a") == {"a-0": ""}

@@ -12,9 +12,7 @@ from tests import make
 
 def pod(*, gpus: int = 0, **annotations: str) -> make.PodBuilder:
     """A pod with annotations; underscores stand for dashes."""
-    built = make.pod("p")
-    for key, value in annotations.items():
-        built.annotate(key.replace("_", "-"), value)
+    built = make.pod("p").annotations(**annotations)
     return built.gpus(gpus) if gpus else built
 
 

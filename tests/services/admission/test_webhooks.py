@@ -27,10 +27,7 @@ VISIBLE = labels.ENV_VISIBLE_DEVICES
 
 def pod(queue: str = "q", **annotations: str) -> Json:
     """A pod for our scheduler."""
-    built = make.pod("p").scheduler("kai-scheduler").label(labels.QUEUE, queue)
-    for key, value in annotations.items():
-        built.annotate(key.replace("_", "-"), value)
-    return built.build()
+    return make.pod("p").scheduler("kai-scheduler").label(labels.QUEUE, queue).annotations(**annotations).build()
 
 
 def seeing(value: str, *, container: int = 0, **annotations: str) -> Json:

@@ -30,7 +30,7 @@ from tests.services.binder.binding import (
 )
 from tests.services.stage import Stage, broken, stage, virtual
 
-NODE = convert(Node, make.node("n1").build())
+NODE = make.node("n1").typed(Node)
 
 
 @virtual
@@ -232,7 +232,7 @@ def test_reservation_pods_are_made_as_config_says() -> None:
         pod_security_context={"fsGroup": 7},
         container_security_context={"runAsUser": 8},
     )
-    made = reservation_pod(NODE, "g1", convert(Pod, make.pod("p").build()), settings)
+    made = reservation_pod(NODE, "g1", make.pod("p").typed(Pod), settings)
     spec = made["spec"]
     assert (spec["runtimeClassName"], spec["securityContext"]) == ("nvidia", {"fsGroup": 7})
     assert spec["containers"][0]["securityContext"] == {"runAsUser": 8}
@@ -242,10 +242,8 @@ def test_reservation_pods_are_made_as_config_says() -> None:
 
 def test_a_reservation_of_a_fake_gpu_asks_no_driver() -> None:
     """On nodes of the fake GPU operator that operator tells the GPU."""
-    fake = convert(Node, make.node("n1").label("run.ai/fake.gpu", "true").build())
-    (container,) = reservation_pod(fake, "g1", convert(Pod, make.pod("p").build()), ReservationSettings())["spec"][
-        "containers"
-    ]
+    fake = make.node("n1").label("run.ai/fake.gpu", "true").typed(Node)
+    (container,) = reservation_pod(fake, "g1", make.pod("p").typed(Pod), ReservationSettings())["spec"]["containers"]
     assert (container["command"], "args" in container) == (["sleep", "infinity"], False)
 
 

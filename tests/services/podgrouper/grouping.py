@@ -16,7 +16,7 @@ CLASSES = frozenset({"train", "build", "inference", "urgent"})
 
 
 @dataclass
-class World:
+class Owners:
     """What a rule may look up."""
 
     objects: list[Json] = field(default_factory=list)
@@ -71,11 +71,15 @@ def member(labels: dict[str, str] | None = None, annotations: dict[str, str] | N
 
 
 async def grouped(
-    top: Json | None, pod: Pod | None = None, world: World | None = None, settings: Settings | None = None, *below: Json
+    top: Json | None,
+    pod: Pod | None = None,
+    world: Owners | None = None,
+    settings: Settings | None = None,
+    *below: Json,
 ) -> Grouping:
     pod = pod or member()
     chain = (*below, top) if top else ()
-    return await group(Context(pod, top or pod_as_owner(pod), chain, world or World(), settings or Settings()))
+    return await group(Context(pod, top or pod_as_owner(pod), chain, world or Owners(), settings or Settings()))
 
 
 def leaves(grouping: Grouping) -> dict[str, int | None]:

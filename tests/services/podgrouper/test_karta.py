@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.grouping import GroupingError, Topology
 from spinney.services.podgrouper.kinds.jq import ask
-from tests.services.podgrouper.grouping import World, grouped, leaves, member, workload
+from tests.services.podgrouper.grouping import Owners, grouped, leaves, member, workload
 
 ROLE = '.metadata.labels["example.com/role"]'
 JOB = workload("example.com/v1", "CustomJob", {"lead": {"replicas": 1}, "crew": {"replicas": 3}})
@@ -49,7 +49,7 @@ SUBGROUPS = {"podGroup": {"name": "all", "subGroups": [{"componentName": "lead"}
 
 async def test_components_become_subgroups() -> None:
     """Each named component is a subgroup as large as its replicas; all of them are needed; pods go by selector."""
-    found = await grouped(JOB, member({"example.com/role": "crew"}), World([karta(SUBGROUPS)]))
+    found = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(SUBGROUPS)]))
     assert found.name == "pg-u-all"
     assert (found.min_member, found.min_subgroup) == (None, 2)
     assert leaves(found) == {"lead": 1, "crew": 3}
@@ -58,7 +58,7 @@ async def test_components_become_subgroups() -> None:
 
 async def test_without_subgroups_all_pods_are_the_minimum() -> None:
     """The group's minimum is the scale of the whole workload."""
-    found = await grouped(JOB, world=World([karta({"podGroup": {"name": "all"}})]))
+    found = await grouped(JOB, world=Owners([karta({"podGroup": {"name": "all"}})]))
     assert (found.min_member, found.subgroups) == (4, ())
 
 
@@ -67,7 +67,7 @@ async def test_a_karta_names_a_topology() -> None:
     rack = {"topologyName": "dc", "requiredTopologyLevel": "rack"}
     zone = {"topologyName": "dc", "preferredTopologyLevel": "zone"}
     gang = {"podGroup": {"name": "all", "topology": zone, "subGroups": [{"componentName": "crew", "topology": rack}]}}
-    found = await grouped(JOB, world=World([karta(gang)]))
+    found = await grouped(JOB, world=Owners([karta(gang)]))
     assert found.topology == Topology("dc", "", "zone")
     assert found.subgroups[0].topology == Topology("dc", "rack", "")
 
@@ -76,10 +76,10 @@ async def test_keys_of_pods_make_groups() -> None:
     """In the older form pods with the same keys are one group, as large as the component at hand."""
     member_of = {"componentName": "crew", "groupByKeyPaths": [ROLE, '.metadata.labels["zone"] // "none"']}
     gang = {"podGroups": [{"name": "crew", "members": [member_of]}]}
-    found = await grouped(JOB, member({"example.com/role": "crew"}), World([karta(gang)]))
+    found = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(gang)]))
     assert (found.name, found.min_member) == ("pg-u-crew-none", 3)
     with pytest.raises(GroupingError, match="component lead of the pod belongs to no pod group"):
-        await grouped(JOB, member({"example.com/role": "lead"}), World([karta(gang)]))
+        await grouped(JOB, member({"example.com/role": "lead"}), Owners([karta(gang)]))
 
 
 async def test_one_instance_of_a_component_counts_for_itself() -> None:
@@ -93,7 +93,7 @@ async def test_one_instance_of_a_component_counts_for_itself() -> None:
     by_role = {"componentName": "service", "groupByKeyPaths": [ROLE], "filters": ['.metadata.name != "x"']}
     described = karta({"podGroups": [{"name": "s", "members": [by_role]}]}, services)
     top = workload("example.com/v1", "CustomJob", {"services": {"front": {}, "decode": {"replicas": 2, "nodes": 4}}})
-    found = await grouped(top, member({"example.com/role": "decode"}), World([described]))
+    found = await grouped(top, member({"example.com/role": "decode"}), Owners([described]))
     assert (found.name, found.min_member) == ("pg-u-decode", 8)
 
 
@@ -108,19 +108,19 @@ async def test_one_instance_of_a_component_counts_for_itself() -> None:
 async def test_a_karta_that_cannot_be_followed_says_why(gang: Json, children: tuple[Json, ...], message: str) -> None:
     """The message names the Karta's component."""
     with pytest.raises(GroupingError, match=message):
-        await grouped(JOB, world=World([karta(gang, *children)]))
+        await grouped(JOB, world=Owners([karta(gang, *children)]))
 
 
 async def test_two_kartas_for_a_kind_are_an_error() -> None:
     """Both are named."""
     with pytest.raises(GroupingError, match="Kartas custom, second all tell how to group CustomJob"):
-        await grouped(JOB, world=World([karta(SUBGROUPS), karta(SUBGROUPS, name="second")]))
+        await grouped(JOB, world=Owners([karta(SUBGROUPS), karta(SUBGROUPS, name="second")]))
 
 
 async def test_kartas_give_way_to_rules_and_can_be_switched_off() -> None:
     """Without one, or with the fallback off, a kind is grouped by default."""
     assert (await grouped(JOB)).name == "pg-w-u"
-    found = await grouped(JOB, world=World([karta(SUBGROUPS)]), settings=Settings(karta_fallback=False))
+    found = await grouped(JOB, world=Owners([karta(SUBGROUPS)]), settings=Settings(karta_fallback=False))
     assert found.name == "pg-w-u"
 
 

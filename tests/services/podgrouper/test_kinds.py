@@ -14,7 +14,7 @@ from tests.services.podgrouper.grouping import (
     OBJECTS,
     RAY_CLUSTER_SPEC,
     RUN,
-    World,
+    Owners,
     grouped,
     leaves,
     lws,
@@ -103,7 +103,7 @@ async def test_each_kind_has_its_group(row: Row) -> None:
     top = workload(*row.kind.split())
     top.update(spec=row.spec or {}, status=row.status or {})
     below = (row.below,) if row.below else ()
-    grouping = await grouped(top, member(row.labels), World(objects=OBJECTS), None, *below)
+    grouping = await grouped(top, member(row.labels), Owners(objects=OBJECTS), None, *below)
     assert (grouping.name, grouping.min_member, grouping.priority_class) == (row.name, row.least, row.priority)
 
 
@@ -118,12 +118,12 @@ def test_the_table_knows_every_rule() -> None:
 async def test_groups_of_older_releases_are_carried_on() -> None:
     """A Job's pods that had a group each keep it, with nobody to wait for; so does a Run:ai job."""
     asked = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
-    old = await grouped(asked, world=World(groups={"pg-w-0-abcde-u": False}))
+    old = await grouped(asked, world=Owners(groups={"pg-w-0-abcde-u": False}))
     assert (old.name, old.min_member) == ("pg-w-0-abcde-u", 1)
     runai = workload("run.ai/v1", "RunaiJob")
-    assert (await grouped(runai, world=World(groups={"pg-w-u": False}))).name == "pg-w-u"
+    assert (await grouped(runai, world=Owners(groups={"pg-w-u": False}))).name == "pg-w-u"
     runai["spec"] = {"parallelism": 2}
-    assert (await grouped(runai, world=World(groups={"pg-w-0-abcde-u": False}))).name == "pg-w-0-abcde-u"
+    assert (await grouped(runai, world=Owners(groups={"pg-w-0-abcde-u": False}))).name == "pg-w-0-abcde-u"
 
 
 async def test_a_job_may_wait_for_nobody() -> None:

@@ -12,7 +12,7 @@ from spinney.services.podgrouper.grouping import GroupingError
 from tests import make
 from tests.services.podgrouper.grouping import (
     RAY_CLUSTER_SPEC,
-    World,
+    Owners,
     grouped,
     leaves,
     lws,
@@ -154,7 +154,7 @@ async def test_mpi_workers_do_not_wait_for_a_launcher_that_waits_for_them() -> N
     assert (await grouped(top)).min_member == 2
     launcher = make.pod("w-launcher").label("training.kubeflow.org/job-name", "w")
     launcher.label("training.kubeflow.org/job-role", "launcher")
-    assert (await grouped(top, world=World(running=[launcher.build()]))).min_member == 3
+    assert (await grouped(top, world=Owners(running=[launcher.build()]))).min_member == 3
 
 
 async def test_pytorch_roles_are_subgroups() -> None:
@@ -205,14 +205,14 @@ async def test_a_ray_job_is_grouped_by_its_cluster() -> None:
     top = workload("ray.io/v1", "RayJob")
     with pytest.raises(GroupingError, match="names no RayCluster yet"):
         await grouped(top)
-    grouping = await grouped({**top, "status": {"rayClusterName": "c"}}, world=World(objects=[cluster]))
+    grouping = await grouped({**top, "status": {"rayClusterName": "c"}}, world=Owners(objects=[cluster]))
     assert (grouping.name, grouping.min_member) == ("pg-w-u", 7)
 
 
 async def test_a_ray_group_made_flat_stays_flat() -> None:
     """Pods of an older release carry no subgroup label."""
     top = workload("ray.io/v1", "RayCluster", RAY_CLUSTER_SPEC)
-    assert (await grouped(top, world=World(groups={"pg-w-u": False}))).subgroups == ()
+    assert (await grouped(top, world=Owners(groups={"pg-w-u": False}))).subgroups == ()
 
 
 async def test_job_sets_are_trees() -> None:
@@ -281,10 +281,10 @@ async def test_knative_groups_by_revision() -> None:
     }
     pod = member({"serving.knative.dev/revision": "rev"})
     top = workload("serving.knative.dev/v1", "Service")
-    grouping = await grouped(top, pod, World(objects=[revision]))
+    grouping = await grouped(top, pod, Owners(objects=[revision]))
     assert (grouping.name, grouping.min_member, grouping.priority_class) == ("pg-rev-r", 3, "inference")
     sibling = make.pod("old").label("serving.knative.dev/revision", "rev").annotate("pod-group-name", "pg-old-1")
-    legacy = await grouped(top, pod, World(objects=[revision], running=[sibling.build()]))
+    legacy = await grouped(top, pod, Owners(objects=[revision], running=[sibling.build()]))
     assert legacy.name == "pg-w-0-abcde-p"
 
 
@@ -295,7 +295,7 @@ async def test_a_workflow_is_skipped_for_what_it_starts() -> None:
         "metadata": {"name": "j", "uid": "j", "labels": {"a": "job"}},
     }
     top = workload("argoproj.io/v1alpha1", "Workflow", labels={"a": "flow", "kai.scheduler/queue": "q"})
-    grouping = await grouped(top, None, World(objects=[job]), None, job)
+    grouping = await grouped(top, None, Owners(objects=[job]), None, job)
     assert (grouping.name, grouping.queue, grouping.labels["a"]) == ("pg-j-j", "q", "job")
 
 
@@ -327,7 +327,7 @@ async def test_a_pod_clique_set_is_grouped_by_its_gang() -> None:
     }
     pod = member({"grove.io/podgang": "w-0"})
     top = workload("grove.io/v1alpha1", "PodCliqueSet", labels={"kai.scheduler/queue": "q"})
-    grouping = await grouped(top, pod, World(objects=[gang]))
+    grouping = await grouped(top, pod, Owners(objects=[gang]))
     assert (grouping.name, grouping.owner["kind"], grouping.queue) == ("pg-w-0-g", "PodGang", "q")
     assert (grouping.min_member, grouping.pod_subgroup, grouping.priority_class) == (3, "w-0-a", "inference")
     assert leaves(grouping) == {"pair": None, "w-0-a": 2, "w-0-b": 1}

@@ -7,7 +7,7 @@ import pytest
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import KindDefaults, Settings
 from spinney.services.podgrouper.grouping import GroupingError
-from tests.services.podgrouper.grouping import OBJECTS, World, grouped, member, there, workload
+from tests.services.podgrouper.grouping import OBJECTS, Owners, grouped, member, there, workload
 
 
 def owner(kind: str, name: str, **labels: str) -> Json:
@@ -80,7 +80,7 @@ async def gang(labels: Json, annotations: Json, spec: Json) -> Json:
     found = [each for each in OBJECTS if each["kind"] != "PodGang"]
     found.append(there("scheduler.grove.io/v1alpha1", "PodGang", "g", spec))
     top = workload("grove.io/v1alpha1", "PodCliqueSet", labels=labels, annotations=annotations)
-    return (await grouped(top, member({"grove.io/podgang": "g"}), World(objects=found))).spec()
+    return (await grouped(top, member({"grove.io/podgang": "g"}), Owners(objects=found))).spec()
 
 
 async def test_a_sets_labels_come_before_its_gang() -> None:

@@ -26,14 +26,10 @@ GPU = labels.GPU_RESOURCE
 
 def pod(node: str = "", **annotations: str) -> Pod:
     """A pod that may share GPUs; with a node it received what it asked for."""
-    built = make.pod("p")
-    for key, value in annotations.items():
-        built.annotate(key.replace("_", "-"), value)
-    document = built.build()
-    document["spec"]["nodeName"] = node
+    built = make.pod("p").annotations(**annotations)
     if node:
-        document["metadata"]["annotations"][labels.RECEIVED_RESOURCE_TYPE] = "Fraction"
-    return convert(Pod, document)
+        built.on(node).annotate(labels.RECEIVED_RESOURCE_TYPE, "Fraction")
+    return built.typed(Pod)
 
 
 def node(**marks: str) -> Node:

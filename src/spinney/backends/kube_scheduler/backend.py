@@ -11,11 +11,12 @@ from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang
 from spinney.backends.building import edited_pod, may_write
 from spinney.backends.capabilities import Capabilities
-from spinney.backends.interface import Cluster, Problem, Readiness, Translation, Wanted
+from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.kube_scheduler import v1_35, v1_36, v1_37, v1_37_composite
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.kube.desired import Wanted
 from spinney.kube.runtime import Rule
 
 SCHEDULER = "default-scheduler"

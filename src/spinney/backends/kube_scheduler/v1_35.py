@@ -12,7 +12,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.scheduling import WorkloadV1alpha1
 from spinney.backends.building import owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
-from spinney.backends.interface import Change, Wanted
+from spinney.kube.desired import Drift, Wanted
 
 GROUP = "gang"
 
@@ -38,7 +38,7 @@ class Kubernetes135:
                 "podGroups": [{"name": GROUP, "policy": policy(total_minimum(gang))}],
             },
         }
-        return (Wanted(WorkloadV1alpha1.resource, body, change=Change.REPLACE),)
+        return (Wanted(WorkloadV1alpha1.resource, body, drift=Drift.RECREATE),)
 
     def link(self, pod: Json, gang: PodGang) -> Json:
         """Every pod is a member."""

@@ -10,9 +10,9 @@ from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PodGroupV1alpha2, WorkloadV1alpha2
 from spinney.backends.building import owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature, Loss
-from spinney.backends.interface import Change, Wanted
 from spinney.backends.kube_scheduler.v1_35 import GROUP, controller, policy, total_minimum
 from spinney.backends.required_features import packed_whole
+from spinney.kube.desired import Drift, Wanted
 
 
 class Kubernetes136:
@@ -59,8 +59,8 @@ class Kubernetes136:
             },
         }
         return (
-            Wanted(WorkloadV1alpha2.resource, workload, Change.ONCE),
-            Wanted(PodGroupV1alpha2.resource, pod_group, Change.KEEP, _gated(gang)),
+            Wanted(WorkloadV1alpha2.resource, workload, Drift.IGNORE),
+            Wanted(PodGroupV1alpha2.resource, pod_group, Drift.REPORT, _gated(gang)),
         )
 
     def link(self, pod: Json, gang: PodGang) -> Json:

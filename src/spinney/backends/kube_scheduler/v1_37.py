@@ -11,10 +11,10 @@ from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PodGroupV1beta1, WorkloadV1beta1
 from spinney.backends.building import owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature, Loss
-from spinney.backends.interface import Change, Wanted
 from spinney.backends.kube_scheduler.v1_35 import GROUP, controller, policy, total_minimum
 from spinney.backends.kube_scheduler.v1_36 import topology
 from spinney.backends.required_features import packed_whole
+from spinney.kube.desired import Drift, Wanted
 
 GATES = "needs the feature gate GenericWorkload"
 
@@ -77,13 +77,13 @@ def template_of(gang: PodGang, name: str) -> Json:
 def workload(gang: PodGang, templates: Json) -> Wanted:
     """The Workload, which kube-scheduler does not read."""
     body = {"metadata": owned_metadata(gang, gang.name), "spec": {"controllerRef": controller(gang), **templates}}
-    return Wanted(WorkloadV1beta1.resource, body, Change.ONCE)
+    return Wanted(WorkloadV1beta1.resource, body, Drift.IGNORE)
 
 
 def pod_group(gang: PodGang, name: str, spec: Json) -> Wanted:
     """A group of pods; of its spec only the minimum can change, and a gang cannot become basic."""
     body = {"metadata": owned_metadata(gang, name), "spec": spec}
-    return Wanted(PodGroupV1beta1.resource, body, Change.PATCH, gated(gang, spec), frozenset({"schedulingPolicy"}))
+    return Wanted(PodGroupV1beta1.resource, body, Drift.PATCH, gated(gang, spec), frozenset({"schedulingPolicy"}))
 
 
 def gated(gang: PodGang, spec: Json) -> dict[str, Loss | None]:

@@ -13,10 +13,10 @@ from spinney.api.podgang import PodGang, PodGroup, TopologyConstraint
 from spinney.api.scheduling import CompositePodGroup
 from spinney.backends.building import fitted_name, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
-from spinney.backends.interface import Change, Wanted
 from spinney.backends.kube_scheduler.v1_35 import GROUP, policy
 from spinney.backends.kube_scheduler.v1_37 import GATES, Flat, gated, group_spec, pod_group, template_of, workload
 from spinney.backends.required_features import packed
+from spinney.kube.desired import Drift, Wanted
 
 # Each list of templates in a Workload holds at most this many; the groups of a longer list share one template.
 TEMPLATE_LIMIT = 8
@@ -141,4 +141,4 @@ def _members(gang: PodGang, branch: _Branch) -> list[Wanted]:
 
 def _composite(gang: PodGang, name: str, spec: Json) -> Wanted:
     body = {"metadata": owned_metadata(gang, name), "spec": spec}
-    return Wanted(CompositePodGroup.resource, body, Change.KEEP, gated(gang, spec))
+    return Wanted(CompositePodGroup.resource, body, Drift.REPORT, gated(gang, spec))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
-
-from cel_expr_python import cel
 
 from spinney.api.affinity import selects_node
 from spinney.api.core import Node
 from spinney.api.meta import Json
 from spinney.api.quantity import exact
-from spinney.api.resource import Device, DeviceClass, DeviceSelector, ExactDeviceRequest, ResourceClaim, ResourceSlice
+from spinney.api.resource import Device, DeviceClass, ExactDeviceRequest, ResourceClaim, ResourceSlice
+from spinney.scheduler.intake.device_selectors import Selectors, plain_value, selectors_of_class, selectors_of_request
 
 # A device is known by its driver, its pool and its name.
 DeviceId = tuple[str, str, str]
@@ -30,6 +28,10 @@ class Offer:
     def id(self) -> DeviceId:
         """What the device is known by."""
         return self.slice.spec.driver, self.slice.spec.pool.name, self.device.name
+
+    def matches(self, selectors: Selectors) -> bool:
+        """Whether the device is one of those that selectors ask for."""
+        return selectors.match(self.slice.spec.driver, self.device)
 
 
 def offers_on(node: Node, slices: Iterable[ResourceSlice]) -> list[Offer]:
@@ -66,7 +68,7 @@ def gpus_on(node: str, slices: Iterable[ResourceSlice]) -> int:
 
 def count_in_class(offers: Iterable[Offer], device_class: DeviceClass) -> int:
     """How many of some devices belong to a class."""
-    return sum(_selected(offer, device_class.spec.selectors) for offer in offers)
+    return sum(offer.matches(selectors_of_class(device_class)) for offer in offers)
 
 
 def in_use(claims: Iterable[ResourceClaim]) -> set[DeviceId]:
@@ -86,6 +88,7 @@ def allocate(
     """The allocation of a claim on a node, or None where what it asks for is not free there.
 
     Requests are served in order; devices that must have an attribute in common are taken from one value of it.
+    Raises SelectorError where a selector does not compile or fails on a device.
     """
     common = [found.match_attribute for found in claim.spec.devices.constraints if found.match_attribute]
     for value in _values(offers, common[0]) if common else (None,):
@@ -105,7 +108,7 @@ def _serve(
         wishes = [(request.name, request.exactly)] if request.exactly is not None else []
         wishes += [(f"{request.name}/{each.name}", _as_exact(each)) for each in request.first_available]
         for name, wish in wishes:
-            chosen = _choose(wish, offers, taken, classes)
+            chosen = _choose(claim, wish, offers, taken, classes)
             if chosen is not None:
                 taken |= {offer.id for offer in chosen if not wish.admin_access}
                 results += [_result(name, offer, wish) for offer in chosen]
@@ -125,13 +128,17 @@ def _as_exact(wish: Any) -> ExactDeviceRequest:
 
 
 def _choose(
-    wish: ExactDeviceRequest, offers: list[Offer], taken: set[DeviceId], classes: Mapping[str, DeviceClass]
+    claim: ResourceClaim,
+    wish: ExactDeviceRequest,
+    offers: list[Offer],
+    taken: set[DeviceId],
+    classes: Mapping[str, DeviceClass],
 ) -> list[Offer] | None:
     device_class = classes.get(wish.device_class_name)
     if device_class is None:
         return None
-    selectors = (*device_class.spec.selectors, *wish.selectors)
-    fitting = [offer for offer in offers if _selected(offer, selectors)]
+    of_class, of_request = selectors_of_class(device_class), selectors_of_request(claim, wish)
+    fitting = [offer for offer in offers if offer.matches(of_class) and offer.matches(of_request)]
     everything = wish.allocation_mode == "All"
     wanted = len(fitting) if everything else (wish.count or 1)
     chosen: list[Offer] = []
@@ -185,43 +192,17 @@ def _attribute(offer: Offer, name: str) -> Any:
     domain, _, short = name.rpartition("/")
     attributes = offer.device.attributes
     found = attributes.get(name) or (attributes.get(short) if domain == offer.slice.spec.driver else None)
-    return _plain(found) if found is not None else None
+    return plain_value(found) if found is not None else None
 
 
-def _plain(attribute: Any) -> Any:
-    values = (attribute.string, attribute.int_, attribute.bool_, attribute.version)
-    return next((value for value in values if value is not None), None)
-
-
-def _selected(offer: Offer, selectors: Iterable[DeviceSelector]) -> bool:
-    return all(_holds(found.cel.expression, offer) for found in selectors if found.cel is not None)
-
-
-def _holds(expression: str, offer: Offer) -> bool:
-    """Whether a selector's expression is true of a device; one that fails on it does not select it."""
-    try:
-        result = _program(expression).eval(data={"device": _described(offer)})
-    except (ValueError, RuntimeError, TypeError):
-        return False
-    return bool(result.value() is True)
-
-
-def _described(offer: Offer) -> Json:
-    described: dict[str, dict[str, Any]] = {}
-    for name, attribute in offer.device.attributes.items():
-        domain, _, short = name.rpartition("/")
-        described.setdefault(domain or offer.slice.spec.driver, {})[short] = _plain(attribute)
-    return {"driver": offer.slice.spec.driver, "attributes": described}
-
-
-@lru_cache(maxsize=1024)
-def _program(expression: str) -> Any:
-    return _environment().compile(expression)
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Any:
-    return cel.NewEnv(variables={"device": cel.Type.DYN})
+def check_selectors(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> None:
+    """Raise SelectorError where a selector of a claim, or of a class that it names, does not compile."""
+    for request in claim.spec.devices.requests:
+        exact = [request.exactly] if request.exactly is not None else []
+        for wish in (*exact, *map(_as_exact, request.first_available)):
+            if wish.device_class_name in classes:
+                selectors_of_class(classes[wish.device_class_name]).check()
+            selectors_of_request(claim, wish).check()
 
 
 def missing_class(claim: ResourceClaim, known: Container[str]) -> str:

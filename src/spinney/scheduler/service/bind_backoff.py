@@ -21,7 +21,7 @@ class _Failure:
     nodes: set[str] = field(default_factory=set)
 
 
-class Failures:
+class BindBackoff:
     """Remembers failed binds by pod UID, so that a pod that can never be bound starves nobody."""
 
     def __init__(self, look_again: Callable[[Key], None]) -> None:
@@ -37,6 +37,7 @@ class Failures:
         pause = min(_FIRST_SECONDS * 2 ** (failure.count - 1), _LONGEST_SECONDS)
         failure.rests_until = loop.time() + pause
         failure.avoids_until = loop.time() + 2 * pause
+        self._look_again(pod)
         loop.call_later(pause, self._look_again, pod)
         loop.call_later(2 * pause, self._look_again, pod)
 

@@ -19,9 +19,9 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import ConfigError
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.service.debug_pages import Pages
-from spinney.scheduler.service.feed import Shard
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage, UsageQuery, metrics_of
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.usage_window import window_of
 from spinney.scheduler.share.usage import UsageRecord
 

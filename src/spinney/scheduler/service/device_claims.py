@@ -9,14 +9,17 @@ import msgspec
 
 from spinney.api.affinity import selects_node
 from spinney.api.core import Node, Pod
-from spinney.api.meta import Json, Key, convert
+from spinney.api.meta import Json, Key, Object, convert
 from spinney.api.missing import Lack, Missing
 from spinney.api.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.volumes import Reach
 from spinney.kube.caches.cache import Cache, Caches, Change
+from spinney.scheduler.intake.device_selectors import SelectorError
 from spinney.scheduler.intake.devices import (
     DeviceId,
+    Offer,
     allocate,
+    check_selectors,
     count_in_class,
     gpus_on,
     in_use,
@@ -25,15 +28,26 @@ from spinney.scheduler.intake.devices import (
     requested_classes,
 )
 from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
+from spinney.scheduler.service.views import Views
 from spinney.scheduler.state.specs import DeviceRequest
+
+
+class NoDevices(Exception):
+    """The devices of a pod's claims are not to be had on a node; the message says why."""
+
+
+def _too_few(node: str) -> str:
+    return f"node {node} has too few devices left for the pod's claims; other nodes are tried"
 
 
 class DeviceClaims:
     """The scheduler's view of dynamic resource allocation."""
 
-    def __init__(self, caches: Caches, nodes: Cache[Node], pods: Cache[Pod]) -> None:
-        self._nodes = nodes
-        self._pods = pods
+    def __init__(self, caches: Caches, views: Views, warn: Callable[[Object, str], None]) -> None:
+        self._nodes = views.nodes
+        self._pods = views.pods
+        # Tells people what is wrong with an object.
+        self._warn = warn
         self._claims = caches.of(ResourceClaim)
         self._slices = caches.of(ResourceSlice)
         self._classes = caches.of(DeviceClass)
@@ -73,26 +87,16 @@ class DeviceClaims:
         wanted = [name for name in served if not name.endswith("gpu") and name not in node.status.allocatable]
         if not wanted:
             return {}
-        offers = offers_on(node, self._slices)
-        classes = {found.name: found for found in self._classes}
-        counts = {name: count_in_class(offers, classes[served[name]]) for name in wanted}
+        offers, classes = offers_on(node, self._slices), self._by_name()
+        counts = {name: self._count(offers, classes[served[name]]) for name in wanted}
         return {name: count for name, count in counts.items() if count}
 
-    def extend(self, pod: Pod, node_name: str) -> Json | None:
-        """The allocation for a pod's extended resources on a node; empty if it needs none, None if too few are left."""
-        node = self._nodes.get(node_name)
-        served = served_by(self._classes)
-        if node is None or not (resources := needs_devices(pod, node, served)):
-            return {}
-        requests, mappings = requests_of(pod, resources, served)
-        claim = convert(ResourceClaim, {"metadata": {"name": pod.name}, "spec": {"devices": {"requests": requests}}})
-        taken = in_use(self._claims) | _devices(self._decided.values()) | _devices(self._extended.values())
-        classes = {found.name: found for found in self._classes}
-        allocation = allocate(claim, node, offers_on(node, self._slices), taken, classes)
-        if allocation is None:
-            return None
-        self._extended[pod.uid] = allocation
-        return {"allocation": allocation, "deviceRequests": requests, "containerMappings": mappings}
+    def _count(self, offers: list[Offer], device_class: DeviceClass) -> int:
+        try:
+            return count_in_class(offers, device_class)
+        except SelectorError as error:
+            self._warn(device_class, str(error))
+            return 0
 
     def pod_gone(self, uid: str) -> None:
         """What was decided for a pod that is not there any more is free again."""
@@ -111,9 +115,11 @@ class DeviceClaims:
             if claim is None or key is None:
                 return (), Reach(impossible=Missing(Lack.RESOURCE_CLAIM_FROM_TEMPLATE, reference))
             allocation = self._allocation(key, claim)
-            absent = missing_class(claim, {found.name for found in self._classes}) if allocation is None else ""
+            absent = missing_class(claim, self._by_name()) if allocation is None else ""
             if absent:
                 return (), Reach(impossible=Missing(Lack.DEVICE_CLASS, absent))
+            if allocation is None and (error := self._selector_error(claim)):
+                return (), Reach(impossible=Missing(Lack.DEVICE_SELECTOR, error))
             named = any(entry.name == reference and entry.resource_claim_name for entry in pod.spec.resource_claims)
             gpus = sum(count for name, count in requested_classes(claim) if "gpu" in name)
             # Devices that are no GPUs are counted when they are chosen; a shared claim keeps its pods together.
@@ -124,6 +130,18 @@ class DeviceClaims:
                 found = self._selected(allocation)
                 allowed = found if allowed is None else allowed & found
         return tuple(wanted), Reach(allowed)
+
+    def _selector_error(self, claim: ResourceClaim) -> str:
+        """What is wrong with the selectors of a claim and its classes; the claim itself is told, too."""
+        try:
+            check_selectors(claim, self._by_name())
+        except SelectorError as error:
+            self._warn(claim, str(error))
+            return str(error)
+        return ""
+
+    def _by_name(self) -> dict[str, DeviceClass]:
+        return {device_class.name: device_class for device_class in self._classes}
 
     def _other_consumers(self, claim: ResourceClaim) -> int:
         """Consumers that are not among the pods seen; the state counts those that are."""
@@ -143,32 +161,56 @@ class DeviceClaims:
         decided = self._decided.get(key)
         return convert(AllocationResult, decided) if decided is not None else None
 
-    def decide(self, pod: Pod, node_name: str) -> list[Json] | None:
-        """The allocations that go with a placement, one per claim; None where the node's devices do not suffice."""
+    def allocate(self, pod: Pod, node_name: str) -> Json:
+        """What a BindRequest says of a pod's devices on a node; raises NoDevices where they are not to be had."""
         node = self._nodes.get(node_name)
-        if node is None:
-            return None
-        offers = offers_on(node, self._slices)
-        classes = {found.name: found for found in self._classes}
+        try:
+            claims = self._allocate_claims(pod, node, node_name)
+            extended = self._allocate_extended(pod, node) if node is not None else {}
+        except SelectorError as error:
+            raise NoDevices(str(error)) from error
+        spec: Json = {"resourceClaimAllocations": claims} if claims else {}
+        return {**spec, "extendedResourceClaimAllocation": extended} if extended else spec
+
+    def _allocate_claims(self, pod: Pod, node: Node | None, node_name: str) -> list[Json]:
+        offers = offers_on(node, self._slices) if node is not None and pod.spec.resource_claims else []
         chosen: list[Json] = []
         decided: dict[Key, Json] = {}
         for reference, key in claims_of(pod):
             claim = self._claims.get(key) if key is not None else None
-            if claim is None or key is None:
-                return None
+            if node is None or claim is None or key is None:
+                raise NoDevices(_too_few(node_name))
             known = self._allocation(key, claim)
             if known is not None:
                 chosen.append({"name": reference, "allocation": _plain(known)})
                 continue
-            known_elsewhere = (self._decided.values(), self._extended.values(), decided.values())
-            taken = in_use(self._claims).union(*map(_devices, known_elsewhere))
-            allocation = allocate(claim, node, offers, taken, classes)
+            try:
+                allocation = allocate(claim, node, offers, self._taken() | _devices(decided.values()), self._by_name())
+            except SelectorError as error:
+                self._warn(claim, str(error))
+                raise
             if allocation is None:
-                return None
+                raise NoDevices(_too_few(node_name))
             decided[key] = allocation
             chosen.append({"name": reference, "allocation": allocation})
         self._decided |= decided
         return chosen
+
+    def _allocate_extended(self, pod: Pod, node: Node) -> Json:
+        """The allocation for a pod's extended resources; empty if it needs none."""
+        served = served_by(self._classes)
+        if not (resources := needs_devices(pod, node, served)):
+            return {}
+        requests, mappings = requests_of(pod, resources, served)
+        claim = convert(ResourceClaim, {"metadata": {"name": pod.name}, "spec": {"devices": {"requests": requests}}})
+        allocation = allocate(claim, node, offers_on(node, self._slices), self._taken(), self._by_name())
+        if allocation is None:
+            raise NoDevices(_too_few(node.name))
+        self._extended[pod.uid] = allocation
+        return {"allocation": allocation, "deviceRequests": requests, "containerMappings": mappings}
+
+    def _taken(self) -> set[DeviceId]:
+        return in_use(self._claims) | _devices(self._decided.values()) | _devices(self._extended.values())
 
     def forget(self, pod: Pod) -> None:
         """A placement was not carried out: what was decided for its claims is free again."""

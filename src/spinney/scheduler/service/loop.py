@@ -11,27 +11,29 @@ from typing import Any
 
 import structlog
 
-from spinney.api import labels
-from spinney.api.meta import Key
+from spinney.api import labels, reasons
+from spinney.api.kai import PodGroup
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.plugins.minruntime import longest_runtime
 from spinney.scheduler.result import Turn
+from spinney.scheduler.service.binds import Binds
 from spinney.scheduler.service.default_scheduler import is_ours
+from spinney.scheduler.service.evictions import Evictions, Victim
 from spinney.scheduler.service.failing_gangs import Aside
-from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.metrics import CycleMetrics, Timing
-from spinney.scheduler.service.partial_decisions import Halves
+from spinney.scheduler.service.partial_decisions import PartialDecisions
 from spinney.scheduler.service.persistence import Memory
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage
-from spinney.scheduler.service.record import shard_name
 from spinney.scheduler.service.reports import Reports
-from spinney.scheduler.service.writes import Eviction, Placement, Writes
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
-from spinney.scheduler.state.specs import TaskSpec
 from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.stopwatch import Stopwatch
 
@@ -78,7 +80,8 @@ class Scheduler:
         self._wake = asyncio.Event()
         self.state = State()
         self.state.flat = not config.full_hierarchy
-        self.feed = Feed(
+        events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
+        feed = self.feed = Feed(
             runtime,
             self.state,
             shard,
@@ -87,16 +90,22 @@ class Scheduler:
             devices=devices,
             zones=zones,
             stuck_after=config.stuck_after,
+            warn=lambda found, message: events.event(found, "Warning", reasons.UNSCHEDULABLE, message),
         )
-        self._halves = Halves(self.feed, self._wake.set)
-        self._writes = Writes(runtime, self.feed)
-        self._reports = Reports(runtime, self.feed)
+        views, intentions = feed.views, feed.intentions
+        self._groups = views.groups
+        self._partial = PartialDecisions(views.requests, intentions, shard, self._wake.set)
+        self._binds = Binds(
+            runtime, shard, self.state, views, intentions=intentions, backoff=feed.backoff, claims=feed.claims
+        )
+        self._evictions = Evictions(runtime, shard, self.state, views, intentions)
+        self._reports = Reports(runtime, shard, self.state, views)
         self._usage = usage
         self._usage_refreshed = float("-inf")
         if usage is not None:
-            self.feed.usage_of = usage.share
-        self.memory = Memory(runtime, shard_name(shard), usage if isinstance(usage, UsageRecord) else None)
-        self._metrics = CycleMetrics(shard.pool, self.feed.views.queues)
+            feed.descriptions.usage_of = usage.share
+        self.memory = Memory(runtime, shard, usage if isinstance(usage, UsageRecord) else None)
+        self._metrics = CycleMetrics(shard.pool, views.queues)
         self._aside = Aside()
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
@@ -140,9 +149,8 @@ class Scheduler:
 
     async def cycle(self) -> None:
         """One plan and the start of its writes."""
-        for request in (*self.feed.given_up, *self._halves.take()):
-            self._start(self._writes.remove(request))
-        self.feed.given_up.clear()
+        for request in (*self.feed.take_failed_requests(), *self._partial.take()):
+            self._start(self._binds.remove(request))
         loop = asyncio.get_running_loop()
         started = loop.time()
         self.feed.apply()
@@ -159,7 +167,7 @@ class Scheduler:
         told = loop.time()
         timing = Timing(described - started, told - planned, told - started, stopwatch.plugins, stopwatch.actions)
         self._metrics.count(self.state, made, now, timing)
-        self._start(self._reports.tell(self.state, made))
+        self._start(self._reports.tell(made))
 
     def _account(self, now: float) -> None:
         """Add what queues held since the last cycle to the record of their use, and let it count from time to time."""
@@ -169,7 +177,7 @@ class Scheduler:
             self._usage.add(now, held, _triple(nodes.allocatable[nodes.live][:, :3].sum(axis=0).tolist()))
         if self._usage is not None and now - self._usage_refreshed >= _USAGE_SECONDS:
             self._usage_refreshed = now
-            self.feed.refresh_usage()
+            self.feed.descriptions.queues_by_usage()
 
     def _carry_out(self, made: Plan) -> None:
         binds: dict[str, list[Decision]] = defaultdict(list)
@@ -182,13 +190,10 @@ class Scheduler:
                 owner = decision.beneficiary or decision.job
                 evictions[decision.action, owner, decision.beneficiary].append(decision)
         for job, decisions in binds.items():
-            if bodies := self._writes.intend([self._placement(decision) for decision in decisions]):
-                self._start(self._writes.bind_directly(bodies) if is_ours(job) else self._writes.bind(bodies))
+            if bodies := self._binds.intend(decisions):
+                self._start(self._binds.bind_directly(bodies) if is_ours(job) else self._binds.bind(bodies))
         for decisions in evictions.values():
-            for decision in decisions:
-                self.feed.intentions.evictions.add(decision.task)
-                self.feed.mark("pod", self._pod(decision))
-            self._start(self._evict([self._eviction(decision) for decision in decisions], decisions[0].beneficiary))
+            self._start(self._evict(self._evictions.intend(decisions), decisions[0].beneficiary))
             for job in dict.fromkeys(decision.job for decision in decisions):
                 self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self._config, self.state.queue_specs.values()) > 0:
@@ -198,60 +203,25 @@ class Scheduler:
         for job, since in made.staleness.items():
             self._annotate(job, labels.STALE_SINCE, since)
 
-    async def _evict(self, evictions: list[Eviction], beneficiary: str) -> None:
-        if not await self._writes.evict(evictions):
+    async def _evict(self, victims: list[Victim], beneficiary: str) -> None:
+        if not await self._evictions.evict(victims):
             self.memory.let_go(beneficiary)
 
     def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
         namespace, _, name = job.partition("/")
-        group = self.feed.groups.get((namespace, name))
+        group = self._groups.get((namespace, name))
         if group is None:
             return
         text = datetime.fromtimestamp(moment, UTC).isoformat() if moment is not None else None
         if group.metadata.annotations.get(annotation) != text:
-            self._start(self._writes.annotate(group, {annotation: text}))
+            self._start(self._write_annotation(group, annotation, text))
 
-    def _placement(self, decision: Decision) -> Placement:
-        spec = self._task(decision)
-        shares = bool(decision.gpu_groups)
-        return Placement(
-            pod=self._pod(decision),
-            node=decision.node,
-            gpu_groups=decision.gpu_groups,
-            gpu_count=spec.gpu.devices if shares else spec.gpu.whole,
-            gpu_portion=self._portion(spec, decision.node) if shares else float(bool(spec.gpu.whole)),
-            zones=decision.zones,
-        )
-
-    def _portion(self, spec: TaskSpec, node: str) -> float:
-        if not spec.gpu.memory:
-            return spec.gpu.portion
-        row = self.state.nodes.rows[node]
-        return -(-spec.gpu.memory * 100 // int(self.state.nodes.gpu_memory[row])) / 100
-
-    def _eviction(self, decision: Decision) -> Eviction:
-        namespace, _, name = decision.beneficiary.partition("/")
-        message = f"Pod {self._task(decision).name} was evicted by {decision.action}{self._why_evicted(decision)}"
-        return Eviction(self._pod(decision), decision.action, message, (namespace, name) if name else None)
-
-    def _why_evicted(self, decision: Decision) -> str:
-        """Who gets the place, and by what right."""
-        victim, other = self.state.jobs.get(decision.job), self.state.jobs.get(decision.beneficiary)
-        if victim is None or other is None:
-            return ""
-        if decision.action == "reclaim":
-            giver, taker = (self.state.queues.names[job.queue] for job in (victim, other))
-            return f" for {other.key}: queue {giver} gives back to queue {taker} what it is owed"
-        if decision.action == "preempt":
-            return f" for {other.key}, which has priority {other.priority} over {victim.priority}"
-        return f" for {other.key}"
-
-    def _task(self, decision: Decision) -> TaskSpec:
-        return self.state.tasks[decision.task].spec
-
-    def _pod(self, decision: Decision) -> Key:
-        spec = self._task(decision)
-        return spec.namespace, spec.name
+    async def _write_annotation(self, group: PodGroup, annotation: str, text: str | None) -> None:
+        try:
+            patch = {"metadata": {"annotations": {annotation: text}}}
+            await self._runtime.client.patch(PodGroup, group.key, patch)
+        except (NotFound, ConnectionLost) as error:
+            _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -7,25 +7,28 @@ from collections.abc import Callable
 
 from spinney.api.bindrequests import decision_of, is_final
 from spinney.api.kai import BindRequest
-from spinney.kube.caches.cache import Change
-from spinney.scheduler.service.feed import Feed
+from spinney.kube.caches.cache import Cache, Change
+from spinney.scheduler.service.intentions import Intentions
+from spinney.scheduler.service.shard import Shard
 
 _BY_DECISION = "scheduler/decision"
 # How long a decision is left alone after its last request came or went: watches may be behind.
 _PATIENCE_SECONDS = 5.0
 
 
-class Halves:
+class PartialDecisions:
     """Finds what a scheduler left behind that ended while it wrote.
 
     The binder waits for the whole of a decision. Where a part is missing that nobody is going to write, or whose pod
     went before the others were bound, it would wait for ever.
     """
 
-    def __init__(self, feed: Feed, wake: Callable[[], None]) -> None:
-        self._requests = feed.requests
-        self._intended = feed.intentions.binds
-        self._shard = feed.shard
+    def __init__(
+        self, requests: Cache[BindRequest], intentions: Intentions, shard: Shard, wake: Callable[[], None]
+    ) -> None:
+        self._requests = requests
+        self._intentions = intentions
+        self._shard = shard
         self._wake = wake
         # Incomplete decisions, and when they changed last in the loop's time.
         self._changed: dict[str, float] = {}
@@ -37,7 +40,7 @@ class Halves:
         """Requests that nobody will ever carry out."""
         now = asyncio.get_running_loop().time()
         due = [decision for decision, since in self._changed.items() if now >= since + _PATIENCE_SECONDS]
-        ours = {decision_of(request)[0] for request in self._intended.values()} if due else set()
+        ours = self._intentions.decisions() if due else set()
         found = []
         for decision in due:
             if decision not in ours:

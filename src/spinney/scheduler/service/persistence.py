@@ -23,6 +23,7 @@ from spinney.kube.runtime import Runtime
 from spinney.scheduler.place.reservations import RECORD_KEY, Reservations
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.service.record import departures_in, record_name, reservations_in
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.departures import FREED_KEY, Departures
@@ -50,10 +51,10 @@ class Remembered(msgspec.Struct, frozen=True):
 class Memory:
     """Keeps the record and writes it."""
 
-    def __init__(self, runtime: Runtime, shard_name: str, usage: UsageRecord | None) -> None:
+    def __init__(self, runtime: Runtime, shard: Shard, usage: UsageRecord | None) -> None:
         self._client = runtime.client
         self._namespace = runtime.namespace
-        self._name = record_name(shard_name)
+        self._name = record_name(shard)
         self.usage = usage
         self.decisions: deque[Remembered] = deque(maxlen=_MOST_DECISIONS)
         self.reservations = Reservations(runtime.clock.now().timestamp())

@@ -8,18 +8,13 @@ import msgspec
 
 from spinney.api.meta import Json
 from spinney.scheduler.place.reservations import RECORD_KEY, RECORD_SUFFIX, Reservations
-from spinney.scheduler.service.feed import Shard
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.state.departures import FREED_KEY, Departures
 
 
-def shard_name(shard: Shard) -> str:
-    """What a shard is known by."""
-    return f"{shard.scheduler_name}-{shard.pool}" if shard.pool else shard.scheduler_name
-
-
-def record_name(shard: str) -> str:
+def record_name(shard: Shard) -> str:
     """The name of a shard's ConfigMap."""
-    return f"{shard}{RECORD_SUFFIX}"
+    return f"{shard.name}{RECORD_SUFFIX}"
 
 
 def reservations_in(data: Mapping[str, str]) -> Reservations | None:
@@ -44,5 +39,5 @@ def departures_of(shard: Shard, config_maps: Iterable[Json]) -> Departures:
 
 
 def _records(shard: Shard, config_maps: Iterable[Json]) -> Iterator[Mapping[str, str]]:
-    name = record_name(shard_name(shard))
+    name = record_name(shard)
     return (found.get("data") or {} for found in config_maps if found["metadata"].get("name") == name)

@@ -20,7 +20,8 @@ from spinney.kube.errors import NotFound as NotFoundError
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.service.default_scheduler import is_ours
-from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.service.shard import Shard
+from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
@@ -39,25 +40,27 @@ class _Waiting(NamedTuple):
 class Reports:
     """Keeps `status.schedulingConditions` of groups and `PodScheduled` of pods true."""
 
-    def __init__(self, runtime: Runtime, feed: Feed) -> None:
+    def __init__(self, runtime: Runtime, shard: Shard, state: State, views: Views) -> None:
         self._client: Client = runtime.client
         self._clock = runtime.clock
-        self._feed = feed
-        self._events = Recorder(runtime.client, runtime.clock, feed.shard.scheduler_name)
+        self._pool = shard.pool or "default"
+        self._views = views
+        self._state = state
+        self._events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
         # What was last told about each waiting gang.
         self._told: dict[str, _Waiting] = {}
         # Groups that carry a condition of ours, by what we wrote or what their watch tells, a predecessor's included.
         self._marked: dict[str, None] = {}
         self._next: dict[str, _Waiting] | None = None
         self._telling = False
-        feed.groups.on_change(self._look)
+        views.groups.on_change(self._look)
 
-    async def tell(self, state: State, made: Plan) -> None:
+    async def tell(self, made: Plan) -> None:
         """Tell what is new since the last plan; one at a time, so that an older word never comes after a newer one."""
         placed = {decision.job for decision in made.decisions if decision.kind == "bind"}
         self._next = {
             key: _Waiting(any(job.active), tuple(made.problems.get(key, ())), _pending_tasks(job))
-            for key, job in state.jobs.items()
+            for key, job in self._state.jobs.items()
             if job.pending and key not in placed
         }
         if self._telling:
@@ -86,10 +89,6 @@ class Reports:
             self._marked.pop(key, None)
         elif any(found.node_pool == self._pool for found in change.new.status.scheduling_conditions):
             self._marked[key] = None
-
-    @property
-    def _pool(self) -> str:
-        return self._feed.shard.pool or "default"
 
     async def _write(self, key: str, started: bool, problems: tuple[Problem, ...]) -> None:
         group = self._group(key)
@@ -174,15 +173,15 @@ class Reports:
             self._told.pop(key, None)
 
     def _pending(self, key: str) -> list[Pod]:
-        job = self._feed.state.jobs.get(key)
+        job = self._state.jobs.get(key)
         if job is None:
             return []
-        found = (self._feed.pods.get((task.spec.namespace, task.spec.name)) for task in job.all_tasks())
+        found = (self._views.pods.get((task.spec.namespace, task.spec.name)) for task in job.all_tasks())
         return [pod for pod in found if pod is not None and not pod.spec.node_name]
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
-        return self._feed.groups.get((namespace, name))
+        return self._views.groups.get((namespace, name))
 
 
 def _pending_tasks(job: Job) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.service.failing_gangs import Aside
-from spinney.scheduler.service.feed import Feed, Shard
+from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.record import departures_of, reservations_of
+from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.state.cluster import State
 
 T = TypeVar("T", bound=Object)
@@ -95,13 +96,14 @@ class Picture:
         client = Client(_Nowhere(), Chance(0))
         # The two kinds of caches are alike in all that is used here.
         runtime = Runtime(client=client, caches=cast(Caches, self.caches), clock=clock)
+        self.shard = shard
         self.state = State()
         devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
         zones = any(plugin.name == "numa" for plugin in config.plugins)
-        self.feed = Feed(
+        feed = Feed(
             runtime, self.state, shard, lambda: None, devices=devices, zones=zones, stuck_after=config.stuck_after
         )
-        self.feed.apply()
+        feed.apply()
         self.now = clock.now()
         config_maps = objects.get(ConfigMap.resource, [])
         self.state.freed.restore(departures_of(shard, config_maps))

@@ -31,6 +31,7 @@ _MISSING = {
     Lack.VOLUME: "create persistentvolume {0}",
     Lack.RESOURCE_CLAIM_FROM_TEMPLATE: "create the resource claim behind {0}",
     Lack.DEVICE_CLASS: "create device class {0}",
+    Lack.DEVICE_SELECTOR: "correct this CEL expression",
 }
 # How to make nodes that have room take the task.
 _REFUSED = {

@@ -11,7 +11,7 @@ from typing import Any
 from spinney import initc
 from spinney.api.meta import Json
 from spinney.app.components import load
-from spinney.app.laptop import with_stand_in
+from spinney.app.in_process import with_stand_in
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.embedded.apiserver.access.credentials import account_user

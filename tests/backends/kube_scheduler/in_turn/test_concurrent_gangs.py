@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
-from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import Crowd
-from spinney.backends.kube_scheduler.in_turn.placement import Ground, may_use, request_of, rooms
+from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
+from spinney.backends.kube_scheduler.in_turn.node_info import node_infos, request_of
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, admits
 from tests import make
 
 
-def ground_of(*gpus: int, held: tuple[Pod, ...] = ()) -> Ground:
+def ground_of(*gpus: int, held: tuple[Pod, ...] = ()) -> ClusterView:
     """Nodes n0, n1, … with so many GPUs each, in racks of two."""
     nodes = [
         convert(Node, make.node(f"n{index}", count).label("rack", f"r{index // 2}").build())
         for index, count in enumerate(gpus)
     ]
-    return Ground(lambda above: rooms(nodes, held, above))
+    return ClusterView(lambda above: node_infos(nodes, held, above))
 
 
 def pod_of(name: str, gpus: int, rack: str = "", **spec: object) -> Pod:
@@ -40,33 +41,33 @@ wishes = st.tuples(st.integers(1, 4), st.sampled_from(["", "r0", "r1"]))
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=4), st.lists(wishes, max_size=8), st.data())
 def test_a_crowd_finds_its_nodes_in_any_order(gpus: list[int], wanted: list[Wish], data: st.DataObject) -> None:
     """Whoever is placed first and wherever, there is a node left for everybody who was let in."""
-    ground = ground_of(*gpus)
-    crowd = Crowd(ground, ())
+    view = ground_of(*gpus)
+    crowd = ConcurrentPods(view, ())
     pods = [pod_of(f"p{index}", *wish) for index, wish in enumerate(wanted)]
     inside = [pod for pod in pods if crowd.join([pod])]
-    free = ground.rooms(None)
+    free = view.node_infos(None)
     for pod in data.draw(st.permutations(inside)):
-        fitting = [room for room in free if may_use(pod, room.node) and room.holds(request_of(pod))]
+        fitting = [room for room in free if admits(room.node, pod) and room.fits(request_of(pod))]
         assert fitting, f"{pod.name} found no node"
-        data.draw(st.sampled_from(fitting)).take(pod, request_of(pod))
+        data.draw(st.sampled_from(fitting)).add(pod, request_of(pod))
 
 
 def test_equal_pods_fill_the_last_place() -> None:
     """Of pods of one size nothing is wasted."""
-    crowd = Crowd(ground_of(4, 3), [pod_of("a", 2), pod_of("b", 2)])
+    crowd = ConcurrentPods(ground_of(4, 3), [pod_of("a", 2), pod_of("b", 2)])
     assert crowd.join([pod_of("c", 2)])
     assert not crowd.join([pod_of("d", 2)])
 
 
 def test_nobody_joins_those_who_may_not_all_find_a_node() -> None:
     """They were let go in the hope that they do: one more could take it."""
-    tight = Crowd(ground_of(4), [pod_of("a", 3), pod_of("b", 1)])
+    tight = ConcurrentPods(ground_of(4), [pod_of("a", 3), pod_of("b", 1)])
     assert not tight.join([pod_of("c", 1)])
 
 
 def test_nobody_joins_one_who_goes_alone() -> None:
     """Where it goes, requests do not tell: whoever came after it could take its place."""
-    crowd = Crowd(ground_of(8), ())
+    crowd = ConcurrentPods(ground_of(8), ())
     crowd.close()
     assert not crowd.is_empty
     assert not crowd.join([pod_of("next", 1)])
@@ -74,7 +75,7 @@ def test_nobody_joins_one_who_goes_alone() -> None:
 
 def test_those_who_were_turned_away_count_for_nothing() -> None:
     """Neither their number nor their size."""
-    crowd = Crowd(ground_of(4), ())
+    crowd = ConcurrentPods(ground_of(4), ())
     assert not crowd.join([pod_of("large", 8)])
     assert not crowd.join([pod_of("elsewhere", 1, "r7")])
     assert crowd.join([pod_of(f"p{index}", 1) for index in range(4)])
@@ -106,7 +107,7 @@ def test_a_pod_whose_place_depends_on_others_goes_alone(rule: Callable[[Json], N
     """Requests alone do not tell whether it finds a node."""
     body = make.pod("a").gpus(1).build()
     rule(body)
-    assert not Crowd(ground_of(8, 8), ()).join([convert(Pod, body)])
+    assert not ConcurrentPods(ground_of(8, 8), ()).join([convert(Pod, body)])
 
 
 def test_a_pod_that_others_keep_away_goes_alone() -> None:
@@ -114,6 +115,6 @@ def test_a_pod_that_others_keep_away_goes_alone() -> None:
     body = make.pod("lonely").on("n0").build()
     term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "loud"}}}
     body["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    ground = ground_of(8, 8, held=(convert(Pod, body),))
-    assert not Crowd(ground, ()).join([convert(Pod, make.pod("a").label("app", "loud").build())])
-    assert Crowd(ground, ()).join([convert(Pod, make.pod("b").label("app", "quiet").build())])
+    view = ground_of(8, 8, held=(convert(Pod, body),))
+    assert not ConcurrentPods(view, ()).join([convert(Pod, make.pod("a").label("app", "loud").build())])
+    assert ConcurrentPods(view, ()).join([convert(Pod, make.pod("b").label("app", "quiet").build())])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from spinney.api.meta import convert
 from spinney.api.pod import Pod
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
-from spinney.backends.kube_scheduler.in_turn.release_plan import LET_GO, TURN, Verdict
+from spinney.backends.kube_scheduler.in_turn.release_plan import RELEASED, WAITS_ITS_TURN, Verdict
 from tests import make
 
 GATE = "scheduling.k8s.io/workload"
@@ -16,26 +15,24 @@ GATE = "scheduling.k8s.io/workload"
 
 def pod(name: str, nominated: str = "", *, gated: bool = True) -> Pod:
     """A pod of a gang."""
-    builder = make.pod(name)
-    body = (builder.gate(GATE) if gated else builder).build()
-    body.setdefault("status", {})["nominatedNodeName"] = nominated
-    return convert(Pod, body)
+    builder = make.pod(name).status(nominatedNodeName=nominated)
+    return (builder.gate(GATE) if gated else builder).typed(Pod)
 
 
 @pytest.mark.parametrize(
     ("readiness", "found", "written"),
     [
-        pytest.param(LET_GO, pod("p"), ["a"], id="let go: told its node"),
-        pytest.param(LET_GO, pod("p", "b"), ["a"], id="let go, told another before: told again"),
-        pytest.param(LET_GO, pod("p", "a"), [], id="told already: nothing to write"),
-        pytest.param(LET_GO, pod("other", "b"), [], id="let go before this backend started: kept"),
-        pytest.param(LET_GO, pod("p", "b", gated=False), [], id="free: kube-scheduler's to nominate"),
-        pytest.param(TURN, pod("p", "a"), [None], id="waits again: the room is left to others"),
-        pytest.param(TURN, pod("p", "a", gated=False), [], id="free, though its gang waits: not ours any more"),
-        pytest.param(TURN, pod("p"), [], id="waits: nothing to write"),
+        pytest.param(RELEASED, pod("p"), ["a"], id="released: nominated"),
+        pytest.param(RELEASED, pod("p", "b"), ["a"], id="released, nominated elsewhere before: nominated again"),
+        pytest.param(RELEASED, pod("p", "a"), [], id="told already: nothing to write"),
+        pytest.param(RELEASED, pod("other", "b"), [], id="released before this backend started: kept"),
+        pytest.param(RELEASED, pod("p", "b", gated=False), [], id="ungated: only kube-scheduler nominates"),
+        pytest.param(WAITS_ITS_TURN, pod("p", "a"), [None], id="waits again: nomination removed"),
+        pytest.param(WAITS_ITS_TURN, pod("p", "a", gated=False), [], id="without a gate: kept"),
+        pytest.param(WAITS_ITS_TURN, pod("p"), [], id="waits: nothing to write"),
     ],
 )
 def test_nominations_follow_the_verdict(readiness: Readiness, found: Pod, written: list[str | None]) -> None:
-    """A gang that is let go keeps its nodes, one that waits keeps nobody from them."""
+    """A released gang keeps its nominations, one that waits has none."""
     patches = plan_nominations([found], Verdict(readiness, {"p": "a"} if readiness.ready else {}))
     assert [patch["status"]["nominatedNodeName"] for _, patch in patches] == written

@@ -10,7 +10,8 @@ from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
 from spinney.api.volumes import Reach
-from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, fit, rooms
+from spinney.backends.kube_scheduler.in_turn.node_info import node_infos
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Unplaced, place
 from tests import make
 
 
@@ -24,12 +25,8 @@ def node(name: str, gpus: int = 8, zone: str = "", **changes: Any) -> Node:
 
 def pod(name: str, gpus: int = 1, on: str = "", priority: int = 0, app: str = "x", **spec: Any) -> Pod:
     """A pod, perhaps on a node already."""
-    builder = make.pod(name).gpus(gpus).label("app", app)
-    if on:
-        builder.on(on)
-    body = builder.build()
-    body["spec"] |= {"priority": priority, **spec}
-    return convert(Pod, body)
+    builder = make.pod(name).gpus(gpus).label("app", app).spec(priority=priority, **spec)
+    return (builder.on(on) if on else builder).typed(Pod)
 
 
 def term(key: str, app: str = "x", **more: Any) -> Json:
@@ -60,8 +57,8 @@ def port(number: int, address: str = "") -> list[Json]:
 
 def fits(pods: list[Pod], nodes: list[Node], held: list[Pod] | None = None, reach: Reach | None = None) -> bool:
     """Whether pods find room beside those that are there."""
-    found = Ground(lambda above: rooms(nodes, held or [], above), lambda _: reach or Reach())
-    return not isinstance(fit(pods, found), Misfit)
+    found = ClusterView(lambda above: node_infos(nodes, held or [], above), lambda _: reach or Reach())
+    return not isinstance(place(pods, found), Unplaced)
 
 
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
@@ -141,10 +138,10 @@ def test_pods_on_closed_nodes_count_too() -> None:
 def test_pods_on_nodes_take_room_unless_they_could_be_preempted() -> None:
     """What has a lower priority counts as gone only when asked for."""
     nodes, held = [node("a", 8)], [pod("old", 8, on="a", priority=1)]
-    ground = Ground(lambda above: rooms(nodes, held, above))
-    assert isinstance(fit([pod("p")], ground), Misfit)
-    assert fit([pod("p")], ground, above=2) == {"p": "a"}
-    assert isinstance(fit([pod("p")], ground, above=1), Misfit)
+    view = ClusterView(lambda above: node_infos(nodes, held, above))
+    assert isinstance(place([pod("p")], view), Unplaced)
+    assert place([pod("p")], view, above=2) == {"p": "a"}
+    assert isinstance(place([pod("p")], view, above=1), Unplaced)
 
 
 def test_a_node_that_is_not_ready_has_no_room() -> None:

@@ -14,13 +14,14 @@ from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaim
 from spinney.api.storage import StorageClass
 from spinney.api.volumes import Reach, Storage
-from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, fit, rooms
+from spinney.backends.kube_scheduler.in_turn.node_info import node_infos
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Unplaced, place
 from spinney.backends.kube_scheduler.in_turn.reachable_nodes import CachedClaims
 from spinney.kube.caches.cache import Cache
 from tests import make
 
 IN_ZONE_1 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["1"]}]}]}
-NODES = [convert(Node, make.node(name).label("zone", zone).build()) for name, zone in (("a", "1"), ("b", "2"))]
+NODES = [make.node(name).label("zone", zone).typed(Node) for name, zone in (("a", "1"), ("b", "2"))]
 
 
 def shelf(*objects: Object) -> Cache[Any]:
@@ -94,9 +95,9 @@ def test_a_pod_can_be_where_its_claims_can(
 
 def test_what_is_missing_is_told() -> None:
     """The gang that waits says which claim it waits for."""
-    ground = Ground(
-        lambda above: rooms(NODES, [], above), lambda _: Reach(impossible=Missing(Lack.RESOURCE_CLAIM, "gpu"))
+    view = ClusterView(
+        lambda above: node_infos(NODES, [], above), lambda _: Reach(impossible=Missing(Lack.RESOURCE_CLAIM, "gpu"))
     )
-    found = fit([user()], ground)
-    assert isinstance(found, Misfit)
-    assert found.lacks == 'resourceclaim "gpu" not found'
+    unplaced = place([user()], view)
+    assert isinstance(unplaced, Unplaced)
+    assert unplaced.reason == 'resourceclaim "gpu" not found'

@@ -9,16 +9,17 @@ from spinney.api.core import Node
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import Crowd
-from spinney.backends.kube_scheduler.in_turn.placement import Ground, Places, rooms
+from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
+from spinney.backends.kube_scheduler.in_turn.node_info import node_infos
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Placement
 from spinney.backends.kube_scheduler.in_turn.release_plan import (
     Candidate,
-    minimum,
-    overdue,
-    placed,
+    is_complete,
+    is_gated,
+    is_overdue,
+    is_placed,
+    minimum_pods,
     plan_release,
-    untouched,
-    whole,
 )
 from tests import make
 
@@ -61,10 +62,10 @@ def tell(builder: make.GangBuilder, status: str, reason: str, since: datetime) -
 
 def decide(candidates: Sequence[Candidate], gpus: int, now: datetime = NOW) -> dict[str, str]:
     """The reason that each gang is given, on one node of so many GPUs."""
-    nodes = [convert(Node, make.node("n", gpus).build())]
+    nodes = [make.node("n", gpus).typed(Node)]
 
-    ground = Ground(lambda above: rooms(nodes, [], above))
-    verdicts = plan_release(candidates, ground, Crowd(ground, ()), now)
+    view = ClusterView(lambda above: node_infos(nodes, [], above))
+    verdicts = plan_release(candidates, view, ConcurrentPods(view, ()), now)
     return {name: verdict.readiness.reason for (_, name), verdict in verdicts.items()}
 
 
@@ -94,20 +95,20 @@ def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
 
 def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
     """Were its small pods spread by chance, its large one would find no room; with room for all, nobody is told."""
-    nodes = [convert(Node, make.node(name, 2).build()) for name in "ab"]
-    gang = convert(PodGang, make.gang("g").group("small", 2).group("large", 1).build())
+    nodes = [make.node(name, 2).typed(Node) for name in "ab"]
+    gang = make.gang("g").group("small", 2).group("large", 1).typed(PodGang)
     small = [member(f"g-small-{index}", "g-small", 1, index) for index in range(2)]
     candidate = Candidate(gang, (*small, member("g-large-0", "g-large", 2)))
 
-    def places(nodes: list[Node]) -> Places:
-        ground = Ground(lambda above: rooms(nodes, [], above))
-        verdict = plan_release([candidate], ground, Crowd(ground, ()), NOW)[candidate.key]
+    def places(nodes: list[Node]) -> Placement:
+        view = ClusterView(lambda above: node_infos(nodes, [], above))
+        verdict = plan_release([candidate], view, ConcurrentPods(view, ()), NOW)[candidate.key]
         assert verdict.readiness.reason == "Released"
-        return verdict.places
+        return verdict.placement
 
     told = places(nodes)
     assert told["g-small-0"] == told["g-small-1"] != told["g-large-0"]
-    assert places([*nodes, convert(Node, make.node("c", 2).build())]) == {}
+    assert places([*nodes, make.node("c", 2).typed(Node)]) == {}
 
 
 def test_priority_comes_before_age() -> None:
@@ -137,19 +138,19 @@ def mixed(*bound: int) -> Candidate:
 
 def test_only_the_minimum_counts() -> None:
     """The first pods of a role, those with a node before the others."""
-    assert [pod.name for pod in minimum(mixed())] == ["a-0-w-0", "a-0-w-1"]
-    assert [pod.name for pod in minimum(mixed(3))] == ["a-0-w-3", "a-0-w-0"]
-    assert not placed(mixed(3))
-    assert placed(mixed(2, 3))
-    assert untouched(mixed())
-    assert not untouched(mixed(3))
+    assert [pod.name for pod in minimum_pods(mixed())] == ["a-0-w-0", "a-0-w-1"]
+    assert [pod.name for pod in minimum_pods(mixed(3))] == ["a-0-w-3", "a-0-w-0"]
+    assert not is_placed(mixed(3))
+    assert is_placed(mixed(2, 3))
+    assert is_gated(mixed())
+    assert not is_gated(mixed(3))
 
 
 def test_a_gang_is_whole_when_all_it_refers_to_is_known() -> None:
     """A pod cache may lag behind the gang's."""
     complete = mixed()
-    assert whole(complete)
-    assert not whole(Candidate(complete.gang, complete.pods[:3]))
+    assert is_complete(complete)
+    assert not is_complete(Candidate(complete.gang, complete.pods[:3]))
 
 
 def test_five_minutes_are_enough() -> None:
@@ -157,5 +158,5 @@ def test_five_minutes_are_enough() -> None:
     builder = make.gang("a-0").group("w", 1)
     tell(builder, "True", "Released", NOW)
     candidate = Candidate(convert(PodGang, builder.build()), ())
-    assert not overdue(candidate, NOW + timedelta(minutes=4))
-    assert overdue(candidate, NOW + timedelta(minutes=5))
+    assert not is_overdue(candidate, NOW + timedelta(minutes=4))
+    assert is_overdue(candidate, NOW + timedelta(minutes=5))

@@ -16,7 +16,7 @@ from spinney.api.volumes import Reach
 from spinney.backends.gang_pods import gang_names
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict
-from spinney.backends.kube_scheduler.in_turn.release_queue import Gatekeeper
+from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue
 from spinney.kube.caches.cache import Cache, Change
 from tests import make
 
@@ -59,13 +59,13 @@ class Unclaimed:
         return Reach()
 
 
-class World:
+class ReleaseQueueView:
     """Gangs, pods and nodes around a gatekeeper; `asked` are the gangs it wants looked at again."""
 
     def __init__(self) -> None:
         self.gangs, self.pods, self.nodes = Shelf(), Shelf(), Shelf()
         self.asked: list[str] = []
-        self.keeper = Gatekeeper(
+        self.keeper = ReleaseQueue(
             cast(Cache[PodGang], self.gangs),
             cast(Cache[Pod], self.pods),
             cast(Cache[Node], self.nodes),
@@ -75,7 +75,7 @@ class World:
 
     def node(self, name: str, gpus: int) -> None:
         """Add a node."""
-        self.nodes.put(convert(Node, make.node(name, gpus).build()), ("", name))
+        self.nodes.put(make.node(name, gpus).typed(Node), ("", name))
 
     def gang(
         self, name: str, pods: int, *, on: str = "", free: bool = False, told: str = "", attempts: int = 0
@@ -106,14 +106,14 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ReleaseQueueView:
     """A cluster of four GPUs."""
-    made = World()
+    made = ReleaseQueueView()
     made.node("n", 4)
     return made
 
 
-def test_while_one_is_being_placed_those_that_might_block_it_wait(world: World) -> None:
+def test_while_one_is_being_placed_those_that_might_block_it_wait(world: ReleaseQueueView) -> None:
     """The first that fits is let go, and looked at again after five minutes; the next would fit, but not beside it."""
     world.gang("a", 2)
     world.gang("b", 3)
@@ -122,8 +122,8 @@ def test_while_one_is_being_placed_those_that_might_block_it_wait(world: World) 
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
 
 
-def test_gangs_with_room_beside_each_other_go_at_once(world: World) -> None:
-    """Room is counted with all that are on their way, also those whose gates are still on."""
+def test_gangs_with_room_beside_each_other_go_at_once(world: ReleaseQueueView) -> None:
+    """NodeInfo is counted with all that are on their way, also those whose gates are still on."""
     world.gang("a", 2)
     world.gang("b", 1)
     world.gang("c", 1)
@@ -132,7 +132,7 @@ def test_gangs_with_room_beside_each_other_go_at_once(world: World) -> None:
     assert world.admit("d").readiness.reason == "WaitsForOtherGang"
 
 
-def test_a_grant_is_kept_until_it_is_told(world: World) -> None:
+def test_a_grant_is_kept_until_it_is_told(world: ReleaseQueueView) -> None:
     """A gang whose condition could not be written is told the same the next time, and counts meanwhile."""
     world.gang("a", 4)
     assert world.admit("a").readiness.reason == "Released"
@@ -141,7 +141,7 @@ def test_a_grant_is_kept_until_it_is_told(world: World) -> None:
     assert world.admit("a").readiness.reason == "Released"
 
 
-def test_nobody_overtakes_the_one_whose_turn_is_next(world: World) -> None:
+def test_nobody_overtakes_the_one_whose_turn_is_next(world: ReleaseQueueView) -> None:
     """Else a stream of small gangs would keep a larger one waiting for ever."""
     world.gang("a", 2)
     world.gang("b", 4)
@@ -151,16 +151,16 @@ def test_nobody_overtakes_the_one_whose_turn_is_next(world: World) -> None:
     assert world.admit("c").readiness.reason == "WaitsForOtherGang"
 
 
-def test_room_that_somebody_else_took_is_not_given_away(world: World) -> None:
+def test_room_that_somebody_else_took_is_not_given_away(world: ReleaseQueueView) -> None:
     """A pod of nobody's gang gets a node while a gang is being placed."""
     world.gang("a", 2)
     world.admit("a")
-    world.pods.put(convert(Pod, make.pod("other").gpus(2).on("n").build()), ("default", "other"))
+    world.pods.put(make.pod("other").gpus(2).on("n").typed(Pod), ("default", "other"))
     world.gang("b", 2)
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
 
 
-def test_when_it_is_bound_all_that_wait_are_asked_again(world: World) -> None:
+def test_when_it_is_bound_all_that_wait_are_asked_again(world: ReleaseQueueView) -> None:
     """Whoever notices first, every waiting gang hears of it."""
     world.gang("a", 2)
     world.gang("b", 3)
@@ -176,7 +176,7 @@ def test_when_it_is_bound_all_that_wait_are_asked_again(world: World) -> None:
     assert world.admit("a").readiness == SYNCED
 
 
-def test_what_was_said_about_room_holds_while_another_is_placed(world: World) -> None:
+def test_what_was_said_about_room_holds_while_another_is_placed(world: ReleaseQueueView) -> None:
     """Words that change with every release would be written to every waiting gang."""
     world.gang("a", 2)
     world.gang("b", 3)
@@ -188,7 +188,7 @@ def test_what_was_said_about_room_holds_while_another_is_placed(world: World) ->
 
 
 @pytest.mark.parametrize("event", ["node", "pod"])
-def test_new_room_stirs_those_that_wait(world: World, event: str) -> None:
+def test_new_room_stirs_those_that_wait(world: ReleaseQueueView, event: str) -> None:
     """A node that comes, or a pod that goes."""
     world.gang("old", 4, on="n")
     world.gang("a", 2)
@@ -203,7 +203,7 @@ def test_new_room_stirs_those_that_wait(world: World, event: str) -> None:
     assert world.admit("a").readiness.reason == "Released"
 
 
-def test_a_restart_finds_who_was_let_go(world: World) -> None:
+def test_a_restart_finds_who_was_let_go(world: ReleaseQueueView) -> None:
     """The turn is in the gang's own condition."""
     world.gang("a", 2, free=True, told="True/Released")
     world.gang("b", 3)
@@ -211,7 +211,7 @@ def test_a_restart_finds_who_was_let_go(world: World) -> None:
     assert world.admit("a", NOW + timedelta(minutes=4)).again == 60.0
 
 
-def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(world: World) -> None:
+def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(world: ReleaseQueueView) -> None:
     """Five minutes after it was let go."""
     world.gang("a", 2, free=True, told="True/Released")
     world.gang("b", 3)
@@ -222,7 +222,7 @@ def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(wor
     assert world.admit("b").readiness.reason == "Released"
 
 
-def test_a_gang_whose_gates_are_still_on_keeps_its_turn(world: World) -> None:
+def test_a_gang_whose_gates_are_still_on_keeps_its_turn(world: ReleaseQueueView) -> None:
     """The operator may be taking the gates off right now: what was said is not taken back."""
     world.gang("a", 2, told="True/Released")
     world.gang("old", 4, on="n")
@@ -230,7 +230,7 @@ def test_a_gang_whose_gates_are_still_on_keeps_its_turn(world: World) -> None:
     assert world.admit("a", NOW + timedelta(minutes=5)).recreate
 
 
-def test_a_gang_that_is_told_to_wait_holds_nobody(world: World) -> None:
+def test_a_gang_that_is_told_to_wait_holds_nobody(world: ReleaseQueueView) -> None:
     """Two gangs must never wait for each other."""
     world.gang("a", 2, told="True/Released")
     world.pods.put(None, ("default", "a-w-0"))
@@ -242,7 +242,7 @@ def test_a_gang_that_is_told_to_wait_holds_nobody(world: World) -> None:
     assert world.admit("a").readiness.reason == "WaitsForOtherGang"
 
 
-def test_a_gang_that_has_rested_is_tried_again(world: World) -> None:
+def test_a_gang_that_has_rested_is_tried_again(world: ReleaseQueueView) -> None:
     """Time alone lets it go: nothing else needs to happen."""
     world.gang("a", 2, told="False/Recreated", attempts=1)
     resting = world.admit("a", NOW + timedelta(seconds=10))
@@ -250,13 +250,13 @@ def test_a_gang_that_has_rested_is_tried_again(world: World) -> None:
     assert world.admit("a", NOW + timedelta(seconds=60)).readiness.reason == "Released"
 
 
-def test_an_interrupted_recreation_is_finished(world: World) -> None:
+def test_an_interrupted_recreation_is_finished(world: ReleaseQueueView) -> None:
     """A backend that stopped between telling and deleting goes on where it stopped."""
     world.gang("a", 2, free=True, told="False/Recreated")
     assert world.admit("a").recreate
 
 
-def test_a_gang_that_ran_once_gets_its_replacements_at_once(world: World) -> None:
+def test_a_gang_that_ran_once_gets_its_replacements_at_once(world: ReleaseQueueView) -> None:
     """Only a gang that stands at its gate as a whole waits for its turn."""
     world.gang("a", 2, on="n", told="True/Synced")
     world.pods.put(None, ("default", "a-w-1"))
@@ -265,7 +265,7 @@ def test_a_gang_that_ran_once_gets_its_replacements_at_once(world: World) -> Non
     assert world.admit("a").readiness == SYNCED
 
 
-def test_pods_that_are_not_known_yet_are_waited_for(world: World) -> None:
+def test_pods_that_are_not_known_yet_are_waited_for(world: ReleaseQueueView) -> None:
     """The gang's references may be newer than the cache of pods."""
     world.gang("a", 2)
     world.pods.put(None, ("default", "a-w-1"))
@@ -274,7 +274,7 @@ def test_pods_that_are_not_known_yet_are_waited_for(world: World) -> None:
     assert world.admit("a").readiness.reason == "WaitsForPods"
 
 
-def test_a_deleted_gang_gives_up_its_turn(world: World) -> None:
+def test_a_deleted_gang_gives_up_its_turn(world: ReleaseQueueView) -> None:
     """Nobody waits for what is gone."""
     world.gang("a", 2)
     world.gang("b", 3)

@@ -32,14 +32,12 @@ def job(status: Json | None = None, **spec: Any) -> Job:
 
 def pod(name: str, phase: str = "Running", *, index: int | None = None, held: bool = True, **more: Any) -> Pod:
     """A pod of the Job."""
-    body = make.pod(name).build()
-    body["metadata"] |= {"uid": f"uid-{name}", "finalizers": [FINALIZER] if held else []} | more
+    built = make.pod(name).metadata(uid=f"uid-{name}", finalizers=[FINALIZER] if held else [], **more)
     if index is not None:
-        body["metadata"]["annotations"] = {INDEX: str(index)}
+        built.annotate(INDEX, str(index))
     ended = {"exitCode": 0 if phase == "Succeeded" else 1, "finishedAt": "2026-01-01T12:00:00Z"}
     statuses = [{"name": "main", "state": {"terminated": ended}}] if phase in ("Succeeded", "Failed") else []
-    body["status"] = {"phase": phase, "containerStatuses": statuses}
-    return convert(Pod, body)
+    return built.status(phase=phase, containerStatuses=statuses).typed(Pod)
 
 
 def test_a_new_job_starts_as_many_pods_as_may_run_at_once() -> None:

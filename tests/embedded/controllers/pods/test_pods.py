@@ -79,4 +79,4 @@ def test_how_long_a_pod_may_stay(tolerations: list[Json], left: float) -> None:
 def test_taints_that_only_hold_off_new_pods_move_nobody() -> None:
     """NoSchedule evicts no one."""
     taint = convert(Taint, {"key": "full", "effect": "NoSchedule"})
-    assert seconds_left(convert(Pod, make.pod("a").build()), [taint], NOW) == math.inf
+    assert seconds_left(make.pod("a").typed(Pod), [taint], NOW) == math.inf

@@ -23,11 +23,11 @@ TEMPLATE: Json = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers":
 
 def pod(name: str, *, ready: bool = True, node: str = "node-1", created: str = "11:00", **metadata: Any) -> Pod:
     """A pod that runs."""
-    body = make.pod(name).label("app", "web").on(node).build()
-    body["metadata"] |= {"uid": f"uid-{name}", "creationTimestamp": f"2026-01-01T{created}:00Z"} | metadata
-    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": f"2026-01-01T{created}:00Z"}
-    body["status"] = {"phase": "Running", "conditions": [condition]}
-    return convert(Pod, body)
+    at = f"2026-01-01T{created}:00Z"
+    built = make.pod(name).label("app", "web").on(node)
+    built.metadata(**{"uid": f"uid-{name}", "creationTimestamp": at, **metadata})
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": at}
+    return built.status(phase="Running", conditions=[condition]).typed(Pod)
 
 
 def replicaset(replicas: int, **status: Any) -> ReplicaSet:

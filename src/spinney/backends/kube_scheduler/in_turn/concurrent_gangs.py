@@ -1,8 +1,8 @@
-"""Which gangs may be placed at the same time: those that cannot get into each other's way, whoever is placed first.
+"""Which gangs may be placed at the same time: those that cannot block each other, whichever is placed first.
 
-A pod takes at most one place of the size of the largest request on one node. So while a pod may use nodes with as many
-such places as there are pods to be placed, it finds one left, wherever the others went. That counts requests only: pods
-with rules about each other, host ports or claims are placed alone.
+A pod takes at most one slot of the size of the largest request. If the nodes that a pod may use have as many such slots
+as there are pods being placed, one is left for it wherever the others go. Only requests are counted: pods with host
+ports, claims or rules about other pods are placed alone.
 """
 
 from __future__ import annotations
@@ -12,64 +12,69 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from spinney.api.pod import Pod
-from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import away_terms, is_independent, repelled
-from spinney.backends.kube_scheduler.in_turn.placement import Amounts, Ground, Room, may_use, request_of
+from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import (
+    anti_affinity_terms,
+    is_independent,
+    repelling_domains,
+)
+from spinney.backends.kube_scheduler.in_turn.node_info import Amounts, NodeInfo, request_of
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, admits
 
 
-class Crowd:
-    """The pods that are being placed together, and those that may join them."""
+class ConcurrentPods:
+    """The pods that are being placed at the same time."""
 
-    def __init__(self, ground: Ground, pods: Sequence[Pod]) -> None:
-        self._rooms = ground.rooms(None)
-        self._repellers = [(room, other) for room in self._rooms for other in room.pods if away_terms(other)]
+    def __init__(self, view: ClusterView, pods: Sequence[Pod]) -> None:
+        self._infos = view.node_infos(None)
+        self._repellers = [(info, other) for info in self._infos for other in info.pods if anti_affinity_terms(other)]
         self._members: set[tuple[str, str]] = set()
         self._largest: dict[str, int] = {}
-        # By what a pod says about nodes: the nodes it may use, and how many pods of the largest size they hold.
-        self._usable: dict[bytes, list[Room]] = {}
-        self._places: dict[bytes, int] = {}
-        self._at_ease = True
-        self._at_ease = self.join(pods)
+        # By a pod's node requirements: the nodes it may use, and their slots for pods of the largest size.
+        self._usable: dict[bytes, list[NodeInfo]] = {}
+        self._slots: dict[bytes, int] = {}
+        self._accepts_more = True
+        self._accepts_more = self.join(pods)
         self.is_empty = not pods
 
     def join(self, pods: Sequence[Pod]) -> bool:
-        """Let pods in if all find their node even so; where that is not sure of those who are in, nobody may join."""
-        if not self._at_ease or not all(map(self._is_simple, pods)):
+        """Add pods if all pods still find a node for certain; if the present ones may not, none can be added."""
+        if not self._accepts_more or not all(map(self._is_simple, pods)):
             return False
         largest, usable = dict(self._largest), dict(self._usable)
         for pod in pods:
             for name, amount in request_of(pod).items():
                 largest[name] = max(largest.get(name, 0), amount)
-            wish = _wish(pod)
-            if wish not in usable:
-                usable[wish] = [room for room in self._rooms if may_use(pod, room.node)]
-        known = self._places if largest == self._largest else {}
-        places = {wish: known[wish] if wish in known else _count(usable[wish], largest) for wish in usable}
-        if any(count < len(self._members) + len(pods) for count in places.values()):
+            requirements = _node_requirements(pod)
+            if requirements not in usable:
+                usable[requirements] = [info for info in self._infos if admits(info.node, pod)]
+        counted = self._slots if largest == self._largest else {}
+        slots = {key: counted[key] if key in counted else _slots(infos, largest) for key, infos in usable.items()}
+        if any(count < len(self._members) + len(pods) for count in slots.values()):
             return False
         self._members.update((pod.namespace, pod.name) for pod in pods)
         self.is_empty = False
-        self._largest, self._usable, self._places = largest, usable, places
+        self._largest, self._usable, self._slots = largest, usable, slots
         return True
 
     def close(self) -> None:
-        """One that needs all the room is being placed now: nobody may join."""
-        self._at_ease = False
+        """Accept no more pods: a gang that may need all free resources is being placed."""
+        self._accepts_more = False
         self.is_empty = False
 
     def has(self, pod: Pod) -> bool:
-        """Whether a pod is counted here: that it gets a node then takes no room from the others."""
+        """Whether a pod is counted already, so that binding it takes nothing from the others."""
         return (pod.namespace, pod.name) in self._members
 
     def _is_simple(self, pod: Pod) -> bool:
-        return is_independent(pod) and not any(repelled(pod, self._repellers))
+        return is_independent(pod) and not any(repelling_domains(pod, self._repellers))
 
 
-def _wish(pod: Pod) -> bytes:
+def _node_requirements(pod: Pod) -> bytes:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return msgspec.json.encode((pod.spec.node_selector, affinity, pod.spec.tolerations))
 
 
-def _count(rooms: Iterable[Room], largest: Amounts) -> int:
-    """How many pods of a size find a place; one that holds nothing of a resource has no place for those that ask."""
-    asked = [(name, amount) for name, amount in largest.items() if amount]
-    return sum(max(min(room.free.get(name, 0) // amount for name, amount in asked), 0) for room in rooms)
+def _slots(infos: Iterable[NodeInfo], largest: Amounts) -> int:
+    """How many pods of the largest size the nodes hold."""
+    requested = [(name, amount) for name, amount in largest.items() if amount]
+    return sum(max(min(info.free.get(name, 0) // amount for name, amount in requested), 0) for info in infos)

@@ -8,123 +8,83 @@ volumes a node can attach.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from spinney.api.affinity import selects_node, tolerates
 from spinney.api.core import Node
 from spinney.api.labels import GPU_RESOURCE
 from spinney.api.pod import Pod
-from spinney.api.quantity import milli
 from spinney.api.reasons import NODE_READY
-from spinney.api.requests import pod_requests
 from spinney.api.volumes import Reach
-from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import Neighbours, away_terms
+from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import InterPodRules, anti_affinity_terms
+from spinney.backends.kube_scheduler.in_turn.node_info import Amounts, NodeInfo, request_of
 from spinney.kube.conditions import find
 
-Amounts = Mapping[str, int]
 # The node found for each pod, by name.
-Places = Mapping[str, str]
-_PODS = "pods"
-
-
-@dataclass
-class Room:
-    """What is free on one node, in thousandths, and who is there."""
-
-    node: Node
-    free: dict[str, int]
-    pods: list[Pod] = field(default_factory=list)
-
-    def holds(self, request: Amounts) -> bool:
-        """Whether a request fits."""
-        return all(self.free.get(name, 0) >= amount for name, amount in request.items() if amount)
-
-    def take(self, pod: Pod, request: Amounts) -> None:
-        """Put a pod here."""
-        self.pods.append(pod)
-        for name, amount in request.items():
-            self.free[name] = self.free.get(name, 0) - amount
+Placement = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What a gang could stand on: the room that is free, or would be without pods below a priority; and its claims."""
+class ClusterView:
+    """The nodes as if pods below a priority were gone, and the reach of a pod's claims."""
 
-    rooms: Callable[[int | None], Sequence[Room]]
+    node_infos: Callable[[int | None], Sequence[NodeInfo]]
     reach: Callable[[Pod], Reach] = lambda _: Reach()
 
 
 @dataclass(frozen=True)
-class Misfit:
-    """A pod for which no node was found, and what it lacks on every node, where that is known."""
+class Unplaced:
+    """A pod for which no node was found, and the reason if it holds on every node."""
 
     pod: Pod
-    lacks: str = ""
+    reason: str = ""
 
 
-def request_of(pod: Pod) -> dict[str, int]:
-    """What a pod takes, its own place among a node's pods included."""
-    return {**pod_requests(pod.spec), _PODS: 1000}
-
-
-def rooms(nodes: Iterable[Node], pods: Iterable[Pod], above: int | None = None) -> list[Room]:
-    """Every node with what is free on it; pods of a priority below `above` count as gone."""
-    found = {
-        node.name: Room(node, {name: milli(amount) for name, amount in node.status.allocatable.items()})
-        for node in nodes
-    }
-    for pod in pods:
-        room = found.get(pod.spec.node_name)
-        if room is not None and (above is None or (pod.spec.priority or 0) >= above):
-            room.take(pod, request_of(pod))
-    return list(found.values())
-
-
-def fit(pods: Sequence[Pod], ground: Ground, above: int | None = None) -> Places | Misfit:
+def place(pods: Sequence[Pod], view: ClusterView, above: int | None = None) -> Placement | Unplaced:
     """A node for every pod, or the first pod for which none was found.
 
-    Largest first, each on the node where it leaves the least: the order in which pods are let go.
+    Largest first, each on the node where it leaves the least: the order in which gates are removed.
     """
-    places: dict[str, str] = {}
+    placement: dict[str, str] = {}
     requests = [(pod, request_of(pod)) for pod in pods]
     requests.sort(key=lambda item: size(item[1]), reverse=True)
-    trial = [Room(room.node, dict(room.free), list(room.pods)) for room in ground.rooms(above)]
-    repellers = [(room, other) for room in trial for other in room.pods if away_terms(other)]
+    infos = [NodeInfo(info.node, dict(info.free), list(info.pods)) for info in view.node_infos(above)]
+    repellers = [(info, other) for info in infos for other in info.pods if anti_affinity_terms(other)]
     for pod, request in requests:
-        reach = ground.reach(pod)
-        selected = [room for room in trial if _selected(pod, room.node)]
-        neighbours = Neighbours(pod, trial, selected, repellers)
+        reach = view.reach(pod)
+        selected = [info for info in infos if _selects(pod, info.node)]
+        rules = InterPodRules(pod, infos, selected, repellers)
         chosen = min(
             (
-                room
-                for room in selected
-                if room.holds(request) and _open(pod, room.node) and reach.allows(room.node) and neighbours.allow(room)
+                info
+                for info in selected
+                if info.fits(request) and _accepts(info.node, pod) and reach.allows(info.node) and rules.allow(info)
             ),
-            key=lambda room: size(room.free),
+            key=lambda info: size(info.free),
             default=None,
         )
         if chosen is None:
-            return Misfit(pod, str(reach.impossible))
-        chosen.take(pod, request)
-        places[pod.name] = chosen.node.name
-        if away_terms(pod):
+            return Unplaced(pod, str(reach.impossible))
+        chosen.add(pod, request)
+        placement[pod.name] = chosen.node.name
+        if anti_affinity_terms(pod):
             repellers.append((chosen, pod))
-    return places
+    return placement
 
 
 def size(amounts: Amounts) -> tuple[int, int, int]:
-    """How large a request is, or how much is free: by GPUs, then CPU, then memory."""
+    """A key to compare requests or free resources: GPUs, then CPU, then memory."""
     return amounts.get(GPU_RESOURCE, 0), amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
-def may_use(pod: Pod, node: Node) -> bool:
-    """Whether a pod may stand on a node, for all that the two say about each other."""
-    return _selected(pod, node) and _open(pod, node)
+def admits(node: Node, pod: Pod) -> bool:
+    """Whether a pod may run on a node, by its node selector and affinity and by the node's taints and state."""
+    return _selects(pod, node) and _accepts(node, pod)
 
 
-def _selected(pod: Pod, node: Node) -> bool:
-    """Whether a pod's node selector and node affinity choose a node."""
+def _selects(pod: Pod, node: Node) -> bool:
+    """Whether a pod's node selector and node affinity match a node."""
     labels, affinity = node.metadata.labels, pod.spec.affinity
     if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
@@ -132,8 +92,8 @@ def _selected(pod: Pod, node: Node) -> bool:
     return rules is None or selects_node(rules.required_during_scheduling_ignored_during_execution, node.name, labels)
 
 
-def _open(pod: Pod, node: Node) -> bool:
-    """Whether a node takes pods, and this one despite its taints."""
+def _accepts(node: Node, pod: Pod) -> bool:
+    """Whether a node is ready and schedulable, and the pod tolerates its taints."""
     ready = find(node.status.conditions, NODE_READY)
     if node.spec.unschedulable or (ready is not None and ready.status != "True"):
         return False

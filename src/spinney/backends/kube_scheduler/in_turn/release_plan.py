@@ -1,10 +1,9 @@
-"""Lets gangs go in turn, where half-placed gangs would block each other for good (kube-scheduler 1.35).
+"""Which waiting gangs may be released now, and what each of the others waits for.
 
-The state lives in the gang's own BackendReady condition: False while it waits, True with reason Released until it is
-bound for the first time, then True with reason Synced. A gang that only just fits goes with a node nominated for each
-pod, since kube-scheduler would take its pods one by one in any order, and may scatter small ones over the room that
-large ones need. An annotation lists the times it was let go in vain: each is
-there once, however often a backend is stopped while it gives up on the gang.
+The state is in the gang's BackendReady condition: False while it waits, True with reason Released until it is bound for
+the first time, then True with reason Synced. A gang that only just fits is released with a node nominated for each pod:
+kube-scheduler takes pods one by one in any order, and may place small ones where only large ones fit. An annotation
+lists the releases that failed, each once, however often a backend restarts meanwhile.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from spinney.api.podgang import PodGang
 from spinney.api.times import rfc3339
 from spinney.backends.gang_pods import bound, gated
 from spinney.backends.interface import Readiness
-from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import Crowd
-from spinney.backends.kube_scheduler.in_turn.placement import Ground, Misfit, Places, fit
+from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
+from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Placement, Unplaced, place
 from spinney.kube.conditions import find
 
-PATIENCE = timedelta(minutes=5)
-BACK_OFF = timedelta(minutes=1)
-MOST_ATTEMPTS = 3
+BIND_TIMEOUT = timedelta(minutes=5)
+FIRST_BACKOFF = timedelta(minutes=1)
+MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gang is told and the nodes its pods are nominated for, when to look again, and whether it is made anew."""
+    """The gang's readiness, the nodes to nominate, when to look again, and whether its pods are created again."""
 
     readiness: Readiness
-    places: Places = field(default_factory=dict)
+    placement: Placement = field(default_factory=dict)
     again: float | None = None
     recreate: bool = False
 
@@ -54,8 +53,8 @@ class Candidate:
 
     @property
     def attempts(self) -> int:
-        """How often it was let go in vain."""
-        return len(_in_vain(self.gang))
+        """How many releases failed."""
+        return len(_failed_releases(self.gang))
 
     @property
     def rank(self) -> tuple[int, datetime | None, tuple[str, str]]:
@@ -64,17 +63,17 @@ class Candidate:
         return -priority, self.gang.metadata.creation_timestamp, self.key
 
 
-def whole(candidate: Candidate) -> bool:
-    """Whether every pod that the gang refers to is known, and every role has its minimum of them."""
+def is_complete(candidate: Candidate) -> bool:
+    """Whether every pod that the gang refers to exists, and every role has its minimum."""
     groups = candidate.gang.spec.podgroups
     names = {pod.name for pod in candidate.pods}
     if not all(ref.name in names for group in groups for ref in group.pod_references):
         return False
-    return len(minimum(candidate)) == sum(group.min_replicas for group in groups)
+    return len(minimum_pods(candidate)) == sum(group.min_replicas for group in groups)
 
 
-def minimum(candidate: Candidate) -> list[Pod]:
-    """The pods that the gang cannot do without: of each role the first ones, those that have a node before others."""
+def minimum_pods(candidate: Candidate) -> list[Pod]:
+    """The minimum of each role: bound pods first, then by index."""
     by_role: dict[str, list[Pod]] = defaultdict(list)
     for pod in candidate.pods:
         by_role[pod.metadata.labels.get(PODCLIQUE, "")].append(pod)
@@ -84,120 +83,120 @@ def minimum(candidate: Candidate) -> list[Pod]:
     return chosen
 
 
-def placed(candidate: Candidate) -> bool:
-    """Whether every role has its minimum on nodes."""
+def is_placed(candidate: Candidate) -> bool:
+    """Whether the minimum of every role is bound."""
     needed = sum(group.min_replicas for group in candidate.gang.spec.podgroups)
-    return sum(map(bound, minimum(candidate))) >= needed
+    return sum(map(bound, minimum_pods(candidate))) >= needed
 
 
-def untouched(candidate: Candidate) -> bool:
-    """Whether the gang stands at its gate as a whole: it has pods, none of them has a node and all are gated."""
+def is_gated(candidate: Candidate) -> bool:
+    """Whether the gang has pods, and all of them are gated and without a node."""
     return bool(candidate.pods) and all(gated(pod) and not bound(pod) for pod in candidate.pods)
 
 
 def released_since(gang: PodGang) -> datetime | None:
-    """Since when a gang is let go without having been bound; None where it is not."""
-    found = find(gang.status.conditions, reasons.BACKEND_READY)
-    if found is None or found.status != "True" or found.reason != reasons.RELEASED:
+    """When a gang was released that is not bound yet; None for other gangs."""
+    ready = find(gang.status.conditions, reasons.BACKEND_READY)
+    if ready is None or ready.status != "True" or ready.reason != reasons.RELEASED:
         return None
-    return found.last_transition_time
+    return ready.last_transition_time
 
 
-def given_up(gang: PodGang) -> str:
-    """The times a gang was let go in vain as its annotation lists them, with the one that is over now."""
-    known, since = _in_vain(gang), released_since(gang)
-    over = rfc3339(since) if since else ""
-    return " ".join(known if not over or over in known else (*known, over))
+def failed_attempts(gang: PodGang) -> str:
+    """The gang's annotation of failed releases, with the one that failed now."""
+    earlier, since = _failed_releases(gang), released_since(gang)
+    failed = rfc3339(since) if since else ""
+    return " ".join(earlier if not failed or failed in earlier else (*earlier, failed))
 
 
-def _in_vain(gang: PodGang) -> tuple[str, ...]:
+def _failed_releases(gang: PodGang) -> tuple[str, ...]:
     return tuple(gang.metadata.annotations.get(RELEASE_ATTEMPTS, "").split())
 
 
-def overdue(candidate: Candidate, now: datetime) -> bool:
-    """Whether a gang was let go and is not bound after all that time."""
+def is_overdue(candidate: Candidate, now: datetime) -> bool:
+    """Whether a gang was released and not bound within the timeout."""
     since = released_since(candidate.gang)
-    return since is not None and not placed(candidate) and now - since >= PATIENCE
+    return since is not None and not is_placed(candidate) and now - since >= BIND_TIMEOUT
 
 
-def resting_until(candidate: Candidate) -> datetime | None:
-    """When a gang that was let go in vain may be tried again: each time it waits twice as long."""
-    found = find(candidate.gang.status.conditions, reasons.BACKEND_READY)
-    if not candidate.attempts or found is None or found.status == "True" or found.last_transition_time is None:
+def backoff_until(candidate: Candidate) -> datetime | None:
+    """When a gang whose release failed may be tried again: it waits twice as long each time."""
+    ready = find(candidate.gang.status.conditions, reasons.BACKEND_READY)
+    if not candidate.attempts or ready is None or ready.status == "True" or ready.last_transition_time is None:
         return None
-    resting: timedelta = BACK_OFF * 2 ** (candidate.attempts - 1)
-    return found.last_transition_time + resting
+    backoff: timedelta = FIRST_BACKOFF * 2 ** (candidate.attempts - 1)
+    return ready.last_transition_time + backoff
 
 
 def plan_release(
-    waiting: Iterable[Candidate], ground: Ground, crowd: Crowd, now: datetime
+    waiting: Iterable[Candidate], view: ClusterView, placing: ConcurrentPods, now: datetime
 ) -> dict[tuple[str, str], Verdict]:
-    """What every waiting gang is told, each with its reason, while a crowd is being placed already.
+    """The verdict on every waiting gang, while other pods are being placed already.
 
-    Gangs go together as long as they cannot get into each other's way. One that could, and fits, goes alone: it waits
-    until nothing else is being placed, and nobody overtakes it.
+    Gangs that cannot block each other are released together. A gang that fits but could block others is released alone:
+    it waits until nothing else is being placed, and no other gang overtakes it.
     """
     verdicts: dict[tuple[str, str], Verdict] = {}
     closed = False
     for candidate in sorted(waiting, key=lambda each: each.rank):
-        kept = held(candidate, now)
-        if kept is not None:
-            verdict = Verdict(kept)
+        hold = on_hold(candidate, now)
+        if hold is not None:
+            verdict = Verdict(hold)
         elif closed:
-            verdict = Verdict(TURN)
-        elif crowd.join(candidate.pods):
-            verdict = Verdict(LET_GO)
+            verdict = Verdict(WAITS_ITS_TURN)
+        elif placing.join(candidate.pods):
+            verdict = Verdict(RELEASED)
         else:
-            verdict = _tried(candidate, ground)
+            verdict = _try_placement(candidate, view)
             closed = verdict.readiness.ready
-            if closed and not crowd.is_empty:
-                verdict = Verdict(TURN)
+            if closed and not placing.is_empty:
+                verdict = Verdict(WAITS_ITS_TURN)
             elif closed:
-                crowd.close()
+                placing.close()
         verdicts[candidate.key] = verdict
     return verdicts
 
 
-LET_GO = Readiness(True, reasons.RELEASED, "let go; waits to be bound")
-# The same words for all that wait, whoever is being placed: else every release would rewrite every waiting gang.
-TURN = Readiness(
+RELEASED = Readiness(True, reasons.RELEASED, "released; not bound yet")
+# The same message for all that wait: otherwise every release would rewrite the status of every waiting gang.
+WAITS_ITS_TURN = Readiness(
     False,
     reasons.WAITS_FOR_OTHER_GANG,
     "waits for its turn: another gang is being placed, and kube-scheduler 1.35 could leave both half-placed",
 )
 
 
-def held(candidate: Candidate, now: datetime) -> Readiness | None:
-    """What keeps a gang that was let go in vain, whoever else is being placed."""
-    if candidate.attempts >= MOST_ATTEMPTS:
+def on_hold(candidate: Candidate, now: datetime) -> Readiness | None:
+    """Why a gang whose release failed must wait, whatever else is being placed."""
+    if candidate.attempts >= MAX_ATTEMPTS:
         message = (
-            f"was let go {candidate.attempts} times and never bound within {PATIENCE}; it now waits. Look at the "
+            f"was released {candidate.attempts} times and never bound within {BIND_TIMEOUT}; it now waits. Look at the "
             f"events of its pods, then remove its annotation {RELEASE_ATTEMPTS} to have it tried again"
         )
         return Readiness(False, reasons.NEVER_BOUND, message)
-    until = resting_until(candidate)
+    until = backoff_until(candidate)
     if until is None or until <= now:
         return None
-    message = (
-        f"was let go and not bound within {PATIENCE} (attempt {candidate.attempts}); tried again after {until:%H:%M:%S}"
-    )
+    failed = f"was released and not bound within {BIND_TIMEOUT} (attempt {candidate.attempts})"
+    message = f"{failed}; tried again after {until:%H:%M:%S}"
     return Readiness(False, reasons.RECREATED, message)
 
 
-def _tried(candidate: Candidate, ground: Ground) -> Verdict:
-    needed = minimum(candidate)
+def _try_placement(candidate: Candidate, view: ClusterView) -> Verdict:
+    needed = minimum_pods(candidate)
     missing = [pod for pod in needed if not bound(pod)]
-    found = fit(missing, ground)
-    if not isinstance(found, Misfit):
-        return Verdict(LET_GO, found)
+    placement = place(missing, view)
+    if not isinstance(placement, Unplaced):
+        return Verdict(RELEASED, placement)
     priority = -candidate.rank[0]
-    if priority > 0 and not isinstance(fit(missing, ground, priority), Misfit):
-        # Whom it takes the place of is kube-scheduler's choice.
-        message = "let go; waits to be bound in the place of pods of lower priority"
+    if priority > 0 and not isinstance(place(missing, view, priority), Unplaced):
+        # kube-scheduler chooses the victims.
+        message = "released; to be bound in place of pods of lower priority"
         return Verdict(Readiness(True, reasons.RELEASED, message))
-    role = found.pod.metadata.labels.get(PODCLIQUE, "")
-    message = f"the {len(needed)} pods it cannot do without do not fit on what is free now: " + (
-        f"of {role}, {found.lacks}" if found.lacks else f"no node was found for a pod of {role} beside the others"
+    pod, reason = placement.pod, placement.reason
+    role = pod.metadata.labels.get(PODCLIQUE, "")
+    message = f"its minimum of {len(needed)} pods does not fit on what is free now: " + (
+        f"{role}: {reason}" if reason else f"no node was found for a pod of {role} beside the others"
     )
     return Verdict(Readiness(False, reasons.DOES_NOT_FIT_YET, message))
 

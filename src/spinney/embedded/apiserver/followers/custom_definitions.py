@@ -7,9 +7,9 @@ from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.schema.custom_kinds import kinds_of
-from spinney.embedded.apiserver.schema.custom_resources import TABLE
+from spinney.embedded.apiserver.schema.custom_resources import CLEANUP, TABLE
 from spinney.embedded.apiserver.store.store import Event, load
-from spinney.embedded.apiserver.write.deletion import CLEANUP, delete_item, finished, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
 
 
 class DefinitionFollower:

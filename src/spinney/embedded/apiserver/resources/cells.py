@@ -58,13 +58,35 @@ def containers(spec: Json) -> list[str]:
 
 
 def selector(spec: Json) -> str:
-    """The label selector in one cell; that of a ReplicationController is only labels."""
-    given = spec.get("selector") or {}
-    if all(isinstance(value, str) for value in given.values()):
-        given = {"matchLabels": given}
-    return selectors.formatted(given) or "<none>"
+    """The label selector in one cell."""
+    return selectors.formatted(selectors.from_labels(spec.get("selector") or {})) or "<none>"
 
 
 def compact(value: Any) -> str:
     """A map or list in one cell."""
     return msgspec.json.encode(value).decode()
+
+
+_SHOWN = 3
+
+
+def some(items: list[str]) -> str:
+    """The first three items, and how many more there are."""
+    more = len(items) - _SHOWN
+    return ",".join(items[:_SHOWN]) + (f" + {more} more..." if more > 0 else "")
+
+
+def load_balancer_addresses(document: Json) -> list[str]:
+    """The addresses of a load balancer."""
+    entries = (status(document).get("loadBalancer") or {}).get("ingress") or ()
+    return sorted({entry.get("ip") or entry.get("hostname") or "" for entry in entries} - {""})
+
+
+def qualified(name: str, group: str | None) -> str:
+    """A name with its group, where it has one."""
+    return ".".join(given((name, group)))
+
+
+def given(parts: Iterable[str | None]) -> Iterable[str]:
+    """The parts that are not empty."""
+    return (part for part in parts if part)

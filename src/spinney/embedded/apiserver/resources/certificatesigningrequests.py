@@ -1,44 +1,61 @@
-"""CertificateSigningRequests."""
+"""CertificateSigningRequests, which are stored and not signed."""
 
 from __future__ import annotations
 
-import base64
-import binascii
+from datetime import datetime
+from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
-
-_USAGES = (
-    *("any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment"),
-    *("decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel"),
-    *("ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime"),
-    *("server auth", "signing", "timestamping"),
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.resources import ages, cells
+from spinney.embedded.apiserver.resources.record import (
+    Resource,
+    Table,
 )
-_BEGIN = b"-----BEGIN CERTIFICATE REQUEST-----"
 
 
-def check(document: Json) -> list[FieldError]:
-    """A new request."""
-    spec = document.get("spec") or {}
-    request, usages, seconds = spec.get("request"), spec.get("usages") or (), spec.get("expirationSeconds")
-    found: list[FieldError] = []
-    if not _decoded(request or "").lstrip().startswith(_BEGIN):
-        found.append(invalid("spec.request", request, "PEM block type must be CERTIFICATE REQUEST"))
-    if not usages:
-        found.append(required("spec.usages"))
-    found += [
-        unsupported(f"spec.usages[{at}]", usage, _USAGES) for at, usage in enumerate(usages) if usage not in _USAGES
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    """Who asks for a certificate is not for the request to say."""
+    user = call.user
+    extra = {key: list(values) for key, values in user.extra.items()}
+    asker: Json = {"username": user.name, "groups": list(user.groups), "uid": user.uid, "extra": extra}
+    document["spec"] |= {key: value for key, value in asker.items() if value}
+
+
+def _approve(new: Json, old: Json) -> Json:
+    return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    life = spec.get("expirationSeconds")
+    return [
+        cells.name(document),
+        cells.age(document, now),
+        spec.get("signerName") or "<none>",
+        spec.get("username", ""),
+        "<none>" if life is None else ages.duration(life),
+        _state(cells.status(document)),
     ]
-    if not spec.get("signerName"):
-        found.append(required("spec.signerName"))
-    if seconds is not None and seconds < 600:
-        detail = "may not specify a duration less than 600 seconds (10 minutes)"
-        found.append(invalid("spec.expirationSeconds", seconds, detail))
-    return found
 
 
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""
+def _state(status: Json) -> str:
+    told = {entry.get("type") for entry in status.get("conditions") or ()}
+    state = next((kind for kind in ("Denied", "Approved") if kind in told), "Pending")
+    state += ",Failed" if "Failed" in told else ""
+    return state + (",Issued" if status.get("certificate") else "")
+
+
+CERTIFICATE_SIGNING_REQUESTS = Resource(
+    group="certificates.k8s.io",
+    kind="CertificateSigningRequest",
+    plural="certificatesigningrequests",
+    namespaced=False,
+    short_names=("csr",),
+    subresources=("approval", "status"),
+    prepare_create=_prepare_create,
+    prepare_subresources={"approval": _approve},
+    table=Table("Name,Age,SignerName,Requestor,RequestedDuration,Condition", _cells),
+    selectable=("spec.signerName",),
+)

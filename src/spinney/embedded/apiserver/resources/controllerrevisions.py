@@ -13,7 +13,6 @@ from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIV
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A ControllerRevision."""
     if not document.get("data"):
         return [required("data", "data is mandatory")]
     number = document.get("revision", 0)
@@ -21,12 +20,10 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """A ControllerRevision keeps its data."""
     return [] if new.get("data") == old.get("data") else [invalid("data", new.get("data"), "field is immutable")]
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A ControllerRevision."""
     owners = document["metadata"].get("ownerReferences") or ()
     owner = next((entry for entry in owners if entry.get("controller")), None)
     told = "<none>"

@@ -8,14 +8,14 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.ages import age
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings, warn_of_name
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import job_specs
-from spinney.embedded.apiserver.resources.warnings import template_warnings, warn_of_name
 
 
 def _default(document: Json) -> None:
-    """A CronJob."""
     spec = document.setdefault("spec", {})
     fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     template = spec.setdefault("jobTemplate", {})
@@ -25,7 +25,6 @@ def _default(document: Json) -> None:
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A CronJob."""
     spec, status = cells.spec(document), cells.status(document)
     last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else "<none>"
     inner = (spec.get("jobTemplate") or {}).get("spec") or {}

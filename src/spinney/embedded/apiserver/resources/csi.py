@@ -1,92 +1,123 @@
-"""What storage drivers say of themselves: CSIDrivers, CSINodes, attachments, capacities and attribute classes."""
+"""The kinds of storage drivers, which are stored for them without checks."""
 
 from __future__ import annotations
 
-from spinney.api import naming, quantity
+from datetime import datetime
+from typing import Any
+
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
-
-_GROUPS = ("File", "None", "ReadWriteOnceWithFSType")
-
-
-def check_driver(document: Json) -> list[FieldError]:
-    """A CSIDriver."""
-    spec = document.get("spec") or {}
-    modes = ("Persistent", "Ephemeral")
-    given = spec.get("volumeLifecycleModes") or ()
-    found = [unsupported("spec.volumeLifecycleModes", mode, modes) for mode in given if mode not in modes]
-    policy = spec.get("fsGroupPolicy")
-    if policy is not None and policy not in _GROUPS:
-        found.append(unsupported("spec.fsGroupPolicy", policy, _GROUPS))
-    seen: set[str] = set()
-    for at, token in enumerate(spec.get("tokenRequests") or ()):
-        where, audience, seconds = (
-            f"spec.tokenRequests[{at}]",
-            token.get("audience", ""),
-            token.get("expirationSeconds"),
-        )
-        if audience in seen:
-            found.append(duplicate(f"{where}.audience", audience))
-        seen.add(audience)
-        if seconds is not None and seconds < 600:
-            detail = "may not specify a duration less than 10 minutes"
-            found.append(invalid(f"{where}.expirationSeconds", seconds, detail))
-    return found
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
+from spinney.embedded.apiserver.resources.record import (
+    Deletion,
+    Resource,
+    Table,
+)
 
 
-def check_node(document: Json) -> list[FieldError]:
-    """A CSINode."""
-    found: list[FieldError] = []
-    seen: set[str] = set()
-    for at, driver in enumerate((document.get("spec") or {}).get("drivers") or ()):
-        where, name = f"spec.drivers[{at}]", driver.get("name", "")
-        found += _name(name, f"{where}.name")
-        if not driver.get("nodeID"):
-            found.append(required(f"{where}.nodeID"))
-        count = (driver.get("allocatable") or {}).get("count")
-        if count is not None and count < 0:
-            found.append(invalid(f"{where}.allocatable.count", count, "must be greater than or equal to 0"))
-        if name in seen:
-            found.append(duplicate(f"{where}.name", name))
-        seen.add(name)
-    return found
+def _default_driver(document: Json) -> None:
+    fill(
+        document.setdefault("spec", {}),
+        attachRequired=True,
+        podInfoOnMount=False,
+        volumeLifecycleModes=["Persistent"],
+        storageCapacity=False,
+        fsGroupPolicy="ReadWriteOnceWithFSType",
+        requiresRepublish=False,
+        seLinuxMount=False,
+    )
 
 
-def _name(name: str, path: str) -> list[FieldError]:
-    if not name:
-        return [required(path)]
-    return [invalid(path, name, problem) for problem in naming.subdomain_problems(name)]
+def _prepare_attributes_class(core: Core, call: Call, document: Json) -> None:
+    add_finalizer(document, "kubernetes.io/vac-protection")
 
 
-def check_attachment(document: Json) -> list[FieldError]:
-    """A VolumeAttachment."""
-    spec = document.get("spec") or {}
-    found = _name(spec.get("attacher", ""), "spec.attacher")
-    if not spec.get("attacher"):
-        # Two rules say the same.
-        found *= 2
-    source, node = spec.get("source") or {}, spec.get("nodeName", "")
-    if bool(source.get("persistentVolumeName")) == bool(source.get("inlineVolumeSpec")):
-        detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-        found.append(required("spec.source", detail))
-    return found + [invalid("spec.nodeName", node, problem) for problem in naming.subdomain_problems(node)]
+def _driver_cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    audiences = ",".join(request.get("audience", "") for request in spec.get("tokenRequests") or ())
+    return [
+        cells.name(document),
+        bool(spec.get("attachRequired", True)),
+        bool(spec.get("podInfoOnMount")),
+        bool(spec.get("storageCapacity")),
+        audiences or "<unset>",
+        bool(spec.get("requiresRepublish")),
+        ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>",
+        cells.age(document, now),
+    ]
 
 
-def check_capacity(document: Json) -> list[FieldError]:
-    """A CSIStorageCapacity."""
-    name = document.get("storageClassName", "")
-    found = check_selector(document.get("nodeTopology"), "nodeTopology")
-    found += [invalid("storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
-    for key in ("capacity", "maximumVolumeSize"):
-        if document.get(key) is not None and quantity.exact(document[key]) < 0:
-            found.append(invalid(key, document[key], "must be greater than or equal to 0"))
-    return found
+def _node_cells(document: Json, now: datetime) -> list[Any]:
+    return [cells.name(document), len(cells.spec(document).get("drivers") or ()), cells.age(document, now)]
 
 
-def check_attributes(document: Json) -> list[FieldError]:
-    """A VolumeAttributesClass."""
-    found = _name(document.get("driverName", ""), "driverName")
-    if not document.get("parameters"):
-        found.append(required("parameters", "must contain at least one key/value pair"))
-    return found
+def _attachment_cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    volume = (spec.get("source") or {}).get("persistentVolumeName", "")
+    attached = bool(cells.status(document).get("attached"))
+    return [
+        cells.name(document),
+        spec.get("attacher", ""),
+        volume,
+        spec.get("nodeName", ""),
+        attached,
+        cells.age(document, now),
+    ]
+
+
+def _attributes_class_cells(document: Json, now: datetime) -> list[Any]:
+    return [cells.name(document), document.get("driverName", ""), cells.age(document, now)]
+
+
+CSI_DRIVERS = Resource(
+    group="storage.k8s.io",
+    kind="CSIDriver",
+    plural="csidrivers",
+    namespaced=False,
+    default=_default_driver,
+    allow_unconditional_update=False,
+    deletion=Deletion(returns_object=True),
+    table=Table(
+        "Name,?AttachRequired,?PodInfoOnMount,?StorageCapacity,TokenRequests,?RequiresRepublish,Modes,Age",
+        _driver_cells,
+    ),
+)
+CSI_NODES = Resource(
+    group="storage.k8s.io",
+    kind="CSINode",
+    plural="csinodes",
+    namespaced=False,
+    complete=complete.spec_member("drivers"),
+    allow_unconditional_update=False,
+    deletion=Deletion(returns_object=True),
+    table=Table("Name,#Drivers,Age", _node_cells),
+)
+CSI_STORAGE_CAPACITIES = Resource(
+    group="storage.k8s.io",
+    kind="CSIStorageCapacity",
+    plural="csistoragecapacities",
+    allow_unconditional_update=False,
+)
+VOLUME_ATTACHMENTS = Resource(
+    group="storage.k8s.io",
+    kind="VolumeAttachment",
+    plural="volumeattachments",
+    namespaced=False,
+    subresources=("status",),
+    complete=complete.status_members({"attached": False}),
+    allow_unconditional_update=False,
+    deletion=Deletion(returns_object=True),
+    table=Table("Name,Attacher,PV,Node,?Attached,Age", _attachment_cells),
+)
+VOLUME_ATTRIBUTES_CLASSES = Resource(
+    group="storage.k8s.io",
+    kind="VolumeAttributesClass",
+    plural="volumeattributesclasses",
+    namespaced=False,
+    short_names=("vac",),
+    prepare_create=_prepare_attributes_class,
+    deletion=Deletion(returns_object=True),
+    table=Table("Name,DriverName,Age", _attributes_class_cells),
+)

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation.schemas import check_root
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    required,
+    unsupported,
+)
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Warnings,
+)
+from spinney.embedded.apiserver.resources.validation.schemas import check_root, strange_formats
+from spinney.embedded.apiserver.schema import definition_status
+from spinney.embedded.apiserver.schema.custom_resources import CLEANUP
 
 _APPROVAL = "api-approved.kubernetes.io"
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 
 
-def check(document: Json) -> list[FieldError]:
-    """A definition as it is about to be kept."""
+def _check(document: Json) -> list[FieldError]:
     spec, metadata = document.get("spec") or {}, document["metadata"]
     group, labels = spec.get("group", ""), spec.get("names") or {}
-    name, found = metadata.get("name", ""), []
+    name, errors = metadata.get("name", ""), []
     # Once it is there, neither of them changes, and that is told instead.
     is_new = "resourceVersion" not in metadata
     if is_new and name != f"{labels.get('plural', '')}.{group}":
-        found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    found += _group(group) + _scope(spec.get("scope", ""))
+        errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    errors += _group(group) + _scope(spec.get("scope", ""))
     if spec.get("preserveUnknownFields"):
         detail = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         )
-        found.append(invalid("spec.preserveUnknownFields", True, detail))
+        errors.append(invalid("spec.preserveUnknownFields", True, detail))
     versions = spec.get("versions")
-    found += (
+    errors += (
         _versions(versions) + _names(labels) + _contents(versions or []) + _conversion(spec.get("conversion") or {})
     )
-    return found + _stored(versions or []) + _approval(group, metadata)
+    return errors + _stored(versions or []) + _approval(group, metadata)
 
 
 def _group(group: str) -> list[FieldError]:
@@ -67,7 +85,7 @@ def _approval(group: str, metadata: Json) -> list[FieldError]:
 
 def _names(labels: Json) -> list[FieldError]:
     keys = ("plural", "singular", "kind", "listKind")
-    found = [required(f"spec.names.{key}") for key in keys if not labels.get(key)]
+    errors = [required(f"spec.names.{key}") for key in keys if not labels.get(key)]
     for key in keys:
         value = labels.get(key, "")
         if not value:
@@ -75,37 +93,37 @@ def _names(labels: Json) -> list[FieldError]:
         mixed = key in ("kind", "listKind")
         prefix = "may have mixed case, but should otherwise match: " if mixed else ""
         problems = naming.dns_1035_problems(value.lower() if mixed else value)
-        found += [invalid(f"spec.names.{key}", value, prefix + problem) for problem in problems]
+        errors += [invalid(f"spec.names.{key}", value, prefix + problem) for problem in problems]
     for key in ("shortNames", "categories"):
         for at, value in enumerate(labels.get(key) or ()):
-            found += [invalid(f"spec.names.{key}[{at}]", value, why) for why in naming.dns_1035_problems(value)]
+            errors += [invalid(f"spec.names.{key}[{at}]", value, why) for why in naming.dns_1035_problems(value)]
     if labels.get("kind") and labels.get("kind") == labels.get("listKind"):
-        found.append(invalid("spec.names.listKind", labels["listKind"], "kind and listKind may not be the same"))
-    return found
+        errors.append(invalid("spec.names.listKind", labels["listKind"], "kind and listKind may not be the same"))
+    return errors
 
 
 def _versions(versions: list[Json] | None) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     bad = []
     for at, version in enumerate(versions or ()):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
-            found.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
+            errors.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
         if version.get("deprecationWarning") and not version.get("deprecated"):
             detail = "can only be set for deprecated versions"
-            found.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
+            errors.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
     for at, version in enumerate(versions or ()):
         name = version.get("name", "")
         problems = naming.dns_1035_problems(name)
         bad += [(name, problem) for problem in problems]
-        found += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
+        errors += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
     given = [version.get("name") for version in versions or ()]
     if len(set(given)) != len(given):
-        found.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+        errors.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"
-        found.append(invalid("spec.versions", _shown_versions(versions), detail))
+        errors.append(invalid("spec.versions", _shown_versions(versions), detail))
     # Kubernetes keeps the first version's name a second time, in a field of its own.
-    return found + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
+    return errors + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
 
 
 def _shown_versions(versions: list[Json] | None) -> Any:
@@ -135,7 +153,7 @@ def _stored(versions: list[Json]) -> list[FieldError]:
 
 def _contents(versions: list[Json]) -> list[FieldError]:
     """What versions hold; where all agree it is told of once, as a part of the whole definition."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, at_top in (
         ("schema", "validation"),
         ("subresources", "subresources"),
@@ -143,19 +161,19 @@ def _contents(versions: list[Json]) -> list[FieldError]:
     ):
         parts = [version.get(key) for version in versions]
         if parts and all(part == parts[0] for part in parts):
-            found += _part(key, parts[0], f"spec.{at_top}")
+            errors += _part(key, parts[0], f"spec.{at_top}")
             continue
         for at, part in enumerate(parts):
-            found += _part(key, part, f"spec.versions[{at}].{key}")
+            errors += _part(key, part, f"spec.versions[{at}].{key}")
     same = all(version.get("selectableFields") == versions[0].get("selectableFields") for version in versions)
     for at, version in enumerate(versions[:1] if same else versions):
-        found += _selectable(version, "spec" if same else f"spec.versions[{at}]")
-    return found
+        errors += _selectable(version, "spec" if same else f"spec.versions[{at}]")
+    return errors
 
 
 def _selectable(version: Json, path: str) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not schema and version.get("selectableFields"):
         detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
         return [invalid(f"{path}.selectableFields", "", detail)]
@@ -163,23 +181,23 @@ def _selectable(version: Json, path: str) -> list[FieldError]:
     for at, field in enumerate(version.get("selectableFields") or ()):
         where, told = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
         if not told:
-            found.append(required(where))
+            errors.append(required(where))
             continue
         node: Any = schema
         for part in told.strip(".").split("."):
             node = (node.get("properties") or {}).get(part) or {}
         if not node.get("type") or told.startswith(".metadata."):
-            found.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
+            errors.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
         elif node["type"] not in ("string", "integer", "boolean"):
             detail = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings with formats "
                 "are allowed."
             )
-            found.append(invalid(where, told, detail))
+            errors.append(invalid(where, told, detail))
         elif told in seen:
-            found.append(duplicate(where, told))
+            errors.append(duplicate(where, told))
         seen.add(told)
-    return found
+    return errors
 
 
 def _part(key: str, part: Any, path: str) -> list[FieldError]:
@@ -194,36 +212,36 @@ def _part(key: str, part: Any, path: str) -> list[FieldError]:
 def _scale(scale: Json | None, path: str) -> list[FieldError]:
     if scale is None:
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, part in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         value, field = scale.get(key, ""), f"{path}.{key}"
         if not value:
-            found.append(required(field))
+            errors.append(required(field))
         elif not value.startswith("."):
-            found.append(invalid(field, value, "must be a simple json path starting with ."))
+            errors.append(invalid(field, value, "must be a simple json path starting with ."))
         elif not value.startswith(f"{part}."):
-            found.append(invalid(field, value, f"should be a json path under {part}"))
+            errors.append(invalid(field, value, f"should be a json path under {part}"))
     selector = scale.get("labelSelectorPath", "")
     if selector and not selector.startswith((".spec.", ".status.")):
         detail = "should be a json path under either .spec or .status"
-        found.append(invalid(f"{path}.labelSelectorPath", selector, detail))
-    return found
+        errors.append(invalid(f"{path}.labelSelectorPath", selector, detail))
+    return errors
 
 
 def _column(column: Json, path: str) -> list[FieldError]:
-    found = [
+    errors = [
         required(f"{path}.{told}")
         for key, told in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath"))
         if not column.get(key)
     ]
     if column.get("type") and column["type"] not in _COLUMN_TYPES:
-        found.append(invalid(f"{path}.type", column["type"], "must be one of " + ",".join(_COLUMN_TYPES)))
+        errors.append(invalid(f"{path}.type", column["type"], "must be one of " + ",".join(_COLUMN_TYPES)))
     if column.get("format") and column["format"] not in _COLUMN_FORMATS:
-        found.append(invalid(f"{path}.format", column["format"], "must be one of " + ",".join(_COLUMN_FORMATS)))
+        errors.append(invalid(f"{path}.format", column["format"], "must be one of " + ",".join(_COLUMN_FORMATS)))
     if column.get("jsonPath") and not column["jsonPath"].startswith("."):
         detail = "must be a simple json path starting with ."
-        found.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
-    return found
+        errors.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
+    return errors
 
 
 def _conversion(conversion: Json) -> list[FieldError]:
@@ -235,26 +253,26 @@ def _conversion(conversion: Json) -> list[FieldError]:
             detail = "should not be set when strategy is not set to Webhook"
             return [forbidden_field("spec.conversion.conversionReviewVersions", detail)]
         return []
-    found, webhook = [], conversion.get("webhook") or {}
+    errors, webhook = [], conversion.get("webhook") or {}
     if not webhook.get("clientConfig"):
         detail = "required when strategy is set to Webhook"
-        found.append(required("spec.conversion.webhookClientConfig", detail))
+        errors.append(required("spec.conversion.webhookClientConfig", detail))
     if not webhook.get("conversionReviewVersions"):
-        found.append(required("spec.conversion.conversionReviewVersions"))
-    return found
+        errors.append(required("spec.conversion.conversionReviewVersions"))
+    return errors
 
 
-def check_update(new: Json, old: Json) -> list[FieldError]:
+def _check_update(new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to a definition."""
     mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("group", "scope"):
         if mine.get(key) != was.get(key):
-            found.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
+            errors.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
     for key in ("kind", "plural"):
         value = (mine.get("names") or {}).get(key)
         if value != (was.get("names") or {}).get(key):
-            found.append(invalid(f"spec.names.{key}", value, "field is immutable"))
+            errors.append(invalid(f"spec.names.{key}", value, "field is immutable"))
     present = {version.get("name") for version in mine.get("versions") or ()}
     for at, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in present:
@@ -263,5 +281,75 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
                 f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
                 f"{name} from status.storedVersions"
             )
-            found.append(invalid(f"status.storedVersions[{at}]", name, detail))
-    return found
+            errors.append(invalid(f"status.storedVersions[{at}]", name, detail))
+    return errors
+
+
+def _default(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("conversion", {}).setdefault("strategy", "None")
+    names = spec.setdefault("names", {})
+    if names.get("kind"):
+        fill(names, singular=names["kind"].lower(), listKind=f"{names['kind']}List")
+    service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
+
+
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    document["status"] = definition_status.new_status(core, document, {})
+
+
+def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") != old.get("spec"):
+        new["status"] = definition_status.new_status(core, new, old.get("status") or {})
+
+
+def _warn(document: Json) -> Iterator[str]:
+    for version in (document.get("spec") or {}).get("versions") or ():
+        for name in strange_formats((version.get("schema") or {}).get("openAPIV3Schema")):
+            yield f'unrecognized format "{name}"'
+
+
+def _begin_deletion(core: Core, document: Json, finalizers: list[str], options: Json) -> bool:
+    """Mark a definition, which waits until its objects are gone."""
+    metadata = document["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        if CLEANUP not in finalizers:
+            finalizers.append(CLEANUP)
+            _set_terminating(core, document)
+        metadata["deletionTimestamp"] = core.timestamp()
+    return bool(finalizers)
+
+
+def _set_terminating(core: Core, definition: Json) -> None:
+    """Add the condition that says that the objects of a definition are deleted first."""
+    status = definition.setdefault("status", {})
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": core.timestamp(),
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    status["conditions"] = [*(status.get("conditions") or ()), condition]
+
+
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    namespaced=False,
+    short_names=("crd", "crds"),
+    categories=("api-extensions",),
+    subresources=("status",),
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    status_keeps=None,
+    has_generation=True,
+    allow_unconditional_update=False,
+    deletion=Deletion(begin=_begin_deletion),
+    checks=Checks(object=_check, update=_check_update),
+    warnings=Warnings(create=_warn),
+)

@@ -14,7 +14,9 @@ from spinney.embedded.apiserver.errors import (
     FieldError,
 )
 from spinney.embedded.apiserver.resources import cells, complete
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
@@ -22,11 +24,9 @@ from spinney.embedded.apiserver.resources.validation.workloads import (
     check_selector_and_template,
     check_selector_update,
 )
-from spinney.embedded.apiserver.resources.warnings import template_warnings
 
 
 def _default(document: Json) -> None:
-    """A DaemonSet."""
     spec = document.setdefault("spec", {})
     metadata = document["metadata"]
     metadata["annotations"] = {TEMPLATE_GENERATION: "1", **(metadata.get("annotations") or {})}
@@ -47,15 +47,13 @@ def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A DaemonSet."""
     spec = document.get("spec") or {}
-    found = check_selector_and_template(spec, "daemonset", "DaemonSet")
-    found += check_count(spec, "minReadySeconds") + check_count(spec, "revisionHistoryLimit")
-    return found + rollouts.check_daemons(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    errors = check_selector_and_template(spec, "daemonset", "DaemonSet")
+    errors += check_count(spec, "minReadySeconds") + check_count(spec, "revisionHistoryLimit")
+    return errors + rollouts.check_daemons(spec.get("updateStrategy") or {}, "spec.updateStrategy")
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A DaemonSet."""
     spec, status = cells.spec(document), cells.status(document)
     counts = [
         status.get(key, 0)

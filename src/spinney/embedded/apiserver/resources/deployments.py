@@ -8,7 +8,9 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid
 from spinney.embedded.apiserver.resources import cells, complete
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
@@ -16,11 +18,9 @@ from spinney.embedded.apiserver.resources.validation.workloads import (
     check_selector_and_template,
     check_selector_update,
 )
-from spinney.embedded.apiserver.resources.warnings import template_warnings
 
 
 def _default(document: Json) -> None:
-    """A Deployment."""
     spec = document.setdefault("spec", {})
     default_template(spec)
     fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
@@ -30,21 +30,19 @@ def _default(document: Json) -> None:
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A Deployment."""
     spec = document.get("spec") or {}
-    found = check_count(spec, "replicas") + check_selector_and_template(spec, "deployment", "ReplicaSet")
-    found += rollouts.check_deployment(spec.get("strategy") or {}, "spec.strategy")
-    found += check_count(spec, "minReadySeconds") + check_count(spec, "revisionHistoryLimit")
-    found += check_count(spec, "progressDeadlineSeconds")
+    errors = check_count(spec, "replicas") + check_selector_and_template(spec, "deployment", "ReplicaSet")
+    errors += rollouts.check_deployment(spec.get("strategy") or {}, "spec.strategy")
+    errors += check_count(spec, "minReadySeconds") + check_count(spec, "revisionHistoryLimit")
+    errors += check_count(spec, "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         detail = "must be greater than minReadySeconds"
-        found.append(invalid("spec.progressDeadlineSeconds", deadline, detail))
-    return found
+        errors.append(invalid("spec.progressDeadlineSeconds", deadline, detail))
+    return errors
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A Deployment."""
     spec, status = cells.spec(document), cells.status(document)
     return [
         cells.name(document),

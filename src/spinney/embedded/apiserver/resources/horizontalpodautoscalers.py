@@ -9,7 +9,7 @@ from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
-from spinney.embedded.apiserver.resources.pod_defaults import fill
+from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
 
 _SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
@@ -30,160 +30,159 @@ def check(document: Json) -> list[FieldError]:
     if document.get("apiVersion") == "autoscaling/v1":
         document = _from_v1(document)
     spec = document.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
     if least < 1:
-        found.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+        errors.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
     if most < 1:
-        found.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than 0"))
     if most < least:
-        found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-    found += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    errors += _reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
     metrics = spec.get("metrics") or ()
     for at, metric in enumerate(metrics):
-        found += _metric(metric, f"spec.metrics[{at}]")
+        errors += _metric(metric, f"spec.metrics[{at}]")
     if least == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
         detail = "must specify at least one Object or External metric to support scaling to zero replicas"
-        found.append(forbidden_field("spec.metrics", detail))
+        errors.append(forbidden_field("spec.metrics", detail))
     for side in ("scaleUp", "scaleDown"):
         rules = (spec.get("behavior") or {}).get(side)
         if rules is not None:
-            found += _rules(rules, f"spec.behavior.{side}")
-    return found
+            errors += _rules(rules, f"spec.behavior.{side}")
+    return errors
 
 
 def _reference(target: Json, path: str, *, grouped: bool = True) -> list[FieldError]:
     """An object by its kind and name."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("kind", "name"):
         value = target.get(key)
         if not value:
-            found.append(required(f"{path}.{key}"))
+            errors.append(required(f"{path}.{key}"))
         else:
-            found += [invalid(f"{path}.{key}", value, why) for why in naming.path_problems(value)]
+            errors += [invalid(f"{path}.{key}", value, why) for why in naming.path_problems(value)]
     version = target.get("apiVersion") or ""
     if version.count("/") > 1:
-        found.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+        errors.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
     elif grouped and "/" not in version and version != "v1":
-        found.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
-    return found
+        errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
+    return errors
 
 
 def _metric(metric: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     kind = metric.get("type", "")
     if not kind:
-        found.append(required(f"{path}.type", "must specify a metric source type"))
+        errors.append(required(f"{path}.type", "must specify a metric source type"))
     unknown = unsupported(f"{path}.type", kind, _SOURCES)
     if kind not in _SOURCES:
-        found.append(unknown)
+        errors.append(unknown)
     given = [member for member in _MEMBERS if metric.get(member) is not None]
     for member in given[:1]:
-        found += _source(member, metric[member], f"{path}.{member}")
+        errors += _source(member, metric[member], f"{path}.{member}")
     wanted = next((member for member, name in _MEMBERS.items() if name == kind), "")
     if not wanted:
-        found.append(unknown)
+        errors.append(unknown)
     elif wanted not in given:
-        found.append(required(f"{path}.{wanted}", "must populate information for the given metric source"))
+        errors.append(required(f"{path}.{wanted}", "must populate information for the given metric source"))
     if len(given) != 1:
         detail = "must populate the given metric source only"
-        found += [forbidden_field(f"{path}.{member}", detail) for member in given if member != wanted]
-    return found
+        errors += [forbidden_field(f"{path}.{member}", detail) for member in given if member != wanted]
+    return errors
 
 
 def _source(member: str, source: Json, path: str) -> list[FieldError]:
     target, where = source.get("target") or {}, f"{path}.target"
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if member == "object":
-        found += _reference(source.get("describedObject") or {}, f"{path}.describedObject", grouped=False)
+        errors += _reference(source.get("describedObject") or {}, f"{path}.describedObject", grouped=False)
     if member in ("object", "external", "pods"):
-        found += _identifier(source.get("metric") or {}, f"{path}.metric")
+        errors += _identifier(source.get("metric") or {}, f"{path}.metric")
     elif not source.get("name"):
-        found.append(required(f"{path}.name", "must specify a resource name"))
+        errors.append(required(f"{path}.name", "must specify a resource name"))
     if member == "containerResource":
         container = source.get("container", "")
         if not container:
-            found.append(required(f"{path}.container", "must specify a container"))
+            errors.append(required(f"{path}.container", "must specify a container"))
         else:
             problems = naming.label_problems(container)
-            found += [invalid(f"{path}.container", container, problem) for problem in problems]
-    found += _target(target, where)
+            errors += [invalid(f"{path}.container", container, problem) for problem in problems]
+    errors += _target(target, where)
     value, average, share = (target.get(key) for key in ("value", "averageValue", "averageUtilization"))
     if member == "object" and value is None and average is None:
-        found.append(required(f"{where}.averageValue", "must set either a target value or averageValue"))
+        errors.append(required(f"{where}.averageValue", "must set either a target value or averageValue"))
     if member == "pods" and average is None:
-        found.append(required(f"{where}.averageValue", "must specify a positive target averageValue"))
+        errors.append(required(f"{where}.averageValue", "must specify a positive target averageValue"))
     if member == "external":
         if value is None and average is None:
             detail = "must set either a target value for metric or a per-pod target"
-            found.append(required(f"{where}.averageValue", detail))
+            errors.append(required(f"{where}.averageValue", detail))
         if value is not None and average is not None:
             detail = "may not set both a target value for metric and a per-pod target"
-            found.append(forbidden_field(f"{where}.value", detail))
+            errors.append(forbidden_field(f"{where}.value", detail))
     if member in ("resource", "containerResource"):
         if share is None and average is None:
             detail = "must set either a target raw value or a target utilization"
-            found.append(required(f"{where}.averageUtilization", detail))
+            errors.append(required(f"{where}.averageUtilization", detail))
         if share is not None and average is not None:
             detail = "may not set both a target raw value and a target utilization"
-            found.append(forbidden_field(f"{where}.averageValue", detail))
-    return found
+            errors.append(forbidden_field(f"{where}.averageValue", detail))
+    return errors
 
 
 def _identifier(metric: Json, path: str) -> list[FieldError]:
     name = metric.get("name", "")
-    found = [invalid(f"{path}.name", name, why) for why in naming.path_problems(name)]
+    errors = [invalid(f"{path}.name", name, why) for why in naming.path_problems(name)]
     if not name:
-        found.append(required(f"{path}.name", "must specify a metric name"))
-    return found
+        errors.append(required(f"{path}.name", "must specify a metric name"))
+    return errors
 
 
 def _target(target: Json, path: str) -> list[FieldError]:
     kind = target.get("type", "")
-    found = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
+    errors = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
     if kind not in _TARGETS:
-        found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for key in ("value", "averageValue"):
         if target.get(key) is not None and quantity.exact(target[key]) <= 0:
-            found.append(invalid(f"{path}.{key}", target[key], "must be positive"))
+            errors.append(invalid(f"{path}.{key}", target[key], "must be positive"))
     share = target.get("averageUtilization")
     if share is not None and share < 1:
-        found.append(invalid(f"{path}.averageUtilization", share, "must be greater than 0"))
-    return found
+        errors.append(invalid(f"{path}.averageUtilization", share, "must be greater than 0"))
+    return errors
 
 
 def _rules(rules: Json, path: str) -> list[FieldError]:
     """How fast replicas come or go."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     window, chosen, policies = (rules.get(key) for key in ("stabilizationWindowSeconds", "selectPolicy", "policies"))
     if window is not None and window < 0:
-        found.append(invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero"))
     if window is not None and window > _LONGEST_WINDOW:
         detail = f"must be less than or equal to {_LONGEST_WINDOW}"
-        found.append(invalid(f"{path}.stabilizationWindowSeconds", window, detail))
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window, detail))
     if chosen is not None and chosen not in ("Disabled", "Max", "Min"):
-        found.append(unsupported(f"{path}.selectPolicy", chosen, ("Disabled", "Max", "Min")))
+        errors.append(unsupported(f"{path}.selectPolicy", chosen, ("Disabled", "Max", "Min")))
     if not policies:
-        found.append(required(f"{path}.policies", "must specify at least one Policy"))
+        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
     for at, policy in enumerate(policies or ()):
         where, period = f"{path}.policies[{at}]", policy.get("periodSeconds", 0)
         if policy.get("type") not in ("Pods", "Percent"):
-            found.append(unsupported(f"{where}.type", policy.get("type", ""), ("Percent", "Pods")))
+            errors.append(unsupported(f"{where}.type", policy.get("type", ""), ("Percent", "Pods")))
         if policy.get("value", 0) <= 0:
-            found.append(invalid(f"{where}.value", policy.get("value", 0), "must be greater than zero"))
+            errors.append(invalid(f"{where}.value", policy.get("value", 0), "must be greater than zero"))
         if period <= 0:
-            found.append(invalid(f"{where}.periodSeconds", period, "must be greater than zero"))
+            errors.append(invalid(f"{where}.periodSeconds", period, "must be greater than zero"))
         if period > _LONGEST_PERIOD:
             detail = f"must be less than or equal to {_LONGEST_PERIOD}"
-            found.append(invalid(f"{where}.periodSeconds", period, detail))
+            errors.append(invalid(f"{where}.periodSeconds", period, detail))
     tolerance = rules.get("tolerance")
     if tolerance is not None and quantity.exact(tolerance) < 0:
-        found.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
-    return found
+        errors.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
+    return errors
 
 
 def _default(document: Json) -> None:
-    """A HorizontalPodAutoscaler."""
     spec = document.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if document.get("apiVersion") == "autoscaling/v1":
@@ -200,7 +199,6 @@ def _default(document: Json) -> None:
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A HorizontalPodAutoscaler."""
     spec, status = cells.spec(document), cells.status(document)
     target = spec.get("scaleTargetRef") or {}
     return [

@@ -1,12 +1,23 @@
-"""Ingresses and their classes."""
+"""Ingresses."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, too_long, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Resource,
+    Table,
+    Warnings,
+)
 from spinney.embedded.apiserver.resources.validation import names
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -18,35 +29,34 @@ _WILDCARD_RULE = (
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
     r"regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_CLASS_LENGTH = 250
+_SHOWN_HOSTS = 3
+CLASS_LENGTH = 250
 _OLD_CLASS = "kubernetes.io/ingress.class"
 
 
-def check_ingress(document: Json) -> list[FieldError]:
-    """An Ingress."""
+def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not spec.get("rules") and not spec.get("defaultBackend"):
-        found.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
+        errors.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
     if spec.get("defaultBackend") is not None:
-        found += _backend(spec["defaultBackend"], "spec.defaultBackend")
+        errors += _backend(spec["defaultBackend"], "spec.defaultBackend")
     for at, rule in enumerate(spec.get("rules") or ()):
-        found += _rule(rule, f"spec.rules[{at}]")
+        errors += _rule(rule, f"spec.rules[{at}]")
     for at, tls in enumerate(spec.get("tls") or ()):
         for number, host in enumerate(tls.get("hosts") or ()):
-            found += _host(host, f"spec.tls[{at}].hosts[{number}]")
+            errors += _host(host, f"spec.tls[{at}].hosts[{number}]")
         secret = tls.get("secretName")
         if secret:
             problems = naming.subdomain_problems(secret)
-            found += [invalid(f"spec.tls[{at}].secretName", secret, problem) for problem in problems]
+            errors += [invalid(f"spec.tls[{at}].secretName", secret, problem) for problem in problems]
     name = spec.get("ingressClassName")
     if name is not None:
-        found += [invalid("spec.ingressClassName", name, problem) for problem in naming.subdomain_problems(name)]
-    return found
+        errors += [invalid("spec.ingressClassName", name, problem) for problem in naming.subdomain_problems(name)]
+    return errors
 
 
-def check_new_ingress(document: Json) -> list[FieldError]:
-    """A new Ingress names its class in one way."""
+def _check_create(document: Json) -> list[FieldError]:
     old = (document["metadata"].get("annotations") or {}).get(_OLD_CLASS)
     name = (document.get("spec") or {}).get("ingressClassName")
     if old is None or name is None or old == name:
@@ -62,39 +72,39 @@ def _host(host: str, path: str) -> list[FieldError]:
 
 
 def _rule(rule: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     host = rule.get("host", "")
     if host:
         if not names.check_address(host, path):
-            found.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
-        found += _host(host, f"{path}.host")
+            errors.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
+        errors += _host(host, f"{path}.host")
     if rule.get("http") is None:
-        return found
+        return errors
     paths = rule["http"].get("paths") or ()
     if not paths:
-        found.append(required(f"{path}.http.paths"))
+        errors.append(required(f"{path}.http.paths"))
     for at, each in enumerate(paths):
-        found += _path(each, f"{path}.http.paths[{at}]")
-    return found
+        errors += _path(each, f"{path}.http.paths[{at}]")
+    return errors
 
 
 def _path(each: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     kind, text, where = each.get("pathType"), each.get("path", ""), f"{path}.path"
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
     if kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
-            found.append(invalid(where, text, "must be an absolute path"))
+            errors.append(invalid(where, text, "must be an absolute path"))
         if text:
-            found += [invalid(where, text, f"must not contain '{part}'") for part in _STRANGE if part in text]
-            found += [invalid(where, text, f"cannot end with '{end}'") for end in _STRANGE_ENDS if text.endswith(end)]
+            errors += [invalid(where, text, f"must not contain '{part}'") for part in _STRANGE if part in text]
+            errors += [invalid(where, text, f"cannot end with '{end}'") for end in _STRANGE_ENDS if text.endswith(end)]
     elif kind == "ImplementationSpecific":
         if text and not text.startswith("/"):
-            found.append(invalid(where, text, "must be an absolute path"))
+            errors.append(invalid(where, text, "must be an absolute path"))
     else:
-        found.append(unsupported(f"{path}.pathType", kind, _PATH_TYPES))
-    return found + _backend(each.get("backend") or {}, f"{path}.backend")
+        errors.append(unsupported(f"{path}.pathType", kind, _PATH_TYPES))
+    return errors + _backend(each.get("backend") or {}, f"{path}.backend")
 
 
 def _backend(backend: Json, path: str) -> list[FieldError]:
@@ -102,76 +112,94 @@ def _backend(backend: Json, path: str) -> list[FieldError]:
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
-        return _reference(resource, f"{path}.resource")
+        return check_reference(resource, f"{path}.resource")
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     name, port = service.get("name", ""), service.get("port") or {}
     if not name:
-        found.append(required(f"{path}.service.name"))
+        errors.append(required(f"{path}.service.name"))
     else:
-        found += [invalid(f"{path}.service.name", name, problem) for problem in naming.dns_1035_problems(name)]
+        errors += [invalid(f"{path}.service.name", name, problem) for problem in naming.dns_1035_problems(name)]
     if port.get("name") and port.get("number"):
-        found.append(invalid(path, "", "cannot set both port name & port number"))
+        errors.append(invalid(path, "", "cannot set both port name & port number"))
     elif port.get("name"):
-        found += names.check_port(port["name"], f"{path}.service.port.name")
+        errors += names.check_port(port["name"], f"{path}.service.port.name")
     elif port.get("number"):
-        found += names.check_port(port["number"], f"{path}.service.port.number")
+        errors += names.check_port(port["number"], f"{path}.service.port.number")
     else:
-        found.append(required(path, "port name or number is required"))
-    return found
+        errors.append(required(path, "port name or number is required"))
+    return errors
 
 
-def _reference(reference: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+def check_reference(reference: Json, path: str) -> list[FieldError]:
+    """A reference to an object of any group."""
+    errors: list[FieldError] = []
     group = reference.get("apiGroup")
     if group is not None:
-        found += [invalid(f"{path}.apiGroup", group, problem) for problem in naming.subdomain_problems(group)]
+        errors += [invalid(f"{path}.apiGroup", group, problem) for problem in naming.subdomain_problems(group)]
     for key in ("kind", "name"):
         value = reference.get(key, "")
         if not value:
-            found.append(required(f"{path}.{key}"))
+            errors.append(required(f"{path}.{key}"))
         else:
-            found += [invalid(f"{path}.{key}", value, problem) for problem in naming.path_problems(value)]
-    return found
+            errors += [invalid(f"{path}.{key}", value, problem) for problem in naming.path_problems(value)]
+    return errors
 
 
-def check_ingress_status(new: Json, old: Json) -> list[FieldError]:
+def _check_status(new: Json, old: Json) -> list[FieldError]:
     """What a load balancer may say of an Ingress."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     for at, point in enumerate(points):
         where = f"status.loadBalancer.ingress[{at}]"
         if point.get("ip"):
-            found += names.check_address(point["ip"], f"{where}.ip")
+            errors += names.check_address(point["ip"], f"{where}.ip")
         if point.get("hostname"):
-            found += names.check_host(point["hostname"], f"{where}.hostname")
-    return found
+            errors += names.check_host(point["hostname"], f"{where}.hostname")
+    return errors
 
 
-def check_ingress_class(document: Json) -> list[FieldError]:
-    """An IngressClass."""
-    spec = document.get("spec") or {}
-    controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    found = [too_long("spec.controller", _CLASS_LENGTH)] if len(controller) > _CLASS_LENGTH else []
-    found += names.check_domain_path(controller, "spec.controller")
-    if parameters is None:
-        return found
-    path = "spec.parameters"
-    found += _reference(parameters, path)
-    scope, namespace = parameters.get("scope", "Cluster"), parameters.get("namespace")
-    if scope not in ("Cluster", "Namespace"):
-        found.append(unsupported(f"{path}.scope", scope, ("Cluster", "Namespace")))
-    elif scope == "Namespace" and namespace is None:
-        found.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
-    elif scope == "Cluster" and namespace is not None:
-        found.append(forbidden_field(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
-    return found
+def _warn(document: Json) -> Iterator[str]:
+    named = (document.get("spec") or {}).get("ingressClassName") is not None
+    if not named and "kubernetes.io/ingress.class" in (document["metadata"].get("annotations") or {}):
+        yield "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
-def check_ingress_class_update(new: Json, old: Json) -> list[FieldError]:
-    """A class keeps its controller."""
-    mine, was = (each.get("spec") or {} for each in (new, old))
-    if mine.get("controller") == was.get("controller"):
-        return []
-    return [invalid("spec.controller", mine.get("controller", ""), "field is immutable")]
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    return [
+        cells.name(document),
+        spec.get("ingressClassName", "<none>"),
+        _hosts([rule.get("host", "") for rule in spec.get("rules") or ()]),
+        ",".join(cells.load_balancer_addresses(document)),
+        "80, 443" if spec.get("tls") else "80",
+        cells.age(document, now),
+    ]
+
+
+def _hosts(hosts: list[str]) -> str:
+    """The hosts of rules; what is more than three is counted by rules, those without a host too."""
+    shown: list[str] = []
+    for at, host in enumerate(hosts):
+        if host:
+            shown.append(host)
+        if len(shown) == _SHOWN_HOSTS:
+            more = f" + {len(hosts) - _SHOWN_HOSTS} more..." if at + 1 < len(hosts) else ""
+            return ",".join(shown) + more
+    return ",".join(shown) or "*"
+
+
+INGRESSES = Resource(
+    group="networking.k8s.io",
+    kind="Ingress",
+    plural="ingresses",
+    short_names=("ing",),
+    subresources=("status",),
+    default=only_spec,
+    complete=complete.status_members({"loadBalancer": {}}),
+    has_generation=True,
+    checks=Checks(object=_check, create=_check_create, subresources={"status": _check_status}),
+    warnings=Warnings(create=_warn),
+    table=Table("Name,Class,Hosts,Address,Ports,Age", _cells),
+)

@@ -10,10 +10,16 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.ages import duration
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
-from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings, warn_of_name
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import job_specs, job_status
-from spinney.embedded.apiserver.resources.warnings import template_warnings, warn_of_name
+
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 
 
 def _default_spec(spec: Json) -> None:
@@ -39,7 +45,6 @@ def _default_spec(spec: Json) -> None:
 
 
 def _default(document: Json) -> None:
-    """A Job."""
     _default_spec(document.setdefault("spec", {}))
 
 
@@ -80,7 +85,6 @@ def _complete(document: Json) -> Json:
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A Job."""
     spec, status = cells.spec(document), cells.status(document)
     completions, parallelism = spec.get("completions"), spec.get("parallelism", 1)
     done = status.get("succeeded", 0)
@@ -128,7 +132,7 @@ JOBS = Resource(
     complete=_complete,
     prepare_create=_prepare_create,
     has_generation=True,
-    orphans_by_default=True,
+    deletion=Deletion(orphans_by_default=True, warning=_ORPHANS),
     checks=Checks(
         object=job_specs.check,
         update=job_specs.check_update,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required
+from spinney.embedded.apiserver.resources import complete
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Resource,
+)
 from spinney.embedded.apiserver.resources.validation import containers
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
@@ -27,37 +34,36 @@ _ORDER = (
 _SHOWN = {("default", "min", "default"): "min", ("default", "default", "max"): "max"}
 
 
-def check_limit_range(document: Json) -> list[FieldError]:
-    """A LimitRange."""
-    found: list[FieldError] = []
+def _check(document: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
     types: set[str] = set()
     for at, limit in enumerate((document.get("spec") or {}).get("limits") or ()):
         where = f"spec.limits[{at}]"
         kind = limit.get("type", "")
         problems = naming.qualified_problems(kind)
-        found += [invalid(f"{where}.type", kind, problem) for problem in problems]
+        errors += [invalid(f"{where}.type", kind, problem) for problem in problems]
         if not problems and "/" not in kind and kind not in _TYPES:
-            found.append(invalid(f"{where}.type", kind, "must be a standard limit type or fully qualified"))
+            errors.append(invalid(f"{where}.type", kind, "must be a standard limit type or fully qualified"))
         if kind in types:
-            found.append(duplicate(f"{where}.type", kind))
+            errors.append(duplicate(f"{where}.type", kind))
         types.add(kind)
-        found += _names(limit, where)
+        errors += _names(limit, where)
         if kind == "Pod":
-            found += [
+            errors += [
                 forbidden_field(f"{where}.{key}", "may not be specified when `type` is 'Pod'")
                 for key in ("default", "defaultRequest")
                 if limit.get(key)
             ]
         if kind == "PersistentVolumeClaim" and not any("storage" in (limit.get(key) or {}) for key in ("min", "max")):
             detail = "either minimum or maximum storage value is required, but neither was provided"
-            found.append(required(f"{where}.limits", detail))
-        found += _ordered(limit, where) + _ratios(limit, where)
-    return found
+            errors.append(required(f"{where}.limits", detail))
+        errors += _ordered(limit, where) + _ratios(limit, where)
+    return errors
 
 
 def _names(limit: Json, where: str) -> list[FieldError]:
     """Only what containers can ask for is limited for containers and pods."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
         if limit.get("type") == "Pod" and key.startswith("default"):
             continue
@@ -65,37 +71,66 @@ def _names(limit: Json, where: str) -> list[FieldError]:
             problems = containers.name_problems(name)
             if limit.get("type") not in ("Pod", "Container"):
                 problems = problems[:1] if "/" not in name and name not in _OTHERS else ()
-            found += [invalid(f"{where}.{key}[{name}]", name, problem) for problem in problems]
-    return found
+            errors += [invalid(f"{where}.{key}[{name}]", name, problem) for problem in problems]
+    return errors
 
 
 def _ratios(limit: Json, where: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     least, most = limit.get("min") or {}, limit.get("max") or {}
     for name, text in (limit.get("maxLimitRequestRatio") or {}).items():
         ratio, field = quantity.exact(text), f"{where}.maxLimitRequestRatio[{name}]"
         if ratio < 1:
-            found.append(invalid(field, text, f"ratio {text} is less than 1"))
+            errors.append(invalid(field, text, f"ratio {text} is less than 1"))
         if name in least and name in most:
             reach = quantity.exact(most[name]) / quantity.exact(least[name]) if quantity.exact(least[name]) else ratio
             if ratio > reach:
-                found.append(invalid(field, text, f"ratio {text} is greater than max/min = {float(reach):f}"))
+                errors.append(invalid(field, text, f"ratio {text} is greater than max/min = {float(reach):f}"))
     requests, limits = limit.get("defaultRequest") or {}, limit.get("default") or {}
     for name in requests:
         fixed = "/" in name or name.startswith("hugepages-")
         if fixed and name in limits and quantity.exact(requests[name]) != quantity.exact(limits[name]):
             detail = f"default value {limits[name]} must equal to defaultRequest value {requests[name]} in {name}"
-            found.append(invalid(f"{where}.defaultRequest[{name}]", requests[name], detail))
-    return found
+            errors.append(invalid(f"{where}.defaultRequest[{name}]", requests[name], detail))
+    return errors
 
 
 def _ordered(limit: Json, where: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for field, low, high, detail in _ORDER:
         smaller, larger = limit.get(low) or {}, limit.get(high) or {}
         for name in sorted(smaller.keys() & larger.keys()):
             if quantity.exact(smaller[name]) > quantity.exact(larger[name]):
                 shown = limit[_SHOWN.get((field, low, high), field)][name]
                 why = detail.format(smaller[name], larger[name])
-                found.append(invalid(f"{where}.{field}[{name}]", shown, why))
-    return found
+                errors.append(invalid(f"{where}.{field}[{name}]", shown, why))
+    return errors
+
+
+def _default(document: Json) -> None:
+    for limit in document.setdefault("spec", {}).get("limits") or ():
+        if limit.get("type") != "Container":
+            continue
+        limits = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+        requests = {**(limit.get("min") or {}), **limits, **(limit.get("defaultRequest") or {})}
+        if limits:
+            limit["default"] = limits
+        if requests:
+            limit["defaultRequest"] = requests
+
+
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    # The one kind that needs no name at all.
+    call.name = document["metadata"].setdefault("name", core.chance.uid())
+
+
+LIMIT_RANGES = Resource(
+    kind="LimitRange",
+    plural="limitranges",
+    short_names=("limits",),
+    default=_default,
+    complete=complete.spec_member("limits"),
+    prepare_create=_prepare_create,
+    allow_create_on_update=True,
+    checks=Checks(object=_check),
+)

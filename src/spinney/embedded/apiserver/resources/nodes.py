@@ -3,86 +3,210 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    required,
+    unsupported,
+)
+from spinney.embedded.apiserver.resources import (
+    cells,
+    complete,
+)
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Resource,
+    Table,
+    Warnings,
+)
 from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.schema import internal
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def check(document: Json) -> list[FieldError]:
-    """A Node."""
+def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    found = _taints(spec.get("taints") or ()) + _amounts(document)
+    errors = _taints(spec.get("taints") or ()) + _amounts(document)
     blocks = spec.get("podCIDRs") or []
     for at, block in enumerate(blocks):
-        found += names.check_cidr(block, f"spec.podCIDRs[{at}]")
-    families = {ipaddress.ip_network(block, strict=False).version for block in blocks} if not found else set()
+        errors += names.check_cidr(block, f"spec.podCIDRs[{at}]")
+    families = {ipaddress.ip_network(block, strict=False).version for block in blocks} if not errors else set()
     if len(blocks) > 1 and (len(families) < 2 or len(blocks) > 2):
         detail = "may specify no more than one CIDR for each IP family"
-        found.append(invalid("spec.podCIDRs", blocks, detail))
-    return found
+        errors.append(invalid("spec.podCIDRs", blocks, detail))
+    return errors
 
 
 def _taints(taints: list[Json] | tuple[()]) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for at, taint in enumerate(taints):
         where, key = f"metadata.taints[{at}]", taint.get("key", "")
         effect, value = taint.get("effect", ""), taint.get("value", "")
-        found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
+        errors += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
         problems = naming.value_problems(value)
         if problems:
-            found.append(invalid(f"{where}.value", value, ";".join(problems)))
+            errors.append(invalid(f"{where}.value", value, ";".join(problems)))
         if not effect:
-            found.append(required(f"{where}.effect"))
+            errors.append(required(f"{where}.effect"))
         elif effect not in _EFFECTS:
-            found.append(unsupported(f"{where}.effect", effect, _EFFECTS))
+            errors.append(unsupported(f"{where}.effect", effect, _EFFECTS))
         if (key, effect) in seen:
             error = duplicate(where, internal.struct(taint, "core.Taint"))
             told = f"{error.message}: taints must be unique by key and effect pair"
-            found.append(FieldError(error.reason, error.field, told))
+            errors.append(FieldError(error.reason, error.field, told))
         seen.add((key, effect))
-    return found
+    return errors
 
 
 def _amounts(document: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     status = document.get("status") or {}
     for kind in ("capacity", "allocatable"):
         for name, text in (status.get(kind) or {}).items():
             amount, where = quantity.exact(text), f"status.{kind}.{name}"
             if amount < 0:
-                found.append(invalid(where, text, "must be greater than or equal to 0"))
+                errors.append(invalid(where, text, "must be greater than or equal to 0"))
             if ("/" in name or name == "pods") and amount.denominator != 1:
-                found.append(invalid(where, text, "must be an integer"))
-    return found
+                errors.append(invalid(where, text, "must be an integer"))
+    return errors
 
 
-def check_update(new: Json, old: Json) -> list[FieldError]:
+def _check_update(new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to a Node."""
     mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     before, now = was.get("podCIDRs") or [], mine.get("podCIDRs") or []
     rule = 'node updates may not change {} except from "" to valid'
     if before and before != now:
-        found.append(forbidden_field("spec.podCIDRs", rule.format("podCIDR")))
+        errors.append(forbidden_field("spec.podCIDRs", rule.format("podCIDR")))
     if was.get("providerID") and was["providerID"] != mine.get("providerID"):
-        found.append(forbidden_field("spec.providerID", rule.format("providerID")))
+        errors.append(forbidden_field("spec.providerID", rule.format("providerID")))
     if was.get("externalID") != mine.get("externalID"):
-        found.append(forbidden_field("spec.externalID", "may not be updated"))
-    return found
+        errors.append(forbidden_field("spec.externalID", "may not be updated"))
+    return errors
 
 
-def check_status(new: Json, old: Json) -> list[FieldError]:
+def _check_status(new: Json, old: Json) -> list[FieldError]:
     """What a kubelet may say of its node."""
-    found = _amounts(new)
+    errors = _amounts(new)
     addresses = (new.get("status") or {}).get("addresses") or []
-    return found + [
+    return errors + [
         duplicate(f"status.addresses[{at}]", internal.struct(each, "core.NodeAddress"))
         for at, each in enumerate(addresses)
         if each in addresses[:at]
     ]
+
+
+def _default(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.pop("configSource", None)
+    if spec.get("podCIDR") and (spec.get("podCIDRs") or [""])[0] != spec["podCIDR"]:
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    status = document.get("status")
+    if status and status.get("capacity") and "allocatable" not in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
+_complete_status = complete.status_members(
+    {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")},
+    times=("lastHeartbeatTime", "lastTransitionTime"),
+)
+
+
+def _complete(document: Json) -> Json:
+    spec: Json = document.get("spec") or {}
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        document = {**document, "spec": {**spec, "podCIDRs": [spec["podCIDR"]]}}
+    status: Json = document.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        document = {**document, "status": {**status, "allocatable": dict(status["capacity"])}}
+    return _complete_status(document)
+
+
+# Built-in kinds with a status subresource whose status may be given at creation.
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    taints = document["spec"].get("taints") or []
+    if not any(taint.get("key") == _NOT_READY["key"] for taint in taints):
+        document["spec"]["taints"] = [*taints, dict(_NOT_READY)]
+    document.setdefault("status", {})
+
+
+def _warn(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    status, labels = cells.status(document), document["metadata"].get("labels") or {}
+    ready = next((entry for entry in status.get("conditions") or () if entry.get("type") == "Ready"), None)
+    shown = ["Unknown"] if ready is None else ["Ready" if ready.get("status") == "True" else "NotReady"]
+    if cells.spec(document).get("unschedulable"):
+        shown.append("SchedulingDisabled")
+    prefix = "node-role.kubernetes.io/"
+    roles = {key.removeprefix(prefix) for key in labels if key.startswith(prefix)} | {
+        labels.get("kubernetes.io/role", "")
+    }
+    info = status.get("nodeInfo") or {}
+    # The first address of a type counts.
+    addresses = {entry.get("type"): entry.get("address") for entry in reversed(status.get("addresses") or ())}
+    return [
+        cells.name(document),
+        ",".join(shown),
+        ",".join(sorted(roles - {""})) or "<none>",
+        cells.age(document, now),
+        info.get("kubeletVersion", ""),
+        addresses.get("InternalIP", "<none>"),
+        addresses.get("ExternalIP", "<none>"),
+        info.get("osImage") or "<unknown>",
+        info.get("kernelVersion") or "<unknown>",
+        info.get("containerRuntimeVersion") or "<unknown>",
+    ]
+
+
+NODES = Resource(
+    kind="Node",
+    plural="nodes",
+    namespaced=False,
+    short_names=("no",),
+    subresources=("proxy", "status"),
+    default=_default,
+    complete=_complete,
+    prepare_create=_prepare_create,
+    status_on_create=True,
+    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
+    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
+    table=Table(
+        "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime", _cells
+    ),
+    selectable=("spec.unschedulable",),
+)

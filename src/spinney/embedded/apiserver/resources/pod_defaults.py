@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 from spinney.api import quantity
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.resources.defaults import fill
 
 # A host (which has a dot, a port or capitals, or is localhost) may come before the path.
 _IMAGE = re.compile(
     r"^((localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\])(:[0-9]+)?/)?"
     r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?\Z"
 )
-
-
-def fill(target: Json, **values: Any) -> None:
-    """Set members that are not there."""
-    for key, value in values.items():
-        target.setdefault(key, value)
 
 
 def pod_spec(spec: Json) -> None:

@@ -19,10 +19,9 @@ _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A PodDisruptionBudget."""
     spec = document.get("spec") or {}
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if least is not None and most is not None:
         shown_spec = {
             "MinAvailable": least,
@@ -30,23 +29,23 @@ def _check(document: Json) -> list[FieldError]:
             "MaxUnavailable": most,
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        found.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
+        errors.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
-            found.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
+            errors.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
         if isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit()):
             detail = "a valid percent string must be a numeric string followed by an ending '%'"
-            found.append(
+            errors.append(
                 invalid(
                     f"spec.{key}", value, detail + " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
                 )
             )
         elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
-            found.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
+            errors.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
-        found.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
-    return found + check_selector(spec.get("selector"), "spec.selector")
+        errors.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return errors + check_selector(spec.get("selector"), "spec.selector")
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
@@ -56,7 +55,6 @@ def _check_status(new: Json, old: Json) -> list[FieldError]:
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A PodDisruptionBudget."""
     spec, status = cells.spec(document), cells.status(document)
     least, most = spec.get("minAvailable", "N/A"), spec.get("maxUnavailable", "N/A")
     return [cells.name(document), str(least), str(most), status.get("disruptionsAllowed", 0), cells.age(document, now)]

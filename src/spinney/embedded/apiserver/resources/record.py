@@ -11,7 +11,7 @@ from spinney.api.meta import Json
 from spinney.api.naming import subdomain_problems
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError
-from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources import cells, deletion_marks
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
@@ -62,6 +62,25 @@ class Warnings:
     name: Callable[[str], Iterable[str]] = no_warnings
     # At every request.
     deprecation: str = ""
+
+
+def _deletable(name: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """How objects of a kind are deleted."""
+
+    # The reason why the object of a name may never be deleted, or nothing.
+    refusal: Callable[[str], str] = _deletable
+    # Marks an object, given its finalizers and the options of the request; says whether it has to wait.
+    begin: Callable[[Core, Json, list[str], Json], bool] = deletion_marks.begin
+    # Dependents stay unless the request asks for their deletion, of which a client may be warned.
+    orphans_by_default: bool = False
+    warning: str = ""
+    # The answer is the deleted object in place of a Status.
+    returns_object: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +152,8 @@ class Resource:
 
     allow_unconditional_update: bool = True
     allow_create_on_update: bool = False
-    returns_deleted_object: bool = False
-    orphans_by_default: bool = False
 
+    deletion: Deletion = Deletion()
     checks: Checks = Checks()
     warnings: Warnings = Warnings()
     table: Table = Table("Name,@Created At", cells.created)

@@ -9,6 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
@@ -16,21 +17,18 @@ from spinney.embedded.apiserver.resources.validation.workloads import (
     check_selector_and_template,
     check_selector_update,
 )
-from spinney.embedded.apiserver.resources.warnings import template_warnings
 
 
 def _default(document: Json) -> None:
-    """A ReplicaSet."""
     spec = document.setdefault("spec", {})
     default_template(spec)
     spec.setdefault("replicas", 1)
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A ReplicaSet."""
     spec = document.get("spec") or {}
-    found = check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
-    return found + check_selector_and_template(spec, "deployment", "ReplicaSet")
+    errors = check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
+    return errors + check_selector_and_template(spec, "deployment", "ReplicaSet")
 
 
 def replica_cells(document: Json, now: datetime) -> list[Any]:

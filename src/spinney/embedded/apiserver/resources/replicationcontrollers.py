@@ -5,16 +5,16 @@ from __future__ import annotations
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import complete
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
-from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.replicasets import replica_cells
 from spinney.embedded.apiserver.resources.validation import pod_specs
 from spinney.embedded.apiserver.resources.validation.workloads import check_count
-from spinney.embedded.apiserver.resources.warnings import template_warnings
 
 
 def _default(document: Json) -> None:
-    """A ReplicationController."""
     spec = document.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     if "template" not in spec:
@@ -29,20 +29,20 @@ def _check(document: Json) -> list[FieldError]:
     """A ReplicationController, whose selector is a plain map."""
     spec = document.get("spec") or {}
     selector, template = spec.get("selector") or {}, spec.get("template")
-    found = check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
+    errors = check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
     if not selector:
-        found.append(required("spec.selector"))
+        errors.append(required("spec.selector"))
     if not template:
-        return [*found, required("spec.template")]
+        return [*errors, required("spec.template")]
     labels = (template.get("metadata") or {}).get("labels") or {}
     if selector and not selector.items() <= labels.items():
         detail = "`selector` does not match template `labels`"
-        found.append(invalid("spec.template.metadata.labels", labels or None, detail))
-    found += pod_specs.check_template(template, "spec.template")
+        errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
+    errors += pod_specs.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
     if policy in ("OnFailure", "Never"):
-        found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
-    return found
+        errors.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    return errors
 
 
 REPLICATION_CONTROLLERS = Resource(
@@ -54,7 +54,7 @@ REPLICATION_CONTROLLERS = Resource(
     default=_default,
     complete=complete.status_members({"replicas": 0}, times=("lastTransitionTime",)),
     has_generation=True,
-    orphans_by_default=True,
+    deletion=Deletion(orphans_by_default=True),
     checks=Checks(object=_check),
     warnings=template_warnings("spec", "template"),
     table=Table("Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_cells),

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+)
 
 _COMPUTE = ("cpu", "memory")
 _COUNTED = frozenset(
@@ -36,21 +47,20 @@ _VALUED = ("PriorityClass", "VolumeAttributesClass")
 _HUGE = ("hugepages-", "requests.hugepages-", "limits.hugepages-")
 
 
-def check(document: Json) -> list[FieldError]:
-    """A ResourceQuota."""
+def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    found = _amounts(spec.get("hard") or {}, "spec.hard")
+    errors = _amounts(spec.get("hard") or {}, "spec.hard")
     scopes = spec.get("scopes") or []
     for scope in scopes:
         if scope not in _OF_SCOPE:
-            found.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        found += [
+            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
+        errors += [
             invalid("spec.scopes", scopes, "unsupported scope applied to resource") for _ in _foreign(spec, scope)
         ]
-    found += [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _PAIRS if pair <= set(scopes)]
+    errors += [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _PAIRS if pair <= set(scopes)]
     if spec.get("scopeSelector") is not None:
-        found += _selector(spec, "spec.scopeSelector.matchExpressions")
-    return found
+        errors += _selector(spec, "spec.scopeSelector.matchExpressions")
+    return errors
 
 
 def _foreign(spec: Json, scope: str) -> list[str]:
@@ -62,13 +72,13 @@ def _foreign(spec: Json, scope: str) -> list[str]:
 
 
 def _selector(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     terms = spec["scopeSelector"].get("matchExpressions") or ()
     for term in terms:
         scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values") or []
         if scope not in _OF_SCOPE:
-            found.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        found += [
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        errors += [
             invalid(path, _shown(spec["scopeSelector"]), "unsupported scope applied to resource")
             for _ in _foreign(spec, scope)
         ]
@@ -78,20 +88,20 @@ def _selector(spec: Json, path: str) -> list[FieldError]:
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
                 "ResourceQuotaScopeCrossNamespacePodAffinity"
             )
-            found.append(invalid(f"{path}.operator", operator, detail))
+            errors.append(invalid(f"{path}.operator", operator, detail))
         if operator in ("In", "NotIn"):
             if not values:
                 detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                found.append(required(f"{path}.values", detail))
+                errors.append(required(f"{path}.values", detail))
         elif operator in ("Exists", "DoesNotExist"):
             if values:
                 detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                found.append(invalid(f"{path}.values", values, detail))
+                errors.append(invalid(f"{path}.values", values, detail))
         else:
-            found.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     named = {term.get("scopeName", "") for term in terms}
     shown = spec.get("scopes")
-    return found + [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= named]
+    return errors + [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= named]
 
 
 def _shown(selector: Json) -> Json:
@@ -104,7 +114,7 @@ def _shown(selector: Json) -> Json:
 
 
 def _amounts(amounts: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, text in amounts.items():
         where = f"{path}[{name}]"
         problems = [*naming.qualified_problems(name)]
@@ -112,22 +122,43 @@ def _amounts(amounts: Json, path: str) -> list[FieldError]:
             if not problems and name != "storage":
                 problems.append("must be a standard resource type or fully qualified")
             problems.append("must be a standard resource for quota")
-        found += [invalid(where, name, problem) for problem in problems]
+        errors += [invalid(where, name, problem) for problem in problems]
         amount = quantity.exact(text)
         if amount < 0:
-            found.append(invalid(where, text, "must be greater than or equal to 0"))
+            errors.append(invalid(where, text, "must be greater than or equal to 0"))
         if name in _COUNTED and amount.denominator != 1:
-            found.append(invalid(where, text, "must be an integer"))
-    return found
+            errors.append(invalid(where, text, "must be an integer"))
+    return errors
 
 
-def check_update(new: Json, old: Json) -> list[FieldError]:
-    """A quota keeps its scopes."""
+def _check_update(new: Json, old: Json) -> list[FieldError]:
     mine, was = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
     return [] if set(mine) == set(was) else [invalid("spec.scopes", mine or None, "field is immutable")]
 
 
-def check_status(new: Json, old: Json) -> list[FieldError]:
+def _check_status(new: Json, old: Json) -> list[FieldError]:
     """What is said of how much is used."""
     status = new.get("status") or {}
     return _amounts(status.get("hard") or {}, "status.hard") + _amounts(status.get("used") or {}, "status.used")
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    status = cells.status(document)
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    requests: list[str] = []
+    limits: list[str] = []
+    for name in sorted(hard):
+        (limits if name.startswith("limits") else requests).append(f"{name}: {used.get(name, '0')}/{hard[name]}")
+    return [cells.name(document), ", ".join(requests), ", ".join(limits), cells.age(document, now)]
+
+
+RESOURCE_QUOTAS = Resource(
+    kind="ResourceQuota",
+    plural="resourcequotas",
+    short_names=("quota",),
+    subresources=("status",),
+    default=only_spec,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
+    table=Table("Name,Request,Limit,Age", _cells),
+)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many
+from spinney.embedded.apiserver.resources import (
+    cells,
+)
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+)
 from spinney.embedded.apiserver.resources.resourceclaims import check_driver, check_pool
 from spinney.embedded.apiserver.resources.validation import names, pod_placement
 from spinney.embedded.apiserver.schema import internal
@@ -21,86 +32,85 @@ _VERSION = re.compile(
 )
 
 
-def check(document: Json) -> list[FieldError]:
-    """A ResourceSlice."""
+def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
     pool = spec.get("pool") or {}
-    found = check_driver(spec.get("driver", ""), "spec.driver") + check_pool(pool.get("name", ""), "spec.pool.name")
+    errors = check_driver(spec.get("driver", ""), "spec.driver") + check_pool(pool.get("name", ""), "spec.pool.name")
     if pool.get("resourceSliceCount", 0) <= 0:
         count = pool.get("resourceSliceCount", 0)
-        found.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
+        errors.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
     if pool.get("generation", 0) < 0:
         detail = "must be greater than or equal to zero"
-        found.append(invalid("spec.pool.generation", pool["generation"], detail))
-    found += _place(spec)
+        errors.append(invalid("spec.pool.generation", pool["generation"], detail))
+    errors += _place(spec)
     devices = spec.get("devices") or ()
     if len(devices) > _DEVICES:
-        found.append(too_many("spec.devices", len(devices), _DEVICES))
+        errors.append(too_many("spec.devices", len(devices), _DEVICES))
     seen: set[str] = set()
     for at, device in enumerate(devices):
         where, name = f"spec.devices[{at}]", device.get("name", "")
-        found += _device(device, where)
+        errors += _device(device, where)
         if name in seen:
-            found.append(duplicate(where, name))
+            errors.append(duplicate(where, name))
         seen.add(name)
-    return found
+    return errors
 
 
-def check_update(new: Json, old: Json) -> list[FieldError]:
+def _check_update(new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to a slice."""
     mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     pool = (mine.get("pool") or {}).get("name", "")
     if pool != (was.get("pool") or {}).get("name", ""):
-        found.append(invalid("spec.pool.name", pool, "field is immutable"))
+        errors.append(invalid("spec.pool.name", pool, "field is immutable"))
     for key in ("driver", "nodeName"):
         if mine.get(key) != was.get(key):
-            found.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
-    return found
+            errors.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
+    return errors
 
 
 def _place(spec: Json) -> list[FieldError]:
     """Where the devices are, said in one way."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     given = [key for key in _PLACES if spec.get(key)]
     if spec.get("nodeName"):
         name = spec["nodeName"]
-        found += [invalid("spec.nodeName", name, problem) for problem in naming.subdomain_problems(name)]
+        errors += [invalid("spec.nodeName", name, problem) for problem in naming.subdomain_problems(name)]
     elif spec.get("nodeName") == "":
-        found.append(invalid("spec.nodeName", "", "must be either unset or set to a non-empty string"))
+        errors.append(invalid("spec.nodeName", "", "must be either unset or set to a non-empty string"))
     for at, term in enumerate((spec.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()):
-        found += pod_placement.check_node_term(term, f"spec.nodeSelector.nodeSelectorTerms[{at}]")
+        errors += pod_placement.check_node_term(term, f"spec.nodeSelector.nodeSelectorTerms[{at}]")
     for key in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(key) is False:
-            found.append(invalid(f"spec.{key}", False, "must be either unset or set to true"))
+            errors.append(invalid(f"spec.{key}", False, "must be either unset or set to true"))
     if not given:
-        found.append(required("spec", _ONE))
+        errors.append(required("spec", _ONE))
     elif len(given) > 1:
         listed = ", ".join(f"`{key}`" for key in given)
-        found.append(invalid("spec", f"{{{listed}}}", f"{_ONE}, but multiple fields are set"))
-    return found
+        errors.append(invalid("spec", f"{{{listed}}}", f"{_ONE}, but multiple fields are set"))
+    return errors
 
 
 def _device(device: Json, path: str) -> list[FieldError]:
     name = device.get("name", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
+    errors = [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     if len(attributes) + len(capacity) > _MEMBERS:
         detail = f"the total number of attributes and capacities must not exceed {_MEMBERS}"
-        found.append(invalid(path, len(attributes) + len(capacity), detail))
+        errors.append(invalid(path, len(attributes) + len(capacity), detail))
     for key in sorted(attributes):
         where = f"{path}.attributes[{key}]"
-        found += _member(key, where) + _attribute(attributes[key], where)
+        errors += _member(key, where) + _attribute(attributes[key], where)
     for key in sorted(capacity):
-        found += _member(key, f"{path}.capacity[{key}]")
-    return found
+        errors += _member(key, f"{path}.capacity[{key}]")
+    return errors
 
 
 def _member(name: str, path: str) -> list[FieldError]:
     """What an attribute or a capacity is called, perhaps after a domain."""
     domain, slash, rest = name.rpartition("/")
-    found = [invalid(path, domain, problem) for problem in naming.subdomain_problems(domain)] if slash else []
-    return found + names.check_identifier(rest, path)
+    errors = [invalid(path, domain, problem) for problem in naming.subdomain_problems(domain)] if slash else []
+    return errors + names.check_identifier(rest, path)
 
 
 def _attribute(attribute: Json, path: str) -> list[FieldError]:
@@ -108,10 +118,35 @@ def _attribute(attribute: Json, path: str) -> list[FieldError]:
     detail = "exactly one value must be specified"
     if not given:
         return [invalid(path, "", detail)]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     version = attribute.get("version")
     if version is not None and not _VERSION.match(version):
-        found.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
+        errors.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
     if len(given) > 1:
-        found.append(invalid(path, internal.struct(attribute, "resource.DeviceAttribute"), detail))
-    return found
+        errors.append(invalid(path, internal.struct(attribute, "resource.DeviceAttribute"), detail))
+    return errors
+
+
+def _default(document: Json) -> None:
+    for device in document.setdefault("spec", {}).get("devices") or ():
+        device.pop("taints", None)
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    pool = (spec.get("pool") or {}).get("name", "")
+    return [cells.name(document), spec.get("nodeName", ""), spec.get("driver", ""), pool, cells.age(document, now)]
+
+
+RESOURCE_SLICES = Resource(
+    group="resource.k8s.io",
+    kind="ResourceSlice",
+    plural="resourceslices",
+    namespaced=False,
+    default=_default,
+    has_generation=True,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(object=_check, update=_check_update),
+    table=Table("Name,Node,Driver,Pool,Age", _cells),
+    selectable=("spec.nodeName", "spec.driver"),
+)

@@ -164,6 +164,4 @@ def _selector(kind: Kind, document: Json) -> str:
         found = find(document, path) if path else []
         return str(found[0]) if found else ""
     selector = (document.get("spec") or {}).get("selector") or {}
-    if kind.table == "/replicationcontrollers":
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    return selectors.formatted(selector)
+    return selectors.formatted(selectors.from_labels(selector))

@@ -9,39 +9,7 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.kinds import Kind
 
-# Dotted paths; a field that Kubernetes prints as "true" or a number counts as that string.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "/pods": (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-        "status.nominatedNodeName",
-    ),
-    "/nodes": ("spec.unschedulable",),
-    "/namespaces": ("status.phase",),
-    "/secrets": ("type",),
-    "/services": ("spec.clusterIP", "spec.type"),
-    "/events": (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ),
-    "resource.k8s.io/resourceslices": ("spec.nodeName", "spec.driver"),
-    "certificates.k8s.io/certificatesigningrequests": ("spec.signerName",),
-}
+# Fields whose name is not their path.
 _ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
 
 

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, Refusal, invalid, invalid_object
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+    Warnings,
+)
+from spinney.embedded.apiserver.resources.validation import service_specs
 from spinney.embedded.apiserver.resources.validation.service_specs import (
     check_addresses,
     family_of,
@@ -22,7 +36,7 @@ _FIRST, _LAST = 30000, 32767
 _BOTH = ["IPv4", "IPv6"]
 
 
-def create(core: Core, call: Call, document: Json) -> None:
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
     """Give a new service what it needs and has not asked for."""
     document["status"] = {"loadBalancer": {}}
     spec = document["spec"]
@@ -38,7 +52,7 @@ def create(core: Core, call: Call, document: Json) -> None:
     _forget_traffic(spec)
 
 
-def update(core: Core, call: Call, new: Json, old: Json) -> None:
+def _update(core: Core, call: Call, new: Json, old: Json) -> None:
     """Keep what a service was given, and give what it newly needs."""
     spec, was = dict(new["spec"]), old["spec"]
     if spec.get("ports"):
@@ -253,3 +267,99 @@ class _Ports:
 
 def _wants_ports(spec: Json) -> bool:
     return spec.get("type") == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True)
+
+
+def _default(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    fill(spec, sessionAffinity="None", type="ClusterIP")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port", 0)
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if is_reachable(spec):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for point in ((document.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+            if point.get("ip"):
+                point.setdefault("ipMode", "VIP")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    if spec["sessionAffinity"] == "ClientIP":
+        spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {}).setdefault("timeoutSeconds", 10800)
+
+
+def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") is not old.get("spec"):
+        _update(core, call, new, old)
+
+
+def _warn(document: Json) -> Iterator[str]:
+    spec = document.get("spec") or {}
+    if (spec.get("clusterIPs") or [""])[0] == "None":
+        for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs")):
+            if spec.get(key):
+                yield f"spec.{shown} is ignored for headless services"
+        if spec.get("sessionAffinity", "None") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    external = spec.get("type") == "ExternalName"
+    if external and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if not external and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec = cells.spec(document)
+    ports = []
+    for port in spec.get("ports") or ():
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        ports.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
+    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
+    return [
+        cells.name(document),
+        spec.get("type", "ClusterIP"),
+        spec.get("clusterIP") or "<none>",
+        _external(document),
+        ",".join(ports) or "<none>",
+        cells.age(document, now),
+        selector or "<none>",
+    ]
+
+
+def _external(document: Json) -> str:
+    spec = cells.spec(document)
+    kind, given = spec.get("type", "ClusterIP"), spec.get("externalIPs") or []
+    if kind == "ExternalName":
+        return str(spec.get("externalName", ""))
+    if kind == "LoadBalancer":
+        return ",".join([*cells.load_balancer_addresses(document), *given]) or "<pending>"
+    return cells.or_none(given)
+
+
+SERVICES = Resource(
+    kind="Service",
+    plural="services",
+    short_names=("svc",),
+    categories=("all",),
+    subresources=("proxy", "status"),
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    default_status=True,
+    allow_create_on_update=True,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(
+        name=naming.dns_1035_problems,
+        object=service_specs.check,
+        update=service_specs.check_update,
+        subresources={"status": service_specs.check_status},
+    ),
+    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
+    table=Table("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", _cells),
+    selectable=("spec.clusterIP", "spec.type"),
+)

@@ -9,15 +9,15 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
-from spinney.embedded.apiserver.resources.pod_defaults import default_template, fill
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
+from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
-from spinney.embedded.apiserver.resources.validation import rollouts, storage
+from spinney.embedded.apiserver.resources.validation import claim_specs, rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import check_count, check_selector_and_template
-from spinney.embedded.apiserver.resources.warnings import template_warnings
 
 
 def _default(document: Json) -> None:
-    """A StatefulSet."""
     spec = document.setdefault("spec", {})
     default_template(spec)
     fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", serviceName="")
@@ -35,26 +35,25 @@ def _default(document: Json) -> None:
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A StatefulSet."""
     spec = document.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     policy = spec.get("podManagementPolicy", "OrderedReady")
     if policy not in ("OrderedReady", "Parallel"):
-        found.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-    found += rollouts.check_stateful(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+        errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+    errors += rollouts.check_stateful(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     for key, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
         if value not in ("Retain", "Delete"):
             where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-            found.append(unsupported(where, value, ("Retain", "Delete")))
+            errors.append(unsupported(where, value, ("Retain", "Delete")))
     claims = spec.get("volumeClaimTemplates") or ()
     for at, claim in enumerate(claims):
-        found += storage.check_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{at}].spec")
-    found += check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
-    found += check_count(spec.get("ordinals") or {}, "start", "spec.ordinals")
+        errors += claim_specs.check_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{at}].spec")
+    errors += check_count(spec, "replicas") + check_count(spec, "minReadySeconds")
+    errors += check_count(spec.get("ordinals") or {}, "start", "spec.ordinals")
     name = spec.get("serviceName", "")
     if name:
-        found += [invalid("spec.serviceName", name, problem) for problem in naming.label_problems(name)]
-    return found + check_selector_and_template({**spec, "template": _pod_template(spec)}, "statefulset", "StatefulSet")
+        errors += [invalid("spec.serviceName", name, problem) for problem in naming.label_problems(name)]
+    return errors + check_selector_and_template({**spec, "template": _pod_template(spec)}, "statefulset", "StatefulSet")
 
 
 def _pod_template(spec: Json) -> Json:
@@ -91,7 +90,6 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
-    """A StatefulSet."""
     spec, status = cells.spec(document), cells.status(document)
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}"
     return [cells.name(document), ready, cells.age(document, now), *cells.containers(spec)]

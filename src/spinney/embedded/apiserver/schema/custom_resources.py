@@ -16,6 +16,8 @@ from spinney.embedded.apiserver.schema.structural_checks import Checker
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
 TABLE = "apiextensions.k8s.io/customresourcedefinitions"
+# The finalizer of a definition whose objects are not gone yet.
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
-from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
 from spinney.embedded.apiserver.core import Core
@@ -30,16 +27,6 @@ from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
-
-# Kinds whose dependents the API itself leaves alone unless asked; kubectl asks for Background.
-_ORPHAN_BY_DEFAULT = frozenset(("batch/jobs", "/replicationcontrollers"))
-_JOB_WARNING = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
-    "propagationPolicy=Orphan to suppress this warning"
-)
-DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 
 
 def options_of(call: Call) -> Json:
@@ -112,14 +99,15 @@ def _check_options(options: Json) -> None:
 async def delete(pipeline: Pipeline, call: Call) -> Response:
     """Delete one object by name."""
     options = call.options = options_of(call)
-    if call.kind.table == "batch/jobs" and not options.get("propagationPolicy") and "orphanDependents" not in options:
-        call.warnings.append(_JOB_WARNING)
+    warning = call.kind.resource.deletion.warning
+    if warning and not options.get("propagationPolicy") and "orphanDependents" not in options:
+        call.warnings.append(warning)
     item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     await _ask(pipeline, call, item, options)
     gone, last = delete_item(pipeline.core, call.kind, item, options, dry_run=call.dry_run)
-    if not gone or call.kind.resource.returns_deleted_object:
+    if not gone or call.kind.resource.deletion.returns_object:
         return answer(pipeline.core, call, last)
     details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
     body = {
@@ -143,26 +131,13 @@ def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: b
     document = load(item)
     metadata = document["metadata"]
     _check_preconditions(kind, item, metadata, options.get("preconditions") or {})
-    if kind.table == "/namespaces" and item.name in _IMMORTAL:
-        raise forbidden(kind, item.name, "this namespace may not be deleted")
-    if kind.table == "scheduling.k8s.io/priorityclasses" and item.name.startswith("system-"):
-        raise forbidden(kind, item.name, "this is a system priority class and cannot be deleted")
+    deletion = kind.resource.deletion
+    why = deletion.refusal(item.name)
+    if why:
+        raise forbidden(kind, item.name, why)
     finalizers = _finalizers(kind, metadata, options)
-    if kind.table == DEFINITIONS and CLEANUP not in finalizers and not metadata.get("deletionTimestamp"):
-        finalizers.append(CLEANUP)
-        _terminate(core, document)
-    waits = bool(finalizers) or _namespace_waits(kind, document)
-    if kind.table == "/pods":
-        _stop_pod(core, document, options)
-        waits = waits or bool(metadata.get("deletionGracePeriodSeconds"))
-    elif kind.table == DEFINITIONS and not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = core.timestamp()
-    elif waits and not metadata.get("deletionTimestamp"):
-        _mark(core, metadata, 0)
+    waits = deletion.begin(core, document, finalizers, options)
     _set_finalizers(metadata, finalizers)
-    if kind.table == "/namespaces":
-        metadata.pop("deletionGracePeriodSeconds", None)
-        document["status"] = {**(document.get("status") or {}), "phase": "Terminating"}
     if dry_run:
         return not waits, replace(item, body=encode(document))
     if not waits:
@@ -170,23 +145,6 @@ def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: b
     if document == load(item):
         return False, item
     return False, core.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
-
-
-def _terminate(core: Core, definition: Json) -> None:
-    """Say in a definition's status that its objects go first."""
-    status = definition.setdefault("status", {})
-    told = {
-        "type": "Terminating",
-        "status": "True",
-        "lastTransitionTime": core.timestamp(),
-        "reason": "InstanceDeletionPending",
-        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-    }
-    status["conditions"] = [*(status.get("conditions") or ()), told]
-
-
-def _namespace_waits(kind: Kind, document: Json) -> bool:
-    return kind.table == "/namespaces" and bool((document.get("spec") or {}).get("finalizers"))
 
 
 def _check_preconditions(kind: Kind, item: Item, metadata: Json, wanted: Json) -> None:
@@ -228,7 +186,7 @@ def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
     if not policy:
         if "foregroundDeletion" in current or "orphan" in current:
             return current
-        policy = "Orphan" if kind.table in _ORPHAN_BY_DEFAULT else "Background"
+        policy = "Orphan" if kind.resource.deletion.orphans_by_default else "Background"
     kept = [name for name in current if name not in ("orphan", "foregroundDeletion")]
     added = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"]}.get(policy, [])
     return kept + added
@@ -239,47 +197,6 @@ def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
-
-
-def _stop_pod(core: Core, document: Json, options: Json) -> None:
-    """Say until when a pod has to have stopped; where that was said before, it can only become sooner."""
-    metadata = document["metadata"]
-    grace = _grace(document, options)
-    if not metadata.get("deletionTimestamp"):
-        _mark(core, metadata, grace or 0)
-        return
-    pending = metadata.get("deletionGracePeriodSeconds")
-    if pending and grace is not None and grace < pending:
-        _shorten(core, metadata, pending, grace)
-
-
-def _grace(document: Json, options: Json) -> int | None:
-    """How long a pod may take to stop."""
-    spec, status = document.get("spec") or {}, document.get("status") or {}
-    given = options.get("gracePeriodSeconds")
-    if document["metadata"].get("deletionTimestamp"):
-        return None if given is None else max(int(given), 1 if int(given) < 0 else 0)
-    if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
-        return 0
-    period = int(given) if given is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
-    return 1 if period < 0 else period
-
-
-def _mark(core: Core, metadata: Json, grace: int) -> None:
-    metadata["deletionTimestamp"] = rfc3339(core.clock.now() + timedelta(seconds=grace))
-    metadata["deletionGracePeriodSeconds"] = grace
-    if metadata.get("generation"):
-        metadata["generation"] += 1
-
-
-def _shorten(core: Core, metadata: Json, pending: int, grace: int) -> None:
-    due = datetime.fromisoformat(metadata["deletionTimestamp"]) + timedelta(seconds=grace - pending)
-    now = core.clock.now()
-    if due < now:
-        due = now
-        grace = 1 if grace else 0
-    metadata["deletionTimestamp"] = rfc3339(due)
-    metadata["deletionGracePeriodSeconds"] = grace
 
 
 def finished(document: Json) -> bool:

@@ -61,7 +61,9 @@ def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
     return plan
 
 
-def _last_due(cronjob: CronJob, schedule: cron.Schedule, zone: tzinfo, now: datetime) -> datetime | None:
+def _last_due(
+    cronjob: CronJob, schedule: cron.Schedule | cron.Interval, zone: tzinfo, now: datetime
+) -> datetime | None:
     """The latest scheduled time that has passed without a Job."""
     since = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
     deadline = cronjob.spec.starting_deadline_seconds

@@ -26,89 +26,89 @@ def check_container(
     """One container of a pod; `seen` are the names that others before it have."""
     pod = pod or {}
     name = container.get("name", "")
-    found = names.check_label_name(name, f"{path}.name")
+    errors = names.check_label_name(name, f"{path}.name")
     if not container.get("image"):
-        found.append(required(f"{path}.image"))
+        errors.append(required(f"{path}.image"))
     message = container.get("terminationMessagePolicy", "File")
     if message not in _MESSAGES:
-        found.append(unsupported(f"{path}.terminationMessagePolicy", message, _MESSAGES))
+        errors.append(unsupported(f"{path}.terminationMessagePolicy", message, _MESSAGES))
     if container.get("ports"):
-        found += _ports(container["ports"], f"{path}.ports")
+        errors += _ports(container["ports"], f"{path}.ports")
     if container.get("env"):
-        found += environment.check_variables(container["env"], f"{path}.env")
+        errors += environment.check_variables(container["env"], f"{path}.env")
     if container.get("envFrom"):
-        found += environment.check_sources(container["envFrom"], f"{path}.envFrom")
+        errors += environment.check_sources(container["envFrom"], f"{path}.envFrom")
     if container.get("volumeMounts"):
-        found += volume_mounts.check_mounts(container, f"{path}.volumeMounts", volumes)
+        errors += volume_mounts.check_mounts(container, f"{path}.volumeMounts", volumes)
     if container.get("volumeDevices"):
-        found += volume_mounts.check_devices(container, f"{path}.volumeDevices", volumes)
+        errors += volume_mounts.check_devices(container, f"{path}.volumeDevices", volumes)
     policy = container.get("imagePullPolicy", "Always")
     if policy not in _PULLS:
-        found.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))
+        errors.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))
     if container.get("resources"):
-        found += check_resources(container["resources"], f"{path}.resources")
+        errors += check_resources(container["resources"], f"{path}.resources")
     if container.get("resizePolicy"):
-        found += _resizing(container, path)
+        errors += _resizing(container, path)
     if container.get("securityContext"):
-        found += security_contexts.check_container(container["securityContext"], f"{path}.securityContext", pod)
+        errors += security_contexts.check_container(container["securityContext"], f"{path}.securityContext", pod)
     if name and name in seen:
-        found.append(duplicate(f"{path}.name", name))
+        errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
-    return found + check_life(container, path, pod.get("terminationGracePeriodSeconds"))
+    return errors + check_life(container, path, pod.get("terminationGracePeriodSeconds"))
 
 
 def check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
     """The hooks and probes of a container."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if container.get("lifecycle") is not None:
-        found += probes.check_hooks(container["lifecycle"], f"{path}.lifecycle", grace)
+        errors += probes.check_hooks(container["lifecycle"], f"{path}.lifecycle", grace)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe) is not None:
-            found += probes.check_probe(container[probe], f"{path}.{probe}", probe)
-    return found
+            errors += probes.check_probe(container[probe], f"{path}.{probe}", probe)
+    return errors
 
 
 def _resizing(container: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for policy in container["resizePolicy"]:
         for key, allowed in (
             ("resourceName", ("cpu", "memory")),
             ("restartPolicy", ("NotRequired", "RestartContainer")),
         ):
             if policy.get(key) not in allowed:
-                found.append(unsupported(f"{path}.resizePolicy", policy.get(key, ""), allowed))
-    return found
+                errors.append(unsupported(f"{path}.resizePolicy", policy.get(key, ""), allowed))
+    return errors
 
 
 def _ports(ports: list[Json], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for at, port in enumerate(ports):
         where, name = f"{path}[{at}]", port.get("name")
         if name:
             problems = naming.port_name_problems(name)
-            found += [invalid(f"{where}.name", name, problem) for problem in problems]
+            errors += [invalid(f"{where}.name", name, problem) for problem in problems]
             if not problems and name in seen:
-                found.append(duplicate(f"{where}.name", name))
+                errors.append(duplicate(f"{where}.name", name))
             seen.add(name)
         number, host = port.get("containerPort", 0), port.get("hostPort", 0)
         if not number:
-            found.append(required(f"{where}.containerPort"))
+            errors.append(required(f"{where}.containerPort"))
         elif not 1 <= number <= 65535:
-            found.append(invalid(f"{where}.containerPort", number, _RANGE))
+            errors.append(invalid(f"{where}.containerPort", number, _RANGE))
         if host and not 1 <= host <= 65535:
-            found.append(invalid(f"{where}.hostPort", host, _RANGE))
+            errors.append(invalid(f"{where}.hostPort", host, _RANGE))
         protocol = port.get("protocol", "")
         if not protocol:
-            found.append(required(f"{where}.protocol"))
+            errors.append(required(f"{where}.protocol"))
         elif protocol not in _PROTOCOLS:
-            found.append(unsupported(f"{where}.protocol", protocol, _PROTOCOLS))
-    return found
+            errors.append(unsupported(f"{where}.protocol", protocol, _PROTOCOLS))
+    return errors
 
 
 def check_host_ports(containers: list[Json], path: str) -> list[FieldError]:
     """Ports of the node, of which containers that run together cannot share one."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for at, container in enumerate(containers):
         for number, port in enumerate(container.get("ports") or ()):
@@ -116,28 +116,28 @@ def check_host_ports(containers: list[Json], path: str) -> list[FieldError]:
                 continue
             mark = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
             if mark in seen:
-                found.append(duplicate(f"{path}[{at}].ports[{number}].hostPort", mark))
+                errors.append(duplicate(f"{path}[{at}].ports[{number}].hostPort", mark))
             seen.add(mark)
-    return found
+    return errors
 
 
 def check_resources(resources: Json, path: str) -> list[FieldError]:
     """Requests and limits of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found = [
+    errors = [
         invalid(f"{path}.limits[{name}]", value, problem)
         for name, text in limits.items()
         for value, problem in _problems(name, text)
     ]
     for name, text in requests.items():
-        found += [invalid(f"{path}.requests[{name}]", value, problem) for value, problem in _problems(name, text)]
-        if not found:
-            found += _within(name, text, limits.get(name), path)
+        errors += [invalid(f"{path}.requests[{name}]", value, problem) for value, problem in _problems(name, text)]
+        if not errors:
+            errors += _within(name, text, limits.get(name), path)
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
-        return found
+        return errors
     if any(name.startswith("hugepages-") for name in (*limits, *requests)):
-        found.append(forbidden_field(path, "HugePages require cpu or memory"))
-    return found
+        errors.append(forbidden_field(path, "HugePages require cpu or memory"))
+    return errors
 
 
 def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
@@ -157,17 +157,17 @@ def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldErr
 
 def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
     """What all containers of a pod share."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for kind in ("limits", "requests"):
         for name, text in (resources.get(kind) or {}).items():
             if name not in _OF_PODS and not name.startswith("hugepages-"):
-                found.append(unsupported(f"{path}.{kind}[{name}]", name, _OF_PODS))
+                errors.append(unsupported(f"{path}.{kind}[{name}]", name, _OF_PODS))
             elif quantity.exact(text) < 0:
-                found.append(invalid(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0"))
+                errors.append(invalid(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0"))
     limits = resources.get("limits") or {}
     for name, text in (resources.get("requests") or {}).items():
-        found += _within(name, text, limits.get(name), path)
-    return found
+        errors += _within(name, text, limits.get(name), path)
+    return errors
 
 
 def name_problems(name: str) -> tuple[str, ...]:

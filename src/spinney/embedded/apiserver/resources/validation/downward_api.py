@@ -50,17 +50,17 @@ def check_field(selector: Json, path: str, allowed: tuple[str, ...]) -> list[Fie
 
 def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[FieldError]:
     """How much a container may have of a resource."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     resource = selector.get("resource", "")
     if in_file and not selector.get("containerName"):
-        found.append(required(f"{path}.containerName"))
+        errors.append(required(f"{path}.containerName"))
     elif not resource:
-        found.append(required(f"{path}.resource"))
+        errors.append(required(f"{path}.resource"))
     elif resource not in _RESOURCES and not resource.startswith(_HUGE):
-        found.append(unsupported(f"{path}.resource", resource, _RESOURCES))
+        errors.append(unsupported(f"{path}.resource", resource, _RESOURCES))
     divisor = str(selector.get("divisor", "0"))
     if divisor == "0":
-        return found
+        return errors
     kind = resource.partition(".")[2]
     rule, allowed = {
         "cpu": ("1m and 1 are supported with the cpu resource", ("1m", "1")),
@@ -68,5 +68,5 @@ def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[
         "ephemeral-storage": (", ".join(_BYTES) + " are supported with the local ephemeral storage resource", _BYTES),
     }.get(kind, (", ".join(_BYTES) + " are supported with the hugepages resource", _BYTES))
     if divisor not in allowed and (resource in _RESOURCES or resource.startswith(_HUGE)):
-        found.append(invalid(f"{path}.divisor", resource, f"only divisor's values {rule}"))
-    return found
+        errors.append(invalid(f"{path}.divisor", resource, f"only divisor's values {rule}"))
+    return errors

@@ -14,63 +14,63 @@ _ONE = "may not have more than one field specified at a time"
 
 def check_variables(variables: list[Json], path: str) -> list[FieldError]:
     """Variables, each with its value or where that comes from."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, variable in enumerate(variables):
         where, name = f"{path}[{at}]", variable.get("name", "")
         if not name:
-            found.append(required(f"{where}.name"))
+            errors.append(required(f"{where}.name"))
         elif not names.ENV_NAME.match(name):
-            found.append(invalid(f"{where}.name", name, _RULE))
+            errors.append(invalid(f"{where}.name", name, _RULE))
         if variable.get("valueFrom") is not None:
-            found += _source(variable, f"{where}.valueFrom")
-    return found
+            errors += _source(variable, f"{where}.valueFrom")
+    return errors
 
 
 def _source(variable: Json, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
     given = [key for key in _SOURCES if source.get(key) is not None]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if "fieldRef" in given:
-        found += downward_api.check_field(source["fieldRef"], f"{path}.fieldRef", downward_api.VARIABLES)
+        errors += downward_api.check_field(source["fieldRef"], f"{path}.fieldRef", downward_api.VARIABLES)
     if "resourceFieldRef" in given:
-        found += downward_api.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+        errors += downward_api.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     for key in ("configMapKeyRef", "secretKeyRef"):
         if key in given:
-            found += _key(source[key], f"{path}.{key}")
+            errors += _key(source[key], f"{path}.{key}")
     if not given:
         which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        found.append(invalid(path, "", f"must specify one of: {which}"))
+        errors.append(invalid(path, "", f"must specify one of: {which}"))
     elif variable.get("value"):
-        found.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif len(given) > 1:
-        found.append(invalid(path, "", _ONE))
-    return found
+        errors.append(invalid(path, "", _ONE))
+    return errors
 
 
 def _key(reference: Json, path: str) -> list[FieldError]:
     name, key = reference.get("name", ""), reference.get("key", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
+    errors = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
     if not key:
-        return [*found, required(f"{path}.key")]
-    return found + names.check_config_key(key, f"{path}.key")
+        return [*errors, required(f"{path}.key")]
+    return errors + names.check_config_key(key, f"{path}.key")
 
 
 def check_sources(sources: list[Json], path: str) -> list[FieldError]:
     """Config maps and secrets whose every key becomes a variable."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, source in enumerate(sources):
         prefix = source.get("prefix", "")
         if prefix and not names.ENV_NAME.match(prefix):
-            found.append(invalid(f"{path}[{at}].prefix", prefix, _RULE))
+            errors.append(invalid(f"{path}[{at}].prefix", prefix, _RULE))
         given = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
         for key in given:
             where, name = f"{path}[{at}].{key}.name", source[key].get("name", "")
             if not name:
-                found.append(required(where))
+                errors.append(required(where))
             else:
-                found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
+                errors += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
         if not given:
-            found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            found.append(invalid(path, "", _ONE))
-    return found
+            errors.append(invalid(path, "", _ONE))
+    return errors

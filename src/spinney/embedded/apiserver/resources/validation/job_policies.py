@@ -32,96 +32,96 @@ def _chosen(value: str, allowed: tuple[str, ...], path: str) -> list[FieldError]
 def check_failures(spec: Json, path: str) -> list[FieldError]:
     """The `podFailurePolicy` of a Job."""
     rules = spec["podFailurePolicy"].get("rules") or ()
-    found = [too_many(f"{path}.rules", len(rules), _RULES)] if len(rules) > _RULES else []
+    errors = [too_many(f"{path}.rules", len(rules), _RULES)] if len(rules) > _RULES else []
     pod = (spec.get("template") or {}).get("spec") or {}
     known = {each.get("name") for key in ("containers", "initContainers") for each in pod.get(key) or ()}
     for at, rule in enumerate(rules):
-        found += _failure_rule(spec, rule, f"{path}.rules[{at}]", known)
-    return found
+        errors += _failure_rule(spec, rule, f"{path}.rules[{at}]", known)
+    return errors
 
 
 def _failure_rule(spec: Json, rule: Json, path: str, known: set[str | None]) -> list[FieldError]:
     action = rule.get("action", "")
     if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-        found = [invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")]
+        errors = [invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")]
     else:
-        found = _chosen(action, _ACTIONS, f"{path}.action")
+        errors = _chosen(action, _ACTIONS, f"{path}.action")
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None:
-        found += _exit_codes(codes, f"{path}.onExitCodes", known)
+        errors += _exit_codes(codes, f"{path}.onExitCodes", known)
     if len(conditions) > _RULES:
-        found.append(too_many(f"{path}.onPodConditions", len(conditions), _RULES))
+        errors.append(too_many(f"{path}.onPodConditions", len(conditions), _RULES))
     for at, condition in enumerate(conditions):
         where, kind = f"{path}.onPodConditions[{at}]", condition.get("type", "")
-        found += [invalid(f"{where}.type", kind, problem) for problem in naming.qualified_problems(kind)]
-        found += _chosen(condition.get("status", ""), _STATUSES, f"{where}.status")
+        errors += [invalid(f"{where}.type", kind, problem) for problem in naming.qualified_problems(kind)]
+        errors += _chosen(condition.get("status", ""), _STATUSES, f"{where}.status")
     if codes is not None and conditions:
-        found.append(omitted(path, "specifying both OnExitCodes and OnPodConditions is not supported"))
+        errors.append(omitted(path, "specifying both OnExitCodes and OnPodConditions is not supported"))
     if codes is None and not conditions:
-        found.append(omitted(path, "specifying one of OnExitCodes and OnPodConditions is required"))
-    return found
+        errors.append(omitted(path, "specifying one of OnExitCodes and OnPodConditions is required"))
+    return errors
 
 
 def _exit_codes(codes: Json, path: str, known: set[str | None]) -> list[FieldError]:
     operator, values = codes.get("operator", ""), codes.get("values") or []
-    found = _chosen(operator, _OPERATORS, f"{path}.operator")
+    errors = _chosen(operator, _OPERATORS, f"{path}.operator")
     name = codes.get("containerName")
     if name is not None and name not in known:
         detail = "must be one of the container or initContainer names in the pod template"
-        found.append(invalid(f"{path}.containerName", name, detail))
+        errors.append(invalid(f"{path}.containerName", name, detail))
     if not values:
-        found.append(invalid(f"{path}.values", values, "at least one value is required"))
+        errors.append(invalid(f"{path}.values", values, "at least one value is required"))
     elif len(values) > _CODES:
-        found.append(too_many(f"{path}.values", len(values), _CODES))
+        errors.append(too_many(f"{path}.values", len(values), _CODES))
     for at, value in enumerate(values):
         if operator == "In" and value == 0:
-            found.append(invalid(f"{path}.values[{at}]", value, "must not be 0 for the In operator"))
+            errors.append(invalid(f"{path}.values[{at}]", value, "must not be 0 for the In operator"))
         if value in values[:at]:
-            found.append(duplicate(f"{path}.values[{at}]", value))
+            errors.append(duplicate(f"{path}.values[{at}]", value))
     if values != sorted(values):
-        found.append(invalid(f"{path}.values", values, "must be ordered"))
-    return found
+        errors.append(invalid(f"{path}.values", values, "must be ordered"))
+    return errors
 
 
 def check_success(spec: Json, path: str) -> list[FieldError]:
     """The `successPolicy` of an indexed Job."""
     rules, completions = spec["successPolicy"].get("rules") or (), spec.get("completions") or 0
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
-        found.append(required(f"{path}.rules", detail))
+        errors.append(required(f"{path}.rules", detail))
     if len(rules) > _RULES:
-        found.append(too_many(f"{path}.rules", len(rules), _RULES))
+        errors.append(too_many(f"{path}.rules", len(rules), _RULES))
     for at, rule in enumerate(rules):
-        found += _success_rule(rule, f"{path}.rules[{at}]", completions)
-    return found
+        errors += _success_rule(rule, f"{path}.rules[{at}]", completions)
+    return errors
 
 
 def _success_rule(rule: Json, path: str, completions: int) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
-        found.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+        errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     total = 0
     if indexes is not None:
         where = f"{path}.succeededIndexes"
         if len(indexes) > _INDEXES:
-            found.append(too_long(where, _INDEXES))
+            errors.append(too_long(where, _INDEXES))
         total, why = read_indexes(indexes, completions)
         if why:
-            found.append(invalid(where, indexes, f"error parsing succeededIndexes: {why}"))
+            errors.append(invalid(where, indexes, f"error parsing succeededIndexes: {why}"))
     if count is None:
-        return found
+        return errors
     where = f"{path}.succeededCount"
     if count < 0:
-        found.append(invalid(where, count, NOT_NEGATIVE))
+        errors.append(invalid(where, count, NOT_NEGATIVE))
     most = "must be less than or equal to"
     if count > completions:
-        found.append(invalid(where, count, f"{most} {completions} (the number of specified completions)"))
+        errors.append(invalid(where, count, f"{most} {completions} (the number of specified completions)"))
     if indexes is not None and count > total:
         detail = f"{most} {total} (the number of indexes in the specified succeededIndexes field)"
-        found.append(invalid(where, count, detail))
-    return found
+        errors.append(invalid(where, count, detail))
+    return errors
 
 
 def read_indexes(text: str, completions: int) -> tuple[int, str]:

@@ -32,13 +32,13 @@ _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "
 def check(document: Json) -> list[FieldError]:
     """A new Job."""
     name, spec = document["metadata"].get("name", ""), document.get("spec") or {}
-    found = _generated(document) + check_spec_and_selector(spec, "spec")
+    errors = _generated(document) + check_spec_and_selector(spec, "spec")
     completions = spec.get("completions") or 0
     host = f"{name}-{completions - 1}"
     if spec.get("completionMode") == "Indexed" and completions > 0 and naming.label_problems(host):
         detail = f"will not able to create pod with invalid DNS label: {host}"
-        found.append(invalid("metadata.name", name, detail))
-    return found
+        errors.append(invalid("metadata.name", name, detail))
+    return errors
 
 
 def _generated(document: Json) -> list[FieldError]:
@@ -48,16 +48,16 @@ def _generated(document: Json) -> list[FieldError]:
         return []
     wanted = dict(zip(_LABELS, (metadata.get("uid", ""), metadata.get("name", "")) * 2, strict=True))
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, value in wanted.items():
         where = "spec.template.metadata.labels"
         if key not in labels:
-            found.append(required(f"{where}[{key}]", f"must be '{value}'"))
+            errors.append(required(f"{where}[{key}]", f"must be '{value}'"))
         elif labels[key] != value:
-            found.append(invalid(f"{where}[{key}]", dict(sorted(labels.items())), f"must be '{value}'"))
+            errors.append(invalid(f"{where}[{key}]", dict(sorted(labels.items())), f"must be '{value}'"))
     if not selectors.matches(selectors.from_object(spec["selector"]), wanted):
-        found.append(invalid("spec.selector", shown_selector(spec["selector"]), "`selector` not auto-generated"))
-    return found
+        errors.append(invalid("spec.selector", shown_selector(spec["selector"]), "`selector` not auto-generated"))
+    return errors
 
 
 def shown_selector(selector: Json) -> Json:
@@ -69,86 +69,86 @@ def shown_selector(selector: Json) -> Json:
 
 def check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
     """The spec of a Job, whose selector is known."""
-    found = check_spec(spec, path)
+    errors = check_spec(spec, path)
     selector = spec.get("selector")
     if selector is None:
-        found.append(required(f"{path}.selector"))
+        errors.append(required(f"{path}.selector"))
     else:
-        found += check_selector(selector, f"{path}.selector")
+        errors += check_selector(selector, f"{path}.selector")
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
         shown = dict(sorted(labels.items())) or None
-        found.append(invalid(f"{path}.template.metadata.labels", shown, detail))
-    return found
+        errors.append(invalid(f"{path}.template.metadata.labels", shown, detail))
+    return errors
 
 
 def check_spec(spec: Json, path: str) -> list[FieldError]:
     """The spec of a Job, of its own or in the template of a CronJob."""
-    found = _counts(spec, path)
+    errors = _counts(spec, path)
     if spec.get("managedBy") is not None:
-        found += names.check_domain_path(spec["managedBy"], f"{path}.managedBy")
+        errors += names.check_domain_path(spec["managedBy"], f"{path}.managedBy")
         if len(spec["managedBy"]) > 63:
-            found.append(too_long(f"{path}.managedBy", 63))
-    found += _mode(spec, path)
+            errors.append(too_long(f"{path}.managedBy", 63))
+    errors += _mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
-        found += job_policies.check_failures(spec, f"{path}.podFailurePolicy")
+        errors += job_policies.check_failures(spec, f"{path}.podFailurePolicy")
     if spec.get("successPolicy") is not None:
         if spec.get("completionMode") == "Indexed":
-            found += job_policies.check_success(spec, f"{path}.successPolicy")
+            errors += job_policies.check_success(spec, f"{path}.successPolicy")
         else:
             detail = "requires indexed completion mode"
-            found.append(
+            errors.append(
                 invalid(f"{path}.successPolicy", internal.struct(spec["successPolicy"], "batch.SuccessPolicy"), detail)
             )
     replacement = spec.get("podReplacementPolicy")
     allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
     if replacement is not None and replacement not in allowed:
-        found.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
-    found += pod_specs.check_template(spec.get("template") or {}, f"{path}.template")
-    return found + _restarts(spec, f"{path}.template.spec.restartPolicy")
+        errors.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
+    errors += pod_specs.check_template(spec.get("template") or {}, f"{path}.template")
+    return errors + _restarts(spec, f"{path}.template.spec.restartPolicy")
 
 
 def _counts(spec: Json, path: str) -> list[FieldError]:
-    found = [
+    errors = [
         invalid(f"{path}.{key}", spec[key], NOT_NEGATIVE)
         for key in _COUNTS
         if spec.get(key) is not None and spec[key] < 0
     ]
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
-        found.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    return found
+        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    return errors
 
 
 def _mode(spec: Json, path: str) -> list[FieldError]:
     mode, completions, parallelism = spec.get("completionMode"), spec.get("completions"), spec.get("parallelism") or 0
     limit, failed = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if mode not in (None, "NonIndexed", "Indexed"):
         return [unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))]
     if mode != "Indexed":
         for key, value in (("backoffLimitPerIndex", limit), ("maxFailedIndexes", failed)):
             if value is not None:
-                found.append(invalid(f"{path}.{key}", value, "requires indexed completion mode"))
-        return found
+                errors.append(invalid(f"{path}.{key}", value, "requires indexed completion mode"))
+        return errors
     if completions is None:
-        found.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
     if parallelism > _MOST:
         detail = f"must be less than or equal to {_MOST} when completion mode is Indexed"
-        found.append(invalid(f"{path}.parallelism", parallelism, detail))
+        errors.append(invalid(f"{path}.parallelism", parallelism, detail))
     if completions is not None and failed is not None and failed > completions:
-        found.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
     if failed is not None and failed > _MOST:
-        found.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MOST}"))
+        errors.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MOST}"))
     if completions is None or completions <= _MOST or limit is None:
-        return found
+        return errors
     if failed is None:
-        found.append(required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_MOST}"))
+        errors.append(required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_MOST}"))
     detail = f"must be less than or equal to {_MANY} when completions are above {_MOST} and used with backoff limit"
     for key, value in (("parallelism", parallelism), ("maxFailedIndexes", failed or 0)):
         if value > _MANY:
-            found.append(invalid(f"{path}.{key}", value, f"{detail} per index"))
-    return found
+            errors.append(invalid(f"{path}.{key}", value, f"{detail} per index"))
+    return errors
 
 
 def _restarts(spec: Json, path: str) -> list[FieldError]:
@@ -169,19 +169,19 @@ def _immutable(path: str, value: Any) -> FieldError:
 def check_update(new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to a Job."""
     mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found = check_spec_and_selector(mine, "spec") + _completions(mine, was)
+    errors = check_spec_and_selector(mine, "spec") + _completions(mine, was)
     if mine.get("selector") != was.get("selector"):
         selector = mine.get("selector")
-        found.append(_immutable("spec.selector", shown_selector(selector) if selector is not None else None))
+        errors.append(_immutable("spec.selector", shown_selector(selector) if selector is not None else None))
     if mine.get("template") != _changeable(mine.get("template") or {}, old):
-        found.append(_immutable("spec.template", internal.struct(mine.get("template") or {}, "core.PodTemplateSpec")))
+        errors.append(_immutable("spec.template", internal.struct(mine.get("template") or {}, "core.PodTemplateSpec")))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if mine.get(key) != was.get(key):
             value = mine.get(key)
-            found.append(
+            errors.append(
                 _immutable(f"spec.{key}", internal.struct(value, _STRUCTS[key]) if key in _STRUCTS and value else value)
             )
-    return found
+    return errors
 
 
 def _completions(mine: Json, was: Json) -> list[FieldError]:
@@ -221,28 +221,28 @@ def _changeable(template: Json, old: Json) -> Json:
 def check_cron_job(document: Json) -> list[FieldError]:
     """A CronJob."""
     spec = document.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not spec.get("schedule"):
-        found.append(required("spec.schedule"))
+        errors.append(required("spec.schedule"))
     else:
-        found += cron_schedules.check_schedule(spec["schedule"], "spec.schedule")
-    found += _not_negative(spec, "startingDeadlineSeconds")
-    found += cron_schedules.check_zone(spec.get("timeZone"), "spec.timeZone")
+        errors += cron_schedules.check_schedule(spec["schedule"], "spec.schedule")
+    errors += _not_negative(spec, "startingDeadlineSeconds")
+    errors += cron_schedules.check_zone(spec.get("timeZone"), "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "Allow")
     if policy not in ("Allow", "Forbid", "Replace"):
-        found.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
+        errors.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
     inner = (spec.get("jobTemplate") or {}).get("spec") or {}
     path = "spec.jobTemplate.spec"
-    found += check_spec(inner, path)
+    errors += check_spec(inner, path)
     if inner.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        found.append(invalid(f"{path}.selector", shown_selector(inner["selector"]), detail))
+        errors.append(invalid(f"{path}.selector", shown_selector(inner["selector"]), detail))
     if inner.get("manualSelector"):
-        found.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
-    found += _not_negative(spec, "successfulJobsHistoryLimit") + _not_negative(spec, "failedJobsHistoryLimit")
+        errors.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
+    errors += _not_negative(spec, "successfulJobsHistoryLimit") + _not_negative(spec, "failedJobsHistoryLimit")
     if len(document["metadata"].get("name", "")) > 52:
-        found.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
-    return found
+        errors.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
+    return errors
 
 
 def _not_negative(spec: Json, key: str) -> list[FieldError]:

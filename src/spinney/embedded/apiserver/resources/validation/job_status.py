@@ -14,16 +14,16 @@ _TERMINAL = ("Failed", "Complete", "FailureTarget")
 def check(new: Json, old: Json) -> list[FieldError]:
     """A new status of a Job; most rules are asked only where what they speak of changed."""
     spec, status, was = new.get("spec") or {}, new.get("status") or {}, old.get("status") or {}
-    found = [
+    errors = [
         invalid(f"status.{key}", status[key], NOT_NEGATIVE)
         for key in ("active", "succeeded", "failed", "ready", "terminating")
         if (status.get(key) or 0) < 0
     ]
-    found += _finished(status, was) + _indexes(spec, status, was)
+    errors += _finished(status, was) + _indexes(spec, status, was)
     ready = status.get("ready")
     if ready is not None and ready > (status.get("active") or 0) and _changed(status, was, "ready", "active"):
-        found.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
-    return found + _transitions(spec, status, was)
+        errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
+    return errors + _transitions(spec, status, was)
 
 
 def _holds(status: Json, kind: str) -> bool:
@@ -96,7 +96,7 @@ def _finished(status: Json, was: Json) -> list[FieldError]:
 
 
 def _indexes(spec: Json, status: Json, was: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     completions, limited = spec.get("completions"), spec.get("backoffLimitPerIndex") is not None
     done, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
     anew, failed_anew = _changed(status, was, "completedIndexes"), _changed(status, was, "failedIndexes")
@@ -104,23 +104,23 @@ def _indexes(spec: Json, status: Json, was: Json) -> list[FieldError]:
     if anew and completions is not None:
         _, why = read_indexes(done, completions)
         if why:
-            found.append(invalid(where, done, f"error parsing completedIndexes: {why}"))
+            errors.append(invalid(where, done, f"error parsing completedIndexes: {why}"))
     if failed_anew and completions is not None and limited and failed is not None:
         _, why = read_indexes(failed, completions)
         if why:
-            found.append(invalid("status.failedIndexes", failed, f"error parsing failedIndexes: {why}"))
+            errors.append(invalid("status.failedIndexes", failed, f"error parsing failedIndexes: {why}"))
     if anew and done and spec.get("completionMode") != "Indexed":
         detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        found.append(invalid(where, done, detail))
+        errors.append(invalid(where, done, detail))
     if failed_anew and failed is not None and not limited:
         detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        found.append(invalid("status.failedIndexes", failed, detail))
-    return found
+        errors.append(invalid("status.failedIndexes", failed, detail))
+    return errors
 
 
 def _transitions(spec: Json, status: Json, was: Json) -> list[FieldError]:
     """What cannot be taken back."""
-    found = [
+    errors = [
         omitted("status.conditions", f"cannot disable the terminal {kind}=True condition")
         for kind in _TERMINAL
         if _holds(was, kind) and not _holds(status, kind)
@@ -129,16 +129,16 @@ def _transitions(spec: Json, status: Json, was: Json) -> list[FieldError]:
     for key, fixed in (("failed", True), ("succeeded", not tandem)):
         count = status.get(key) or 0
         if fixed and count < (was.get(key) or 0):
-            found.append(invalid(f"status.{key}", count, f"cannot decrease the {key} counter"))
+            errors.append(invalid(f"status.{key}", count, f"cannot decrease the {key} counter"))
     end, start = status.get("completionTime"), was.get("startTime")
     if end and was.get("completionTime") and end != was["completionTime"]:
-        found.append(invalid("status.completionTime", end, "field is immutable"))
+        errors.append(invalid("status.completionTime", end, "field is immutable"))
     suspended = any(
         each.get("type") == "Suspended" and each.get("status") == "False" for each in status.get("conditions") or ()
     )
     resuming = _holds(was, "Suspended") and suspended
     if start and start != status.get("startTime") and not spec.get("suspend") and not resuming:
-        found.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
+        errors.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
     if _holds(was, "SuccessCriteriaMet") and not _holds(status, "SuccessCriteriaMet"):
-        found.append(omitted("status.conditions", "cannot disable the SuccessCriteriaMet=True condition"))
-    return found
+        errors.append(omitted("status.conditions", "cannot disable the SuccessCriteriaMet=True condition"))
+    return errors

@@ -11,29 +11,29 @@ from spinney.embedded.apiserver.resources.validation import names
 def check_selector(selector: Json | None, path: str) -> list[FieldError]:
     """A `metav1.LabelSelector`."""
     selector = selector or {}
-    found = names.check_labels(selector.get("matchLabels"), f"{path}.matchLabels")
-    return found + check_expressions(selector, path)
+    errors = names.check_labels(selector.get("matchLabels"), f"{path}.matchLabels")
+    return errors + check_expressions(selector, path)
 
 
 def check_expressions(selector: Json, path: str, comparing: tuple[str, ...] = ()) -> list[FieldError]:
     """The `matchExpressions` of a selector; those of nodes have operators that compare with one value, too."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, term in enumerate(selector.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{at}]"
         operator, values = term.get("operator", ""), term.get("values") or ()
         if operator in ("In", "NotIn"):
             if not values:
-                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+                errors.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
         elif operator in ("Exists", "DoesNotExist"):
             if values:
                 detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden_field(f"{where}.values", detail))
+                errors.append(forbidden_field(f"{where}.values", detail))
         elif operator in comparing:
             if len(values) != 1:
                 detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                found.append(required(f"{where}.values", detail))
+                errors.append(required(f"{where}.values", detail))
         else:
-            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
         key = term.get("key", "")
-        found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
-    return found
+        errors += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
+    return errors

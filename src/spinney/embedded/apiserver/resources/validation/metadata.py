@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import names
 
-NAME_RULES: dict[str, Callable[[str], tuple[str, ...]]] = {
-    "/services": naming.dns_1035_problems,
-    "/namespaces": naming.label_problems,
-    "/events": naming.path_problems,
-    "rbac.authorization.k8s.io/roles": naming.path_problems,
-    "rbac.authorization.k8s.io/clusterroles": naming.path_problems,
-    "rbac.authorization.k8s.io/rolebindings": naming.path_problems,
-    "rbac.authorization.k8s.io/clusterrolebindings": naming.path_problems,
-}
 # Groups whose own server asks only that a finalizer looks like a name.
 _LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
 _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
@@ -74,32 +63,32 @@ _NEW: Json = {}
 
 def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
     """The metadata of an object that is about to be kept; what it shares with `known` was checked before."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
     if not name:
-        found.append(required("metadata.name", "name or generateName is required"))
+        errors.append(required("metadata.name", "name or generateName is required"))
     elif name != known.get("name") or prefix != known.get("generateName", ""):
         rule = kind.resource.checks.name
         if prefix:
             # A name goes on where a prefix ends, so that may be a dash.
             begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-            found += [invalid("metadata.generateName", prefix, problem) for problem in rule(begun)]
-        found += [invalid("metadata.name", name, problem) for problem in rule(name)]
+            errors += [invalid("metadata.generateName", prefix, problem) for problem in rule(begun)]
+        errors += [invalid("metadata.name", name, problem) for problem in rule(name)]
     if metadata.get("labels") and metadata["labels"] is not known.get("labels"):
-        found += names.check_labels(metadata["labels"], "metadata.labels")
+        errors += names.check_labels(metadata["labels"], "metadata.labels")
     if metadata.get("annotations") and metadata["annotations"] is not known.get("annotations"):
-        found += names.check_annotations(metadata["annotations"], "metadata.annotations")
+        errors += names.check_annotations(metadata["annotations"], "metadata.annotations")
     if metadata.get("ownerReferences") and metadata["ownerReferences"] is not known.get("ownerReferences"):
-        found += _owners(metadata["ownerReferences"])
-    return found + _finalizers(kind, metadata["finalizers"]) if metadata.get("finalizers") else found
+        errors += _owners(metadata["ownerReferences"])
+    return errors + _finalizers(kind, metadata["finalizers"]) if metadata.get("finalizers") else errors
 
 
 def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, finalizer in enumerate(finalizers):
-        found += [invalid("metadata.finalizers", finalizer, why) for why in naming.qualified_problems(finalizer)]
+        errors += [invalid("metadata.finalizers", finalizer, why) for why in naming.qualified_problems(finalizer)]
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
-            found.append(
+            errors.append(
                 invalid(
                     f"metadata.finalizers[{at}]",
                     finalizer,
@@ -108,8 +97,8 @@ def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
             )
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(invalid("metadata.finalizers", finalizers, detail))
-    return found
+        errors.append(invalid("metadata.finalizers", finalizers, detail))
+    return errors
 
 
 def _is_lenient(kind: Kind) -> bool:
@@ -134,35 +123,35 @@ def repeated(kind: Kind, errors: list[FieldError]) -> list[FieldError]:
 
 def _owners(owners: list[Json]) -> list[FieldError]:
     path = "metadata.ownerReferences"
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     controller = ""
     for owner in owners:
         version = owner.get("apiVersion", "")
         if not version.rpartition("/")[2] or version.count("/") > 1:
-            found.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
+            errors.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
         for key in ("kind", "name", "uid"):
             if not owner.get(key):
-                found.append(invalid(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
+                errors.append(invalid(f"{path}.{key}", owner.get(key, ""), "must not be empty"))
         if owner.get("kind") == "Event" and owner.get("apiVersion") == "v1":
-            found.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+            errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
         if not owner.get("controller"):
             continue
         name = f"{owner.get('kind')}/{owner.get('name')}"
         if controller:
             rule = "Only one reference can have Controller set to true."
-            found.append(invalid(path, owners, f'{rule} Found "true" in references for {controller} and {name}'))
+            errors.append(invalid(path, owners, f'{rule} Found "true" in references for {controller} and {name}'))
         controller = controller or name
-    return found
+    return errors
 
 
 def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to metadata, as often as Kubernetes says it of the kind."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
             shown = ", ".join(f'"{name}"' for name in added)
-            found.append(
+            errors.append(
                 forbidden_field(
                     "metadata.finalizers",
                     "no new finalizers can be added if the object is being deleted, found new finalizers "
@@ -170,7 +159,7 @@ def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
                 )
             )
     passes = "u" if kind.custom is not None else _PASSES.get(kind.table, "UV")
-    return found * (1 + passes.lower().count("u"))
+    return errors * (1 + passes.lower().count("u"))
 
 
 def finalizer_warnings(metadata: Json, before: Json) -> list[str]:

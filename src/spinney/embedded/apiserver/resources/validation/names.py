@@ -27,25 +27,25 @@ ANNOTATIONS_LIMIT = 256 * 1024
 
 def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:
     """Label keys and values."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, value in (labels or {}).items():
         for problem in naming.qualified_problems(key):
-            found.append(invalid(field, key, problem))
+            errors.append(invalid(field, key, problem))
         for problem in naming.value_problems(value):
-            found.append(invalid(field, value, problem))
-    return found
+            errors.append(invalid(field, value, problem))
+    return errors
 
 
 def check_annotations(annotations: Mapping[str, str] | None, field: str) -> list[FieldError]:
     """Annotation keys, and the size of all of them together."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     size = 0
     for key, value in (annotations or {}).items():
-        found += [invalid(field, key, problem) for problem in naming.qualified_problems(key.lower())]
+        errors += [invalid(field, key, problem) for problem in naming.qualified_problems(key.lower())]
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_LIMIT:
-        found.append(too_long(field, ANNOTATIONS_LIMIT))
-    return found
+        errors.append(too_long(field, ANNOTATIONS_LIMIT))
+    return errors
 
 
 def check_address(address: str, field: str) -> list[FieldError]:
@@ -68,10 +68,10 @@ def check_cidr(text: str, field: str) -> list[FieldError]:
 
 def check_host(name: str, field: str) -> list[FieldError]:
     """The name of a host, which is no address."""
-    found = [invalid(field, name, problem) for problem in naming.subdomain_problems(name)]
+    errors = [invalid(field, name, problem) for problem in naming.subdomain_problems(name)]
     if not check_address(name, field):
-        found.append(invalid(field, name, "must be a DNS name, not an IP address"))
-    return found
+        errors.append(invalid(field, name, "must be a DNS name, not an IP address"))
+    return errors
 
 
 def check_port(port: int | str, field: str) -> list[FieldError]:
@@ -83,30 +83,30 @@ def check_port(port: int | str, field: str) -> list[FieldError]:
 
 def check_descending(path: str, field: str) -> list[FieldError]:
     """A path that leads nowhere but down."""
-    found = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
+    errors = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
     if ".." in path.split("/"):
-        found.append(invalid(field, path, "must not contain '..'"))
-    return found
+        errors.append(invalid(field, path, "must not contain '..'"))
+    return errors
 
 
 def check_file_path(path: str, field: str) -> list[FieldError]:
     """A path below a volume that leads nowhere but down, and is none of the volume's own."""
-    found = check_descending(path, field)
+    errors = check_descending(path, field)
     if path.startswith("..") and not path.startswith("../") and path != "..":
-        found.append(invalid(field, path, "must not start with '..'"))
-    return found
+        errors.append(invalid(field, path, "must not start with '..'"))
+    return errors
 
 
 def check_config_key(key: str, field: str) -> list[FieldError]:
     """A key of a ConfigMap or a Secret."""
-    found = [invalid(field, key, "must be no more than 253 characters")] if len(key) > 253 else []
+    errors = [invalid(field, key, "must be no more than 253 characters")] if len(key) > 253 else []
     if not CONFIG_KEY.match(key):
-        found.append(invalid(field, key, KEY_RULE))
+        errors.append(invalid(field, key, KEY_RULE))
     if key in (".", ".."):
-        found.append(invalid(field, key, f"must not be '{key}'"))
+        errors.append(invalid(field, key, f"must not be '{key}'"))
     elif key.startswith(".."):
-        found.append(invalid(field, key, "must not start with '..'"))
-    return found
+        errors.append(invalid(field, key, "must not start with '..'"))
+    return errors
 
 
 def check_domain_path(name: str, field: str) -> list[FieldError]:
@@ -121,8 +121,8 @@ def check_domain_path(name: str, field: str) -> list[FieldError]:
 
 def check_identifier(name: str, field: str) -> list[FieldError]:
     """A name as programs use it."""
-    found = [too_long(field, 32)] if len(name) > 32 else []
-    return found if _IDENTIFIER.match(name) else [*found, invalid(field, name, _IDENTIFIER_RULE)]
+    errors = [too_long(field, 32)] if len(name) > 32 else []
+    return errors if _IDENTIFIER.match(name) else [*errors, invalid(field, name, _IDENTIFIER_RULE)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

@@ -27,35 +27,35 @@ def check_name_servers(spec: Json, path: str) -> list[FieldError]:
     if alone and not servers:
         detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         return [required(f"{path}.nameservers", detail)]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if len(servers) > _SERVERS:
         detail = f"must not have more than {_SERVERS} nameservers"
-        found.append(invalid(f"{path}.nameservers", servers, detail))
+        errors.append(invalid(f"{path}.nameservers", servers, detail))
     for at, address in enumerate(servers):
-        found += names.check_address(address, f"{path}.nameservers[{at}]")
+        errors += names.check_address(address, f"{path}.nameservers[{at}]")
     if len(searches) > _SEARCHES:
-        found.append(invalid(f"{path}.searches", searches, f"must not have more than {_SEARCHES} search paths"))
+        errors.append(invalid(f"{path}.searches", searches, f"must not have more than {_SEARCHES} search paths"))
     if len(" ".join(searches)) > _SEARCH_LENGTH:
         detail = f"must not have more than {_SEARCH_LENGTH} characters (including spaces) in the search list"
-        found.append(invalid(f"{path}.searches", searches, detail))
+        errors.append(invalid(f"{path}.searches", searches, detail))
     for at, search in enumerate(searches):
         if search != "." and not _SEARCH.match(search.removesuffix(".")):
-            found.append(invalid(f"{path}.searches[{at}]", search.removesuffix("."), _SEARCH_RULE))
+            errors.append(invalid(f"{path}.searches[{at}]", search.removesuffix("."), _SEARCH_RULE))
     for at, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
-            found.append(required(f"{path}.options[{at}]", "must not be empty"))
-    return found
+            errors.append(required(f"{path}.options[{at}]", "must not be empty"))
+    return errors
 
 
 def check_aliases(spec: Json, path: str) -> list[FieldError]:
     """Names that a pod knows by itself."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, alias in enumerate(spec.get("hostAliases") or ()):
-        found += names.check_address(alias.get("ip", ""), f"{path}[{at}].ip")
+        errors += names.check_address(alias.get("ip", ""), f"{path}[{at}].ip")
         for number, name in enumerate(alias.get("hostnames") or ()):
             where = f"{path}[{at}].hostnames[{number}]"
-            found += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
-    return found
+            errors += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
+    return errors
 
 
 def check_override(spec: Json, path: str) -> list[FieldError]:
@@ -63,11 +63,11 @@ def check_override(spec: Json, path: str) -> list[FieldError]:
     name, where = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if name is None:
         return []
-    found = [
+    errors = [
         forbidden_field(where, f"may not be specified when {key} is true")
         for key in ("setHostnameAsFQDN", "hostNetwork")
         if spec.get(key)
     ]
     if len(name) > 64:
-        found.append(too_long(where, 64))
-    return found + [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
+        errors.append(too_long(where, 64))
+    return errors + [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]

@@ -10,14 +10,14 @@ from spinney.embedded.apiserver.resources.validation.label_selectors import chec
 
 def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
     """The taints that a pod puts up with."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, toleration in enumerate(tolerations):
         where = f"{path}[{at}]"
         key, operator = toleration.get("key", ""), toleration.get("operator", "Equal")
         if key:
-            found += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
+            errors += [invalid(f"{where}.key", key, problem) for problem in naming.qualified_problems(key)]
         elif operator != "Exists":
-            found.append(
+            errors.append(
                 invalid(
                     f"{where}.operator",
                     operator,
@@ -26,13 +26,13 @@ def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
             )
         effect = toleration.get("effect", "")
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-            found.append(
+            errors.append(
                 invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
             )
-        found += _operator(operator, toleration.get("value", ""), f"{where}.operator")
+        errors += _operator(operator, toleration.get("value", ""), f"{where}.operator")
         if effect and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
-            found.append(unsupported(f"{where}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
-    return found
+            errors.append(unsupported(f"{where}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
+    return errors
 
 
 def _operator(operator: str, value: str, path: str) -> list[FieldError]:
@@ -48,44 +48,44 @@ def _operator(operator: str, value: str, path: str) -> list[FieldError]:
 
 def check_affinity(affinity: Json, path: str) -> list[FieldError]:
     """What a pod wants to be near to or far from."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     node = affinity.get("nodeAffinity") or {}
     needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
     where = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     if needed is not None:
         terms = needed.get("nodeSelectorTerms") or ()
         if not terms:
-            found.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
+            errors.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
         for at, term in enumerate(terms):
-            found += check_node_term(term, f"{where}.nodeSelectorTerms[{at}]")
+            errors += check_node_term(term, f"{where}.nodeSelectorTerms[{at}]")
     wishes = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     for at, wish in enumerate(wishes):
         where = f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[{at}]"
-        found += _weight(wish, where) + check_node_term(wish.get("preference") or {}, f"{where}.preference")
+        errors += _weight(wish, where) + check_node_term(wish.get("preference") or {}, f"{where}.preference")
     for side in ("podAffinity", "podAntiAffinity"):
         terms = (affinity.get(side) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for at, term in enumerate(terms):
-            found += _pod_term(term, f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}]")
+            errors += _pod_term(term, f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}]")
         wishes = (affinity.get(side) or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         for at, wish in enumerate(wishes):
             where = f"{path}.{side}.preferredDuringSchedulingIgnoredDuringExecution[{at}]"
-            found += _weight(wish, where) + _pod_term(wish.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
-    return found
+            errors += _weight(wish, where) + _pod_term(wish.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
+    return errors
 
 
 def check_node_term(term: Json, path: str) -> list[FieldError]:
     """A term of a node selector."""
-    found = check_expressions(term, path, ("Gt", "Lt"))
+    errors = check_expressions(term, path, ("Gt", "Lt"))
     for at, field in enumerate(term.get("matchFields") or ()):
         where, operator = f"{path}.matchFields[{at}]", field.get("operator", "")
         if operator not in ("In", "NotIn"):
-            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+            errors.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
         elif len(field.get("values") or ()) != 1:
             detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-            found.append(required(f"{where}.values", detail))
+            errors.append(required(f"{where}.values", detail))
         if field.get("key") != "metadata.name":
-            found.append(invalid(f"{where}.key", field.get("key", ""), "not a valid field selector key"))
-    return found
+            errors.append(invalid(f"{where}.key", field.get("key", ""), "not a valid field selector key"))
+    return errors
 
 
 def _weight(wish: Json, path: str) -> list[FieldError]:
@@ -95,59 +95,59 @@ def _weight(wish: Json, path: str) -> list[FieldError]:
 
 def _pod_term(term: Json, path: str) -> list[FieldError]:
     """Pods to be near to or far from."""
-    found = check_selector(term.get("labelSelector"), f"{path}.labelSelector")
-    found += check_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    errors = check_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    errors += check_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        found += [invalid(f"{path}.namespace", name, problem) for problem in naming.label_problems(name)]
-    found += _label_keys(term, path)
+        errors += [invalid(f"{path}.namespace", name, problem) for problem in naming.label_problems(name)]
+    errors += _label_keys(term, path)
     where, key = f"{path}.topologyKey", term.get("topologyKey", "")
     if not key:
-        found.append(required(where, "can not be empty"))
-    return found + [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
+        errors.append(required(where, "can not be empty"))
+    return errors + [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
 
 
 def _label_keys(term: Json, path: str) -> list[FieldError]:
     """Labels whose values the pod's own are compared with."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for kind in ("matchLabelKeys", "mismatchLabelKeys"):
         for at, key in enumerate(term.get(kind) or ()):
             where = f"{path}.{kind}[{at}]"
             if term.get("labelSelector") is None:
-                found.append(forbidden_field(where, "must not be specified when labelSelector is not set"))
-            found += [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
+                errors.append(forbidden_field(where, "must not be specified when labelSelector is not set"))
+            errors += [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
     unlike = term.get("mismatchLabelKeys") or ()
     for at, key in enumerate(term.get("matchLabelKeys") or ()):
         if key in unlike:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            found.append(invalid(f"{path}.matchLabelKeys[{at}]", key, detail))
-    return found
+            errors.append(invalid(f"{path}.matchLabelKeys[{at}]", key, detail))
+    return errors
 
 
 def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
     """How evenly pods are to be spread."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, constraint in enumerate(constraints):
         where = f"{path}[{at}]"
         if constraint.get("maxSkew", 0) <= 0:
-            found.append(invalid(f"{where}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero"))
+            errors.append(invalid(f"{where}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero"))
         if not constraint.get("topologyKey"):
-            found.append(required(f"{where}.topologyKey", "can not be empty"))
+            errors.append(required(f"{where}.topologyKey", "can not be empty"))
         when = constraint.get("whenUnsatisfiable", "")
         if when not in ("DoNotSchedule", "ScheduleAnyway"):
-            found.append(unsupported(f"{where}.whenUnsatisfiable", when, ("DoNotSchedule", "ScheduleAnyway")))
+            errors.append(unsupported(f"{where}.whenUnsatisfiable", when, ("DoNotSchedule", "ScheduleAnyway")))
         pairs = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in constraints]
         if (constraint.get("topologyKey"), when) in pairs[at + 1 :]:
             name = f"{where}.{{topologyKey, whenUnsatisfiable}}"
-            found.append(duplicate(name, f"{{{constraint.get('topologyKey')}, {when}}}"))
+            errors.append(duplicate(name, f"{{{constraint.get('topologyKey')}, {when}}}"))
         least = constraint.get("minDomains")
         if least is not None and least <= 0:
-            found.append(invalid(f"{where}.minDomains", least, "must be greater than zero"))
+            errors.append(invalid(f"{where}.minDomains", least, "must be greater than zero"))
         if least is not None and when != "DoNotSchedule":
             detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
-            found.append(invalid(f"{where}.minDomains", least, detail))
+            errors.append(invalid(f"{where}.minDomains", least, detail))
         for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(key) not in (None, "Honor", "Ignore"):
-                found.append(unsupported(f"{where}.{key}", constraint[key], ("Honor", "Ignore")))
-        found += _label_keys(constraint, where)
-        found += check_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
-    return found
+                errors.append(unsupported(f"{where}.{key}", constraint[key], ("Honor", "Ignore")))
+        errors += _label_keys(constraint, where)
+        errors += check_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
+    return errors

@@ -36,66 +36,66 @@ def check_create(pod: Json) -> list[FieldError]:
 def check(pod: Json) -> list[FieldError]:
     """A pod as it is about to be kept."""
     spec = pod.get("spec") or {}
-    found = check_spec(spec, "spec")
+    errors = check_spec(spec, "spec")
     # Templates may have spaces here, since some always had.
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
             image = container.get("image", "")
             if image != image.strip():
                 detail = "must not have leading or trailing whitespace"
-                found.append(invalid(f"spec.{key}[{at}].image", image, detail))
-    return found
+                errors.append(invalid(f"spec.{key}[{at}].image", image, detail))
+    return errors
 
 
 def check_template(template: Json, path: str) -> list[FieldError]:
     """A pod template inside a workload."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-    found = names.check_labels(metadata.get("labels"), f"{path}.labels")
-    found += names.check_annotations(metadata.get("annotations"), f"{path}.annotations")
-    found += check_spec(spec, f"{path}.spec")
+    errors = names.check_labels(metadata.get("labels"), f"{path}.labels")
+    errors += names.check_annotations(metadata.get("annotations"), f"{path}.annotations")
+    errors += check_spec(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
-        found.append(forbidden_field(f"{path}.spec.ephemeralContainers", detail))
-    return found
+        errors.append(forbidden_field(f"{path}.spec.ephemeralContainers", detail))
+    return errors
 
 
 def check_spec(spec: Json, path: str) -> list[FieldError]:
     """A pod spec."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     volumes: dict[str, Json] = {}
     if spec.get("volumes"):
-        found += check_volumes(spec["volumes"], f"{path}.volumes", volumes)
-    found += _claims(spec, path)
+        errors += check_volumes(spec["volumes"], f"{path}.volumes", volumes)
+    errors += _claims(spec, path)
     mains = spec.get("containers") or []
     seen: set[str] = set()
     if not mains:
-        found.append(required(f"{path}.containers"))
+        errors.append(required(f"{path}.containers"))
     for at, container in enumerate(mains):
-        found += containers.check_container(container, f"{path}.containers[{at}]", volumes, seen, spec)
-        found += _restart(container, f"{path}.containers[{at}]")
-    found += containers.check_host_ports(mains, f"{path}.containers")
+        errors += containers.check_container(container, f"{path}.containers[{at}]", volumes, seen, spec)
+        errors += _restart(container, f"{path}.containers[{at}]")
+    errors += containers.check_host_ports(mains, f"{path}.containers")
     for at, container in enumerate(spec.get("initContainers") or ()):
-        found += _init(container, f"{path}.initContainers[{at}]", volumes, seen, spec)
+        errors += _init(container, f"{path}.initContainers[{at}]", volumes, seen, spec)
     if spec.get("resources"):
-        found += containers.check_pod_resources(spec["resources"], f"{path}.resources")
+        errors += containers.check_pod_resources(spec["resources"], f"{path}.resources")
     if spec.get("hostNetwork"):
-        found += _host_ports(spec, path)
-    found += _policies(spec, path)
+        errors += _host_ports(spec, path)
+    errors += _policies(spec, path)
     if spec.get("nodeSelector"):
-        found += names.check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
-    found += security_contexts.check_pod(spec, path)
+        errors += names.check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
+    errors += security_contexts.check_pod(spec, path)
     if spec.get("affinity"):
-        found += pod_placement.check_affinity(spec["affinity"], f"{path}.affinity")
-    found += pod_hostnames.check_name_servers(spec, f"{path}.dnsConfig")
+        errors += pod_placement.check_affinity(spec["affinity"], f"{path}.affinity")
+    errors += pod_hostnames.check_name_servers(spec, f"{path}.dnsConfig")
     for at, gate in enumerate(spec.get("readinessGates") or ()):
         name = gate.get("conditionType", "")
         where = f"{path}.readinessGates[{at}].conditionType"
-        found += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
+        errors += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
     if spec.get("schedulingGates"):
-        found += _gates(spec, path)
+        errors += _gates(spec, path)
     if spec.get("topologySpreadConstraints"):
-        found += pod_placement.check_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
-    return found + _rest(spec, path)
+        errors += pod_placement.check_spread(spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints")
+    return errors + _rest(spec, path)
 
 
 def _init(container: Json, path: str, volumes: dict[str, Json], seen: set[str], spec: Json) -> list[FieldError]:
@@ -104,10 +104,10 @@ def _init(container: Json, path: str, volumes: dict[str, Json], seen: set[str], 
         return containers.check_container(container, path, volumes, seen, spec)
     life = [key for key in _LIFE if container.get(key) is not None]
     plain = {key: value for key, value in container.items() if key not in life} if life else container
-    found = containers.check_container(plain, path, volumes, seen, spec) + _restart(container, path)
-    found += containers.check_host_ports([container], path.rpartition("[")[0])
+    errors = containers.check_container(plain, path, volumes, seen, spec) + _restart(container, path)
+    errors += containers.check_host_ports([container], path.rpartition("[")[0])
     detail = "may not be set for init containers without restartPolicy=Always"
-    return found + [forbidden_field(f"{path}.{key}", detail) for key in life]
+    return errors + [forbidden_field(f"{path}.{key}", detail) for key in life]
 
 
 def _restart(container: Json, path: str) -> list[FieldError]:
@@ -116,73 +116,73 @@ def _restart(container: Json, path: str) -> list[FieldError]:
 
 
 def _policies(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     policy = spec.get("restartPolicy", "Always")
     if policy not in _RESTARTS:
-        found.append(unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never")))
+        errors.append(unsupported(f"{path}.restartPolicy", policy, ("Always", "OnFailure", "Never")))
     dns = spec.get("dnsPolicy", "ClusterFirst")
     if dns not in ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"):
         allowed = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-        found.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
-    return found
+        errors.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
+    return errors
 
 
 def _rest(spec: Json, path: str) -> list[FieldError]:
     """Names of the pod itself and of classes, and what is told last."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if spec.get("hostUsers") is False:
         for key in ("hostNetwork", "hostPID", "hostIPC"):
             if spec.get(key):
                 where = key if key == "hostNetwork" else key[0].upper() + key[1:]
-                found.append(forbidden_field(f"{path}.{where}", "when `hostUsers` is false"))
-    found += pod_hostnames.check_override(spec, path)
+                errors.append(forbidden_field(f"{path}.{where}", "when `hostUsers` is false"))
+    errors += pod_hostnames.check_override(spec, path)
     for key in ("serviceAccountName", "nodeName"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
+            errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        found.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
     for key in ("hostname", "subdomain"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.label_problems(spec[key])]
+            errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.label_problems(spec[key])]
     if spec.get("tolerations"):
-        found += pod_placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
-    found += pod_hostnames.check_aliases(spec, f"{path}.hostAliases")
+        errors += pod_placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
+    errors += pod_hostnames.check_aliases(spec, f"{path}.hostAliases")
     for key in ("priorityClassName", "runtimeClassName"):
         if spec.get(key):
-            found += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
+            errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
     preemption = spec.get("preemptionPolicy", "Never")
     if preemption not in ("PreemptLowerPriority", "Never"):
-        found.append(unsupported(f"{path}.preemptionPolicy", preemption, ("PreemptLowerPriority", "Never")))
-    found += security_contexts.check_system(spec, path)
+        errors.append(unsupported(f"{path}.preemptionPolicy", preemption, ("PreemptLowerPriority", "Never")))
+    errors += security_contexts.check_system(spec, path)
     if spec.get("workloadRef") is not None:
-        found += _workload(spec["workloadRef"], f"{path}.workloadRef")
-    return found
+        errors += _workload(spec["workloadRef"], f"{path}.workloadRef")
+    return errors
 
 
 def _claims(spec: Json, path: str) -> list[FieldError]:
     """Resource claims of the pod, and the containers' references to them."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     known: set[str] = set()
     for at, claim in enumerate(spec.get("resourceClaims") or ()):
         where = f"{path}.resourceClaims[{at}]"
         name = claim.get("name", "")
         if name and name in known:
-            found.append(duplicate(f"{where}.name", name))
+            errors.append(duplicate(f"{where}.name", name))
         else:
-            found += names.check_label_name(name, f"{where}.name")
+            errors += names.check_label_name(name, f"{where}.name")
         known.add(name)
         sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")]
         shown = {"Name": name, "ResourceClaimName": sources[0], "ResourceClaimTemplateName": sources[1]}
         which = "`resourceClaimName`{} `resourceClaimTemplateName`"
         if not any(sources):
-            found.append(invalid(where, shown, "must specify one of: " + which.format(",")))
+            errors.append(invalid(where, shown, "must specify one of: " + which.format(",")))
         elif all(sources):
-            found.append(invalid(where, shown, f"at most one of {which.format(' or')} may be specified"))
+            errors.append(invalid(where, shown, f"at most one of {which.format(' or')} may be specified"))
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(key) is not None:
                 problems = naming.subdomain_problems(claim[key])
-                found += [invalid(f"{where}.{key}", claim[key], problem) for problem in problems]
+                errors += [invalid(f"{where}.{key}", claim[key], problem) for problem in problems]
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
             used: set[str] = set()
@@ -190,49 +190,51 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
                 where = f"{path}.{key}[{at}].resources.claims[{number}]"
                 mark = "/".join(filter(None, (claim.get("name"), claim.get("request"))))
                 if mark in used:
-                    found.append(duplicate(where, mark))
+                    errors.append(duplicate(where, mark))
                 used.add(mark)
                 if claim.get("name") in known:
                     continue
                 detail = "must be one of the names in pod.spec.resourceClaims"
                 error = not_found_field(where, claim.get("name"))
                 suffix = f": {', '.join(sorted(known))}" if known else " which is empty"
-                found.append(FieldError(error.reason, error.field, f"{error.message}: {detail}{suffix}"))
-    return found
+                errors.append(FieldError(error.reason, error.field, f"{error.message}: {detail}{suffix}"))
+    return errors
 
 
 def _host_ports(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
             # A template need not say it: pods get it later.
             if port.get("hostPort", port.get("containerPort")) != port.get("containerPort"):
                 where = f"{path}.containers[{at}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"
-                found.append(invalid(where, port.get("hostPort"), detail))
-    return found
+                errors.append(invalid(where, port.get("hostPort"), detail))
+    return errors
 
 
 def _workload(reference: Json, path: str) -> list[FieldError]:
     name, group = reference.get("name", ""), reference.get("podGroup", "")
-    found = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
-    found += [invalid(f"{path}.podGroup", group, problem) for problem in naming.label_problems(group)]
+    errors = [invalid(f"{path}.name", name, problem) for problem in naming.subdomain_problems(name)]
+    errors += [invalid(f"{path}.podGroup", group, problem) for problem in naming.label_problems(group)]
     replica = reference.get("podGroupReplicaKey")
     if replica:
-        found += [invalid(f"{path}.podGroupReplicaKey", replica, problem) for problem in naming.label_problems(replica)]
-    return found
+        errors += [
+            invalid(f"{path}.podGroupReplicaKey", replica, problem) for problem in naming.label_problems(replica)
+        ]
+    return errors
 
 
 def _gates(spec: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for at, gate in enumerate(spec["schedulingGates"]):
         name = gate.get("name", "")
         where = f"{path}.schedulingGates[{at}]"
-        found += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
+        errors += [invalid(where, name, problem) for problem in naming.qualified_problems(name)]
         if name in seen:
-            found.append(duplicate(where, name))
+            errors.append(duplicate(where, name))
         seen.add(name)
     if spec.get("nodeName"):
-        found.append(forbidden_field(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return found
+        errors.append(forbidden_field(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors

@@ -16,27 +16,27 @@ def check(new: Json, old: Json) -> list[FieldError]:
     status, was = new.get("status") or {}, old.get("status") or {}
     if status is was:
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, condition in enumerate(status.get("conditions") or ()):
         kind = condition.get("type", "")
         problems = naming.qualified_problems(kind)
-        found += [invalid(f"status.conditions[{at}].Type", kind, problem) for problem in problems]
+        errors += [invalid(f"status.conditions[{at}].Type", kind, problem) for problem in problems]
     node = status.get("nominatedNodeName")
     if node and node != was.get("nominatedNodeName"):
         where = "status.nominatedNodeName"
-        found += [invalid(where, node, problem) for problem in naming.subdomain_problems(node)]
+        errors += [invalid(where, node, problem) for problem in naming.subdomain_problems(node)]
         if old["spec"].get("nodeName"):
-            found.append(forbidden_field(where, "may not be set on pods that are already bound to a node"))
+            errors.append(forbidden_field(where, "may not be set on pods that are already bound to a node"))
     if status.get("qosClass") != was.get("qosClass"):
-        found.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
     if status.get("podIPs"):
-        found += _addresses("status.podIPs", tuple(each.get("ip", "") for each in status["podIPs"]))
+        errors += _addresses("status.podIPs", tuple(each.get("ip", "") for each in status["podIPs"]))
     if status.get("hostIPs"):
         first = status["hostIPs"][0].get("ip", "")
         if first != status.get("hostIP"):
-            found.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
-        found += _addresses("status.hostIPs", tuple(each.get("ip", "") for each in status["hostIPs"]))
-    return found
+            errors.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
+        errors += _addresses("status.hostIPs", tuple(each.get("ip", "") for each in status["hostIPs"]))
+    return errors
 
 
 @lru_cache(maxsize=4096)

@@ -24,22 +24,22 @@ def check_ephemeral(new: Json, old: Json) -> list[FieldError]:
 def _ephemeral(spec: Json, mine: list[Json]) -> list[FieldError]:
     names = [each["name"] for key in ("containers", "initContainers") for each in spec.get(key) or ()]
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
-    seen, found = set(names), list[FieldError]()
+    seen, errors = set(names), list[FieldError]()
     for at, container in enumerate(mine):
         path = f"spec.ephemeralContainers[{at}]"
         plain = {key: value for key, value in container.items() if key not in _NOT_EPHEMERAL}
-        found += containers.check_container(plain, path, volumes, seen)
+        errors += containers.check_container(plain, path, volumes, seen)
         detail = "cannot be set for an Ephemeral Container"
-        found += [forbidden_field(f"{path}.{key}", detail) for key in _NOT_EPHEMERAL if container.get(key)]
+        errors += [forbidden_field(f"{path}.{key}", detail) for key in _NOT_EPHEMERAL if container.get(key)]
         target = container.get("targetContainerName")
         if target and target not in names:
-            found.append(not_found_field(f"{path}.targetContainerName", target))
-    return found
+            errors.append(not_found_field(f"{path}.targetContainerName", target))
+    return errors
 
 
 def _kept(mine: list[Json], was: list[Json]) -> list[FieldError]:
     now = {container.get("name"): container for container in mine}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for container in was:
         name = container["name"]
         if name not in now:
@@ -49,28 +49,28 @@ def _kept(mine: list[Json], was: list[Json]) -> list[FieldError]:
         else:
             continue
         told = f'existing ephemeral containers "{name}" may not be {happened}\n'
-        found.append(forbidden_field("spec.ephemeralContainers", told))
-    return found
+        errors.append(forbidden_field("spec.ephemeralContainers", told))
+    return errors
 
 
 def check_resize(new: Json, old: Json) -> list[FieldError]:
     """A resize changes how much CPU and memory containers get, and nothing else about them."""
     mine, was = new["spec"], old["spec"]
-    found = pod_specs.check_spec(mine, "spec")
+    errors = pod_specs.check_spec(mine, "spec")
     before = quality(was)
     if quality(mine) != before:
-        found.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
+        errors.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
     for key in ("containers", "initContainers"):
         ours, theirs = mine.get(key) or [], was.get(key) or []
         if len(ours) != len(theirs):
-            return [*found, forbidden_field(f"spec.{key}", "containers may not be added or removed on resize")]
+            return [*errors, forbidden_field(f"spec.{key}", "containers may not be added or removed on resize")]
         if any(one.get("name") != other.get("name") for one, other in zip(ours, theirs, strict=True)):
-            return [*found, forbidden_field(f"spec.{key}", "containers may not be renamed or reordered on resize")]
+            return [*errors, forbidden_field(f"spec.{key}", "containers may not be renamed or reordered on resize")]
         for one, other in zip(ours, theirs, strict=True):
-            found += _removed(one, other)
+            errors += _removed(one, other)
             if _fixed(one) != _fixed(other):
-                return [*found, forbidden_field("spec", "only cpu and memory resources are mutable")]
-    return found
+                return [*errors, forbidden_field("spec", "only cpu and memory resources are mutable")]
+    return errors
 
 
 def _removed(container: Json, before: Json) -> list[FieldError]:

@@ -18,20 +18,20 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     mine, was = new.get("spec") or {}, old.get("spec") or {}
     if mine == was:
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("containers", "initContainers"):
         if len(mine.get(key) or ()) != len(was.get(key) or ()):
-            return [*found, forbidden_field(f"spec.{key}", "pod updates may not add or remove containers")]
-    found += _deadline_update(mine.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds"))
-    found += _toleration_update(mine.get("tolerations") or [], was.get("tolerations") or [])
-    found += _gate_update(mine.get("schedulingGates") or [], was.get("schedulingGates") or [])
+            return [*errors, forbidden_field(f"spec.{key}", "pod updates may not add or remove containers")]
+    errors += _deadline_update(mine.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds"))
+    errors += _toleration_update(mine.get("tolerations") or [], was.get("tolerations") or [])
+    errors += _gate_update(mine.get("schedulingGates") or [], was.get("schedulingGates") or [])
     masked = _masked(mine, was)
     if was.get("schedulingGates"):
-        found += _gated_update(masked, was)
+        errors += _gated_update(masked, was)
     if masked != was:
         told = internal.difference(was, masked, "core.PodSpec")
-        found.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
-    return found
+        errors.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
+    return errors
 
 
 def _masked(mine: Json, was: Json) -> Json:
@@ -89,12 +89,12 @@ def _gate_update(mine: list[Json], was: list[Json]) -> list[FieldError]:
 
 def _gated_update(masked: Json, was: Json) -> list[FieldError]:
     """While gated, node selectors may grow and node affinity may get stricter."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     mine, before = masked.get("nodeSelector") or {}, was.get("nodeSelector") or {}
     if mine != before:
         if any(mine.get(key) != value for key, value in before.items()):
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            found.append(invalid("spec.nodeSelector", mine, detail))
+            errors.append(invalid("spec.nodeSelector", mine, detail))
         _put_back(masked, was, "nodeSelector")
     affinity, earlier = masked.get("affinity") or {}, was.get("affinity") or {}
     if affinity.get("nodeAffinity") != earlier.get("nodeAffinity"):
@@ -105,7 +105,7 @@ def _gated_update(masked: Json, was: Json) -> list[FieldError]:
             masked["affinity"] = rest
         else:
             masked.pop("affinity", None)
-    return found
+    return errors
 
 
 def _put_back(masked: Json, was: Json, key: str) -> None:

@@ -8,7 +8,7 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.token_volumes import TOKEN
-from spinney.embedded.apiserver.resources.validation import downward_api, names, storage, volume_sources
+from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names, volume_sources
 
 # The member that each kind of volume cannot do without.
 _NEEDED = {
@@ -23,7 +23,7 @@ _PULLS = ("Always", "IfNotPresent", "Never")
 
 def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
     """The volumes of a pod, which `known` then holds by name."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, volume in enumerate(volumes):
         where = f"{path}[{at}]"
         name = volume.get("name", "")
@@ -32,8 +32,8 @@ def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> lis
             wrong.append(duplicate(f"{where}.name", name))
         if not wrong:
             known[name] = volume
-        found += wrong
-    return found
+        errors += wrong
+    return errors
 
 
 def _source(volume: Json, path: str) -> list[FieldError]:
@@ -41,16 +41,16 @@ def _source(volume: Json, path: str) -> list[FieldError]:
         # Every pod has it, and it is fine.
         return []
     sources = [key for key in volume if key != "name"]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in sources[:1]:
         needed = _NEEDED.get(key)
         if needed and not volume[key].get(needed):
-            found.append(required(f"{path}.{key}.{needed}"))
+            errors.append(required(f"{path}.{key}.{needed}"))
         if key in _CHECKS:
-            found += _CHECKS[key](volume[key], f"{path}.{key}")
+            errors += _CHECKS[key](volume[key], f"{path}.{key}")
         else:
-            found += volume_sources.check(key, volume[key], f"{path}.{key}")
-    return found + [
+            errors += volume_sources.check(key, volume[key], f"{path}.{key}")
+    return errors + [
         forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]
     ]
 
@@ -73,89 +73,89 @@ def _keys(source: Json, path: str) -> list[FieldError]:
 
 
 def _items(source: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, item in enumerate(source.get("items") or ()):
         where = f"{path}.items[{at}]"
-        found += [required(f"{where}.{key}") for key in ("key", "path") if not item.get(key)]
-        found += names.check_file_path(item.get("path", ""), f"{where}.path") + _mode(item, "mode", where)
-    return found
+        errors += [required(f"{where}.{key}") for key in ("key", "path") if not item.get(key)]
+        errors += names.check_file_path(item.get("path", ""), f"{where}.path") + _mode(item, "mode", where)
+    return errors
 
 
 def _downward(source: Json, path: str) -> list[FieldError]:
-    found = _mode(source, "defaultMode", path)
+    errors = _mode(source, "defaultMode", path)
     for item in source.get("items") or ():
-        found += _downward_file(item, path)
-    return found
+        errors += _downward_file(item, path)
+    return errors
 
 
 def _downward_file(item: Json, path: str) -> list[FieldError]:
-    found = [] if item.get("path") else [required(f"{path}.path")]
-    found += names.check_file_path(item.get("path", ""), f"{path}.path")
+    errors = [] if item.get("path") else [required(f"{path}.path")]
+    errors += names.check_file_path(item.get("path", ""), f"{path}.path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
-        found += downward_api.check_field(field, f"{path}.fieldRef", downward_api.FILES)
+        errors += downward_api.check_field(field, f"{path}.fieldRef", downward_api.FILES)
         if resource is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            found.append(invalid(path, "resource", detail))
+            errors.append(invalid(path, "resource", detail))
     elif resource is not None:
-        found += downward_api.check_resource(resource, f"{path}.resourceFieldRef", in_file=True)
+        errors += downward_api.check_resource(resource, f"{path}.resourceFieldRef", in_file=True)
     else:
-        found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return found + _mode(item, "mode", path)
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return errors + _mode(item, "mode", path)
 
 
 def _projected(source: Json, path: str) -> list[FieldError]:
-    found = _mode(source, "defaultMode", path)
+    errors = _mode(source, "defaultMode", path)
     seen: set[str] = set()
     for at, each in enumerate(source.get("sources") or ()):
         where = f"{path}.sources[{at}]"
         for key in ("secret", "configMap"):
             if each.get(key) is not None:
                 if not each[key].get("name"):
-                    found.append(required(f"{where}.{key}.name"))
-                found += _items(each[key], f"{where}.{key}")
-                found += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
+                    errors.append(required(f"{where}.{key}.name"))
+                errors += _items(each[key], f"{where}.{key}")
+                errors += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
         if each.get("downwardAPI") is not None:
             for item in each["downwardAPI"].get("items") or ():
-                found += _downward_file(item, f"{where}.downwardAPI")
-                found += _taken([item], item.get("path", ""), seen, path)
+                errors += _downward_file(item, f"{where}.downwardAPI")
+                errors += _taken([item], item.get("path", ""), seen, path)
         if each.get("serviceAccountToken") is not None:
-            found += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
+            errors += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
         if len(each) > 1:
-            found.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
-    return found
+            errors.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
+    return errors
 
 
 def _taken(items: list[Json] | tuple[()], shown: str, seen: set[str], path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for item in items:
         target = item.get("path", "")
         if target in seen:
-            found.append(invalid(path, shown, "conflicting duplicate paths"))
+            errors.append(invalid(path, shown, "conflicting duplicate paths"))
         elif target:
             seen.add(target)
-    return found
+    return errors
 
 
 def _token(token: Json, path: str, volume: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seconds = token.get("expirationSeconds", 3600)
     if seconds < 600:
         detail = "may not specify a duration less than 10 minutes"
-        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if seconds > 1 << 32:
         detail = "may not specify a duration larger than 2^32 seconds"
-        found.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if not token.get("path"):
-        return [*found, required(f"{volume}.path")]
-    return found + names.check_file_path(token["path"], f"{volume}.path")
+        return [*errors, required(f"{volume}.path")]
+    return errors + names.check_file_path(token["path"], f"{volume}.path")
 
 
 def _ephemeral(source: Json, path: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [required(f"{path}.volumeClaimTemplate")]
-    return storage.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
+    return claim_specs.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
 def _image(source: Json, path: str) -> list[FieldError]:

@@ -21,28 +21,28 @@ _DONE = ("exec", "httpGet", "tcpSocket", "sleep")
 
 def check_hooks(lifecycle: Json, path: str, grace: Any) -> list[FieldError]:
     """What happens after a container's start and before its end."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
-            found += _handler(lifecycle[hook], f"{path}.{hook}", _DONE, grace)
-    return found
+            errors += _handler(lifecycle[hook], f"{path}.{hook}", _DONE, grace)
+    return errors
 
 
 def check_probe(probe: Json, path: str, name: str) -> list[FieldError]:
     """How a container is asked whether it is well."""
-    found = _handler(probe, path, _ASKED, None)
+    errors = _handler(probe, path, _ASKED, None)
     for key in _COUNTS:
         if probe.get(key, 0) < 0:
-            found.append(invalid(f"{path}.{key}", probe[key], "must be greater than or equal to 0"))
+            errors.append(invalid(f"{path}.{key}", probe[key], "must be greater than or equal to 0"))
     period = probe.get("terminationGracePeriodSeconds")
     if period is not None and period <= 0:
-        found.append(invalid(f"{path}.terminationGracePeriodSeconds", period, "must be greater than 0"))
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", period, "must be greater than 0"))
     if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
-        found.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
+        errors.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
     if name == "readinessProbe" and period is not None:
         detail = "must not be set for readinessProbes"
-        found.append(invalid(f"{path}.terminationGracePeriodSeconds", period, detail))
-    return found
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", period, detail))
+    return errors
 
 
 def _handler(node: Json, path: str, kinds: tuple[str, ...], grace: Any) -> list[FieldError]:
@@ -52,28 +52,28 @@ def _handler(node: Json, path: str, kinds: tuple[str, ...], grace: Any) -> list[
         return [required(path, "must specify a handler type")]
     kind, handler = given[0], node[given[0]]
     where = f"{path}.{kind}"
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if kind == "exec" and not handler.get("command"):
-        found.append(required(f"{where}.command"))
+        errors.append(required(f"{where}.command"))
     if kind == "httpGet":
-        found += _http(handler, where)
+        errors += _http(handler, where)
     if kind in ("tcpSocket", "grpc"):
-        found += names.check_port(handler.get("port", 0), f"{where}.port")
+        errors += names.check_port(handler.get("port", 0), f"{where}.port")
     if kind == "sleep" and grace is not None and not 0 <= handler.get("seconds", 0) <= grace:
         detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-        found.append(invalid(where, handler.get("seconds", 0), detail))
-    return found + [
+        errors.append(invalid(where, handler.get("seconds", 0), detail))
+    return errors + [
         forbidden_field(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in given[1:]
     ]
 
 
 def _http(handler: Json, path: str) -> list[FieldError]:
-    found = [] if handler.get("path") else [required(f"{path}.path")]
-    found += names.check_port(handler.get("port", 0), f"{path}.port")
+    errors = [] if handler.get("path") else [required(f"{path}.path")]
+    errors += names.check_port(handler.get("port", 0), f"{path}.port")
     scheme = handler.get("scheme", "HTTP")
     if scheme not in ("HTTP", "HTTPS"):
-        found.append(unsupported(f"{path}.scheme", scheme, ("HTTP", "HTTPS")))
+        errors.append(unsupported(f"{path}.scheme", scheme, ("HTTP", "HTTPS")))
     for header in handler.get("httpHeaders") or ():
         if not _HEADER.match(header.get("name", "")):
-            found.append(invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER_RULE))
-    return found
+            errors.append(invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER_RULE))
+    return errors

@@ -34,13 +34,13 @@ def check_deployment(strategy: Json, path: str) -> list[FieldError]:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [forbidden_field(f"{path}.rollingUpdate", detail)] if rolling else []
     rolling = rolling or {}
-    found = _share(rolling, "maxUnavailable", f"{path}.rollingUpdate") + _share(
+    errors = _share(rolling, "maxUnavailable", f"{path}.rollingUpdate") + _share(
         rolling, "maxSurge", f"{path}.rollingUpdate"
     )
     if _zero(rolling.get("maxUnavailable")) and _zero(rolling.get("maxSurge")):
         detail = "may not be 0 when `maxSurge` is 0"
-        found.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
-    return found + _whole(rolling, "maxUnavailable", f"{path}.rollingUpdate")
+        errors.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
+    return errors + _whole(rolling, "maxUnavailable", f"{path}.rollingUpdate")
 
 
 def _zero(value: object) -> bool:
@@ -80,16 +80,16 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     where = f"{path}.rollingUpdate"
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("maxUnavailable", "maxSurge"):
-        found += _share(rolling, key, where) + _whole(rolling, key, where)
+        errors += _share(rolling, key, where) + _whole(rolling, key, where)
     fewer, more = (_amount(rolling.get(key, 0)) for key in ("maxUnavailable", "maxSurge"))
     if not fewer and not more:
-        found.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+        errors.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     if fewer and more:
         detail = "may not be set when maxUnavailable is non-zero"
-        found.append(invalid(f"{where}.maxSurge", rolling.get("maxSurge"), detail))
-    return found
+        errors.append(invalid(f"{where}.maxSurge", rolling.get("maxSurge"), detail))
+    return errors
 
 
 def check_daemons_status(new: Json, old: Json) -> list[FieldError]:
@@ -116,21 +116,21 @@ def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
 def check_status(new: Json, old: Json) -> list[FieldError]:
     """The status of a workload: nothing is negative, and no part is more than the whole."""
     status = new.get("status") or {}
-    found = [
+    errors = [
         invalid(f"status.{key}", status[key], NOT_NEGATIVE)
         for key in (*_COUNTS, "observedGeneration", "collisionCount")
         if (status.get(key) or 0) < 0
     ]
     stateful = "StatefulSet" in str(new.get("kind"))
-    if found and not stateful:
-        return found
+    if errors and not stateful:
+        return errors
     whole, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     for key in _STATEFUL if stateful else _COUNTS[1:]:
         if status.get(key, 0) > whole:
-            found.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
+            errors.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
     if status.get("availableReplicas", 0) > ready:
         place = "status.readyReplicas" if stateful else "readyReplicas"
-        found.append(
+        errors.append(
             invalid("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {place}")
         )
-    return found
+    return errors

@@ -33,10 +33,10 @@ _ANYTHING: Json = {}
 
 def check_rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
     """The rules of one node of a schema."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
-        found += _rule(entry, schema, f"{path}.x-kubernetes-validations[{at}]", root=root)
-    return found
+        errors += _rule(entry, schema, f"{path}.x-kubernetes-validations[{at}]", root=root)
+    return errors
 
 
 def uncorrelated(schema: Json, path: str, list_path: str = "") -> Iterator[FieldError]:
@@ -60,30 +60,30 @@ def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldErro
         return [required(f"{path}.rule", "rule is not specified")]
     if "\n" in text.strip() and not message:
         return [required(f"{path}.message", "message must be specified if rule contains line breaks")]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
-        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     if entry.get("reason") and entry["reason"] not in _REASONS:
-        found.append(unsupported(f"{path}.reason", entry["reason"], _REASONS))
+        errors.append(unsupported(f"{path}.reason", entry["reason"], _REASONS))
     if entry.get("fieldPath") and not _leads_somewhere(entry["fieldPath"], schema):
-        found.append(invalid(f"{path}.fieldPath", entry["fieldPath"], "must be a valid path"))
+        errors.append(invalid(f"{path}.fieldPath", entry["fieldPath"], "must be a valid path"))
     if entry.get("optionalOldSelf") and not re.search(r"\boldSelf\b", text):
-        found.append(invalid(f"{path}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule"))
-    if found:
-        return found
+        errors.append(invalid(f"{path}.optionalOldSelf", True, "may not be set if oldSelf is not used in rule"))
+    if errors:
+        return errors
     problem = _problem(text, schema, "BOOL", "cel expression must evaluate to a bool", root=root)
     if problem:
-        found.append(_wrong(entry, f"{path}.rule", problem))
+        errors.append(_wrong(entry, f"{path}.rule", problem))
     told = entry.get("messageExpression")
     if told:
         problem = _problem(told, schema, "STRING", "messageExpression must evaluate to a string", root=root)
         if problem.startswith("compilation"):
             problem = f"messageExpression {problem}"
         if problem:
-            found.append(_wrong(entry, f"{path}.messageExpression", problem))
-    return found
+            errors.append(_wrong(entry, f"{path}.messageExpression", problem))
+    return errors
 
 
 def _wrong(entry: Json, field: str, problem: str) -> FieldError:

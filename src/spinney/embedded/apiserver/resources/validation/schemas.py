@@ -35,17 +35,17 @@ _FORMATS = frozenset(
 
 def check_root(schema: Json, path: str) -> list[FieldError]:
     """A whole schema: an object whose metadata is left to Kubernetes."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not schema.get("type"):
-        found.append(required(f"{path}.type", "must not be empty at the root"))
+        errors.append(required(f"{path}.type", "must not be empty at the root"))
     elif schema["type"] != "object":
         return [invalid(f"{path}.type", schema["type"], "must be object at the root")]
-    found += _typed_head(schema.get("properties") or {}, f"{path}.properties")
+    errors += _typed_head(schema.get("properties") or {}, f"{path}.properties")
     metadata = (schema.get("properties") or {}).get("metadata")
     if isinstance(metadata, dict) and not _plain_metadata(metadata):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        found.append(forbidden_field(f"{path}.properties[metadata]", detail))
-    return found + _node(schema, path, root=True) + list(uncorrelated(schema, path))
+        errors.append(forbidden_field(f"{path}.properties[metadata]", detail))
+    return errors + _node(schema, path, root=True) + list(uncorrelated(schema, path))
 
 
 def _typed_head(properties: Json, path: str) -> list[FieldError]:
@@ -67,17 +67,17 @@ def _node(schema: Any, path: str, *, root: bool = False) -> list[FieldError]:
         return []
     if schema.get("$ref"):
         return [forbidden_field(f"{path}.$ref", "$ref is not supported")]
-    found = _junctors(schema, path)
-    found += [*_type(schema, path, root=root), *_keywords(schema, path), *_list(schema, path), *_map(schema, path)]
-    if not found and "default" in schema:
-        found += _default(schema, f"{path}.default")
-    found += check_rules(schema, path, root=root)
+    errors = _junctors(schema, path)
+    errors += [*_type(schema, path, root=root), *_keywords(schema, path), *_list(schema, path), *_map(schema, path)]
+    if not errors and "default" in schema:
+        errors += _default(schema, f"{path}.default")
+    errors += check_rules(schema, path, root=root)
     for name, item in (schema.get("properties") or {}).items():
         if not (root and name == "metadata"):
-            found += _node(item, f"{path}.properties[{name}]")
+            errors += _node(item, f"{path}.properties[{name}]")
     for key in ("items", "additionalProperties"):
-        found += _node(schema.get(key), f"{path}.{key}")
-    return found
+        errors += _node(schema.get(key), f"{path}.{key}")
+    return errors
 
 
 def _type(schema: Json, path: str, *, root: bool) -> list[FieldError]:
@@ -91,33 +91,33 @@ def _type(schema: Json, path: str, *, root: bool) -> list[FieldError]:
 
 
 def _keywords(schema: Json, path: str) -> list[FieldError]:
-    found = [forbidden_field(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if schema.get(key)]
+    errors = [forbidden_field(f"{path}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if schema.get(key)]
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+        errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
     if _is_bare_resource(schema):
         detail = (
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
-        found.append(required(f"{path}.properties", detail))
+        errors.append(required(f"{path}.properties", detail))
     if schema.get("x-kubernetes-embedded-resource") and schema.get("type") not in ("object", None, ""):
         detail = "must be object if x-kubernetes-embedded-resource is true"
-        found.append(invalid(f"{path}.type", schema["type"], detail))
+        errors.append(invalid(f"{path}.type", schema["type"], detail))
     if schema.get("type") == "array" and "items" not in schema:
-        found.append(required(f"{path}.items", "must be specified"))
+        errors.append(required(f"{path}.items", "must be specified"))
     if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
         detail = "additionalProperties and properties are mutual exclusive"
-        found.append(forbidden_field(f"{path}.additionalProperties", detail))
+        errors.append(forbidden_field(f"{path}.additionalProperties", detail))
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        found.append(forbidden_field(f"{path}.uniqueItems", detail))
+        errors.append(forbidden_field(f"{path}.uniqueItems", detail))
     pattern = schema.get("pattern")
     if pattern:
         try:
             re.compile(pattern)
         except re.error as error:
             detail = f"must be a valid regular expression, but isn't: error parsing regexp: {_go_words(error, pattern)}"
-            found.append(invalid(f"{path}.pattern", pattern, detail))
-    return found
+            errors.append(invalid(f"{path}.pattern", pattern, detail))
+    return errors
 
 
 def _is_bare_resource(schema: Json) -> bool:
@@ -154,14 +154,14 @@ def _list(schema: Json, path: str) -> list[FieldError]:
         return [invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), detail)]
     if kind != "map":
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not keys:
         detail = "must not be empty if x-kubernetes-list-type is map"
-        found.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
+        errors.append(required(f"{path}.x-kubernetes-list-map-keys", detail))
     if items.get("type", "object") != "object":
         detail = "must be object if parent array's x-kubernetes-list-type is map"
-        return [*found, invalid(f"{path}.items.type", items["type"], detail)]
-    return found + [error for at, key in enumerate(keys) for error in _map_key(items, key, at, path)]
+        return [*errors, invalid(f"{path}.items.type", items["type"], detail)]
+    return errors + [error for at, key in enumerate(keys) for error in _map_key(items, key, at, path)]
 
 
 def _map(schema: Json, path: str) -> list[FieldError]:
@@ -189,25 +189,25 @@ def _map_key(items: Json, key: str, at: int, path: str) -> list[FieldError]:
 
 def _junctors(schema: Json, path: str) -> list[FieldError]:
     any_type = bool(schema.get("x-kubernetes-int-or-string"))
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for junctor in _JUNCTORS:
         for at, part in enumerate(schema.get(junctor) or ()):
-            found += _junctor(part, f"{path}.{junctor}[{at}]", any_type)
-    return found + _junctor(schema.get("not"), f"{path}.not", any_type)
+            errors += _junctor(part, f"{path}.{junctor}[{at}]", any_type)
+    return errors + _junctor(schema.get("not"), f"{path}.not", any_type)
 
 
 def _junctor(schema: Any, path: str, int_or_string: bool) -> list[FieldError]:
     """What stands below anyOf and its like may only narrow: no types, no defaults, no words."""
     if not isinstance(schema, dict):
         return []
-    found = [
+    errors = [
         forbidden_field(f"{path}.{key}", f"must be {wanted} to be structural")
         for key, wanted in _NOT_NARROWING.items()
         if key in schema and not (key == "type" and int_or_string)
     ]
     for name, item in (schema.get("properties") or {}).items():
-        found += _junctor(item, f"{path}.properties[{name}]", int_or_string=False)
-    return found
+        errors += _junctor(item, f"{path}.properties[{name}]", int_or_string=False)
+    return errors
 
 
 def _default(schema: Json, path: str) -> list[FieldError]:
@@ -215,17 +215,17 @@ def _default(schema: Json, path: str) -> list[FieldError]:
         return []
     checker = Checker()
     checker.check(schema["default"], schema, "")
-    found = []
+    errors = []
     for error in checker.errors:
         # A default has no name of its own, and Kubernetes leaves its place in the sentence empty.
         message = re.sub(r": must be of type", ":  in body must be of type", error.message, count=1)
         field = f"{path}.{error.field}" if error.field else path
-        found.append(FieldError(error.reason, field, message))
-    if not found and _has_unknown(schema["default"], schema):
-        found.append(invalid(path, schema["default"], "must not have unknown fields"))
-    if not found and rules_below(schema):
-        found += _broken_rules(schema, path)
-    return found
+        errors.append(FieldError(error.reason, field, message))
+    if not errors and _has_unknown(schema["default"], schema):
+        errors.append(invalid(path, schema["default"], "must not have unknown fields"))
+    if not errors and rules_below(schema):
+        errors += _broken_rules(schema, path)
+    return errors
 
 
 def _broken_rules(schema: Json, path: str) -> list[FieldError]:

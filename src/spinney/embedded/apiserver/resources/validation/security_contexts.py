@@ -29,20 +29,20 @@ def check_pod(spec: Json, path: str) -> list[FieldError]:
     if not context and not spec.get("shareProcessNamespace"):
         return []
     where = f"{path}.securityContext"
-    found = _ids(context, where, ("fsGroup", "runAsUser", "runAsGroup"))
+    errors = _ids(context, where, ("fsGroup", "runAsUser", "runAsGroup"))
     for at, group in enumerate(context.get("supplementalGroups") or ()):
         if not 0 <= group <= 2**31 - 1:
-            found.append(invalid(f"{where}.supplementalGroups[{at}]", group, _ID_RANGE))
+            errors.append(invalid(f"{where}.supplementalGroups[{at}]", group, _ID_RANGE))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        found.append(invalid(f"{where}.shareProcessNamespace", True, detail))
+        errors.append(invalid(f"{where}.shareProcessNamespace", True, detail))
     if not context:
-        return found
-    found += _sysctls(context, f"{where}.sysctls")
-    found += _one_of(context, where, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
-    found += _profiles(context, where)
-    found += _one_of(context, where, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    return found + _one_of(context, where, "seLinuxChangePolicy", ("Recursive",))
+        return errors
+    errors += _sysctls(context, f"{where}.sysctls")
+    errors += _one_of(context, where, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+    errors += _profiles(context, where)
+    errors += _one_of(context, where, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    return errors + _one_of(context, where, "seLinuxChangePolicy", ("Recursive",))
 
 
 def _one_of(context: Json, path: str, key: str, allowed: tuple[str, ...]) -> list[FieldError]:
@@ -59,47 +59,47 @@ def _ids(context: Json, path: str, keys: tuple[str, ...]) -> list[FieldError]:
 
 
 def _sysctls(context: Json, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for at, sysctl in enumerate(context.get("sysctls") or ()):
         name, where = sysctl.get("name", ""), f"{path}[{at}].name"
         if not name:
-            found.append(required(where))
+            errors.append(required(where))
         elif not _SYSCTL.fullmatch(name) or len(name) > 253:
             detail = f"must have at most 253 characters and match regex {_SYSCTL.pattern}"
-            found.append(invalid(where, name, detail))
+            errors.append(invalid(where, name, detail))
         elif name in seen:
-            found.append(duplicate(where, name))
+            errors.append(duplicate(where, name))
         seen.add(name)
-    return found
+    return errors
 
 
 def _profiles(context: Json, path: str) -> list[FieldError]:
     """What the kernel confines a container by."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if context.get("seccompProfile") is not None:
-        found += _seccomp(context["seccompProfile"], f"{path}.seccompProfile")
+        errors += _seccomp(context["seccompProfile"], f"{path}.seccompProfile")
     windows = context.get("windowsOptions") or {}
     if windows.get("runAsUserName") == "":
         where = f"{path}.windowsOptions.runAsUserName"
-        found.append(invalid(where, "", "runAsUserName cannot be an empty string"))
+        errors.append(invalid(where, "", "runAsUserName cannot be an empty string"))
     if context.get("appArmorProfile") is not None:
-        found += _app_armor(context["appArmorProfile"], f"{path}.appArmorProfile")
-    return found
+        errors += _app_armor(context["appArmorProfile"], f"{path}.appArmorProfile")
+    return errors
 
 
 def _seccomp(profile: Json, path: str) -> list[FieldError]:
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     where = f"{path}.localhostProfile"
-    found = [] if kind in _PROFILES else [unsupported(f"{path}.type", kind, _PROFILES)]
+    errors = [] if kind in _PROFILES else [unsupported(f"{path}.type", kind, _PROFILES)]
     if kind == "Localhost":
         if local is None:
-            return [*found, required(where, "must be set when seccomp type is Localhost")]
-        return found + names.check_descending(local, where)
+            return [*errors, required(where, "must be set when seccomp type is Localhost")]
+        return errors + names.check_descending(local, where)
     if local is not None:
         shown = internal.struct(profile, "core.SeccompProfile")
-        found.append(invalid(where, shown, "can only be set when seccomp type is Localhost"))
-    return found
+        errors.append(invalid(where, shown, "can only be set when seccomp type is Localhost"))
+    return errors
 
 
 def _app_armor(profile: Json, path: str) -> list[FieldError]:
@@ -120,21 +120,21 @@ def _app_armor(profile: Json, path: str) -> list[FieldError]:
 
 def check_container(context: Json, path: str, pod: Json) -> list[FieldError]:
     """What a container asks for itself."""
-    found = _ids(context, path, ("runAsUser", "runAsGroup"))
+    errors = _ids(context, path, ("runAsUser", "runAsGroup"))
     mount = context.get("procMount")
-    found += _one_of(context, path, "procMount", ("Default", "Unmasked"))
+    errors += _one_of(context, path, "procMount", ("Default", "Unmasked"))
     if mount == "Unmasked" and pod.get("hostUsers", True):
-        found.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+        errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     profiles = _profiles(context, path)
-    found += [error for error in profiles if ".seccompProfile" in error.field]
+    errors += [error for error in profiles if ".seccompProfile" in error.field]
     if context.get("allowPrivilegeEscalation") is False:
         detail = "cannot set `allowPrivilegeEscalation` to false and "
         added = (context.get("capabilities") or {}).get("add") or ()
         reasons = ["`privileged` to true"] if context.get("privileged") else []
         reasons += ["`capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
         shown = internal.struct(context, "core.SecurityContext")
-        found += [invalid(path, shown, detail + reason) for reason in reasons]
-    return found + [error for error in profiles if ".seccompProfile" not in error.field]
+        errors += [invalid(path, shown, detail + reason) for reason in reasons]
+    return errors + [error for error in profiles if ".seccompProfile" not in error.field]
 
 
 def check_system(spec: Json, path: str) -> list[FieldError]:
@@ -150,17 +150,17 @@ def check_system(spec: Json, path: str) -> list[FieldError]:
     if name == "linux":
         return []
     detail = "cannot be set for a windows pod"
-    found = [forbidden_field(f"{path}.{key}", detail) for key in ("hostPID", "hostIPC") if spec.get(key)]
+    errors = [forbidden_field(f"{path}.{key}", detail) for key in ("hostPID", "hostIPC") if spec.get(key)]
     context = spec.get("securityContext") or {}
-    found += [
+    errors += [
         forbidden_field(f"{path}.securityContext.{key}", detail) for key in _NOT_WINDOWS if context.get(key) is not None
     ]
     for kind in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(kind) or ()):
             own = container.get("securityContext") or {}
-            found += [
+            errors += [
                 forbidden_field(f"{path}.{kind}[{at}].securityContext.{key}", detail)
                 for key in _NOT_WINDOWS_CONTAINERS
                 if own.get(key) is not None
             ]
-    return found
+    return errors

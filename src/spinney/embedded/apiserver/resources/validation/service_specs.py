@@ -40,21 +40,21 @@ def check(document: Json) -> list[FieldError]:
     """A Service."""
     spec = document.get("spec") or {}
     ports = spec.get("ports") or ()
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
-        found.append(required("spec.ports"))
-    found += _kind(spec)
+        errors.append(required("spec.ports"))
+    errors += _kind(spec)
     seen: set[str] = set()
     for at, port in enumerate(ports):
-        found += _port(port, f"spec.ports[{at}]", seen, named=len(ports) > 1)
-    found += names.check_labels(spec.get("selector"), "spec.selector")
-    found += _affinity(spec)
-    found += check_addresses(spec)
+        errors += _port(port, f"spec.ports[{at}]", seen, named=len(ports) > 1)
+    errors += names.check_labels(spec.get("selector"), "spec.selector")
+    errors += _affinity(spec)
+    errors += check_addresses(spec)
     for at, address in enumerate(spec.get("externalIPs") or ()):
-        found += check_endpoint_address(address, f"spec.externalIPs[{at}]")
+        errors += check_endpoint_address(address, f"spec.externalIPs[{at}]")
     if spec.get("type") not in _TYPES:
-        found.append(unsupported("spec.type", spec.get("type", ""), _TYPES))
-    return found + _ports_together(spec, ports) + _balancing(spec) + check_class(spec) + _traffic(spec)
+        errors.append(unsupported("spec.type", spec.get("type", ""), _TYPES))
+    return errors + _ports_together(spec, ports) + _balancing(spec) + check_class(spec) + _traffic(spec)
 
 
 def _kind(spec: Json) -> list[FieldError]:
@@ -64,37 +64,37 @@ def _kind(spec: Json) -> list[FieldError]:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")]
     if kind != "ExternalName":
         return []
-    found = [
+    errors = [
         forbidden_field(f"spec.{key}", _NOT_EXTERNAL)
         for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
         if spec.get(key)
     ]
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
-        return [*found, required("spec.externalName")]
-    return found + [invalid("spec.externalName", name, problem) for problem in naming.subdomain_problems(name)]
+        return [*errors, required("spec.externalName")]
+    return errors + [invalid("spec.externalName", name, problem) for problem in naming.subdomain_problems(name)]
 
 
 def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     name = port.get("name", "")
     if named and not name:
-        found.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     elif name:
-        found += [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
+        errors += [invalid(f"{path}.name", name, problem) for problem in naming.label_problems(name)]
         if name in seen:
-            found.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         seen.add(name)
     if not 1 <= port.get("port", 0) <= 65535:
-        found.append(invalid(f"{path}.port", port.get("port", 0), _PORTS))
+        errors.append(invalid(f"{path}.port", port.get("port", 0), _PORTS))
     protocol = port.get("protocol", "TCP")
     if protocol not in ("SCTP", "TCP", "UDP"):
-        found.append(unsupported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
-    found += names.check_port(port.get("targetPort", 0), f"{path}.targetPort")
+        errors.append(unsupported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+    errors += names.check_port(port.get("targetPort", 0), f"{path}.targetPort")
     if port.get("appProtocol") is not None:
         told = port["appProtocol"]
-        found += [invalid(f"{path}.appProtocol", told, problem) for problem in naming.qualified_problems(told)]
-    return found
+        errors += [invalid(f"{path}.appProtocol", told, problem) for problem in naming.qualified_problems(told)]
+    return errors
 
 
 def _affinity(spec: Json) -> list[FieldError]:
@@ -113,20 +113,20 @@ def check_addresses(spec: Json) -> list[FieldError]:
     """The addresses of a service and their families, as far as they can be told without the cluster."""
     if spec.get("type") == "ExternalName":
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     address, addresses, families = spec.get("clusterIP"), spec.get("clusterIPs") or [], spec.get("ipFamilies") or ()
     if address and addresses[:1] != [address]:
-        found.append(invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
+        errors.append(invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
     if not address and addresses:
-        found.append(invalid("spec.clusterIPs", addresses, "must be empty when `clusterIP` is not specified"))
+        errors.append(invalid("spec.clusterIPs", addresses, "must be empty when `clusterIP` is not specified"))
     for at, family in enumerate(families):
         if family not in _FAMILIES:
-            found.append(unsupported(f"spec.ipFamilies[{at}]", family, _FAMILIES))
+            errors.append(unsupported(f"spec.ipFamilies[{at}]", family, _FAMILIES))
         if family in families[:at]:
-            found.append(duplicate(f"spec.ipFamilies[{at}]", family))
+            errors.append(duplicate(f"spec.ipFamilies[{at}]", family))
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
-        found.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
+        errors.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
     wrong: list[FieldError] = []
     if addresses[:1] == ["None"] and len(addresses) > 1:
         wrong.append(invalid("spec.clusterIPs", addresses, "'None' must be the first and only value"))
@@ -134,17 +134,17 @@ def check_addresses(spec: Json) -> list[FieldError]:
         if at or each != "None":
             wrong += names.check_address(each, f"spec.clusterIPs[{at}]")
     if len(addresses) > 2:
-        found.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
+        errors.append(invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
     if wrong:
-        return found + wrong
+        return errors + wrong
     if len(addresses) > 1 and len({family_of(each) for each in addresses}) < 2:
-        found.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
+        errors.append(invalid("spec.clusterIPs", addresses, "may specify no more than one IP for each IP family"))
     if addresses and not is_headless(spec):
         for at, (each, family) in enumerate(zip(addresses, families, strict=False)):
             if family in _FAMILIES and family_of(each) != family:
                 detail = f"expected an {family} value as indicated by `ipFamilies[{at}]`"
-                found.append(invalid(f"spec.clusterIPs[{at}]", each, detail))
-    return found
+                errors.append(invalid(f"spec.clusterIPs[{at}]", each, detail))
+    return errors
 
 
 def family_of(address: str) -> str:
@@ -154,27 +154,27 @@ def family_of(address: str) -> str:
 
 def check_endpoint_address(address: str, path: str) -> list[FieldError]:
     """An address that others can reach."""
-    found = names.check_address(address, path)
-    if found:
-        return found
+    errors = names.check_address(address, path)
+    if errors:
+        return errors
     parsed = ipaddress.ip_address(address)
     if parsed.is_unspecified:
-        found.append(invalid(path, address, f"may not be unspecified ({address})"))
+        errors.append(invalid(path, address, f"may not be unspecified ({address})"))
     if parsed.is_loopback:
-        found.append(invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
+        errors.append(invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if parsed.is_link_local:
-        found.append(invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+        errors.append(invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
     if parsed in ipaddress.ip_network("224.0.0.0/24" if parsed.version == 4 else "ff02::/16"):
-        found.append(invalid(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
-    return found
+        errors.append(invalid(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+    return errors
 
 
 def _ports_together(spec: Json, ports: list[Json] | tuple[()]) -> list[FieldError]:
     """Ports that no other port may have, too."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if spec.get("type") == "ClusterIP":
         detail = "may not be used when `type` is 'ClusterIP'"
-        found += [
+        errors += [
             forbidden_field(f"spec.ports[{at}].nodePort", detail)
             for at, port in enumerate(ports)
             if port.get("nodePort")
@@ -183,29 +183,29 @@ def _ports_together(spec: Json, ports: list[Json] | tuple[()]) -> list[FieldErro
     for at, port in enumerate(ports):
         mark = (port.get("protocol", ""), port.get("nodePort", 0))
         if mark[1] and mark in seen:
-            found.append(duplicate(f"spec.ports[{at}].nodePort", mark[1]))
+            errors.append(duplicate(f"spec.ports[{at}].nodePort", mark[1]))
         seen.add(mark)
     seen = set()
     for at, port in enumerate(ports):
         mark = (port.get("protocol", ""), port.get("port", 0))
         if mark in seen:
             told = {"Name": "", "Protocol": mark[0], "AppProtocol": None, "Port": mark[1]}
-            found.append(duplicate(f"spec.ports[{at}]", {**told, "TargetPort": 0, "NodePort": 0}))
+            errors.append(duplicate(f"spec.ports[{at}]", {**told, "TargetPort": 0, "NodePort": 0}))
         seen.add(mark)
-    return found
+    return errors
 
 
 def _balancing(spec: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     balanced = spec.get("type") == "LoadBalancer"
     ranges = spec.get("loadBalancerSourceRanges") or ()
     if ranges and not balanced:
-        found.append(forbidden_field("spec.LoadBalancerSourceRanges", _BALANCED))
+        errors.append(forbidden_field("spec.LoadBalancerSourceRanges", _BALANCED))
     for at, text in enumerate(ranges):
-        found += names.check_cidr(text.strip(), f"spec.LoadBalancerSourceRanges[{at}]")
+        errors += names.check_cidr(text.strip(), f"spec.LoadBalancerSourceRanges[{at}]")
     if spec.get("allocateLoadBalancerNodePorts") is not None and not balanced:
-        found.append(forbidden_field("spec.allocateLoadBalancerNodePorts", _BALANCED))
-    return found
+        errors.append(forbidden_field("spec.allocateLoadBalancerNodePorts", _BALANCED))
+    return errors
 
 
 def check_class(spec: Json) -> list[FieldError]:
@@ -219,56 +219,56 @@ def check_class(spec: Json) -> list[FieldError]:
 
 
 def _traffic(spec: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     outer, inner = spec.get("externalTrafficPolicy", ""), spec.get("internalTrafficPolicy")
     if not is_reachable(spec):
         if outer:
             detail = "may only be set for externally-accessible services"
-            found.append(invalid("spec.externalTrafficPolicy", outer, detail))
+            errors.append(invalid("spec.externalTrafficPolicy", outer, detail))
     elif outer not in _TRAFFIC:
-        found.append(unsupported("spec.externalTrafficPolicy", outer, _TRAFFIC))
+        errors.append(unsupported("spec.externalTrafficPolicy", outer, _TRAFFIC))
     health = spec.get("healthCheckNodePort", 0)
     if health and not is_health_checked(spec):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        found.append(invalid("spec.healthCheckNodePort", health, detail))
+        errors.append(invalid("spec.healthCheckNodePort", health, detail))
     if inner is not None and inner not in _TRAFFIC:
-        found.append(unsupported("spec.internalTrafficPolicy", inner, _TRAFFIC))
+        errors.append(unsupported("spec.internalTrafficPolicy", inner, _TRAFFIC))
     spread = spec.get("trafficDistribution")
     if spread is not None and spread not in _DISTRIBUTIONS:
-        found.append(unsupported("spec.trafficDistribution", spread, _DISTRIBUTIONS))
-    return found
+        errors.append(unsupported("spec.trafficDistribution", spread, _DISTRIBUTIONS))
+    return errors
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
     """What an update may not do to a Service."""
     mine, was = new.get("spec") or {}, old.get("spec") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if "ExternalName" not in (mine.get("type"), was.get("type")):
-        found += _moved(mine, was)
+        errors += _moved(mine, was)
     balanced = mine.get("type") == was.get("type") == "LoadBalancer"
     if balanced and mine.get("loadBalancerClass") != was.get("loadBalancerClass"):
-        found.append(invalid("spec.loadBalancerClass", mine.get("loadBalancerClass"), "may not change once set"))
-    found += check_class(mine)
+        errors.append(invalid("spec.loadBalancerClass", mine.get("loadBalancerClass"), "may not change once set"))
+    errors += check_class(mine)
     checked = is_health_checked(mine) and is_health_checked(was)
     if checked and mine.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
-        found.append(forbidden_field("spec.healthCheckNodePort", "field is immutable"))
-    return found
+        errors.append(forbidden_field("spec.healthCheckNodePort", "field is immutable"))
+    return errors
 
 
 def _moved(mine: Json, was: Json) -> list[FieldError]:
     """A service keeps its address and its families."""
     if is_headless(mine) and is_headless(was):
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     before, now = was.get("clusterIPs") or [], mine.get("clusterIPs") or []
     if before and not now:
-        found.append(invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset"))
+        errors.append(invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset"))
     elif before[:1] != now[:1] and before:
-        found.append(invalid("spec.clusterIPs[0]", now, "may not change once set"))
+        errors.append(invalid("spec.clusterIPs[0]", now, "may not change once set"))
     families = mine.get("ipFamilies") or []
     if is_headless(mine) == is_headless(was) and families[:1] != (was.get("ipFamilies") or [])[:1]:
-        found.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
-    return found
+        errors.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
+    return errors
 
 
 def check_status(new: Json, old: Json) -> list[FieldError]:
@@ -277,16 +277,16 @@ def check_status(new: Json, old: Json) -> list[FieldError]:
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     if points and new["spec"].get("type") != "LoadBalancer":
         return [forbidden_field(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for at, point in enumerate(points):
         where = f"{path}[{at}]"
         if point.get("ip"):
-            found += names.check_address(point["ip"], f"{where}.ip")
+            errors += names.check_address(point["ip"], f"{where}.ip")
         mode = point.get("ipMode")
         if mode is not None and not point.get("ip"):
-            found.append(forbidden_field(f"{where}.ipMode", "may not be specified when `ip` is not set"))
+            errors.append(forbidden_field(f"{where}.ipMode", "may not be specified when `ip` is not set"))
         elif mode is not None and mode not in ("Proxy", "VIP"):
-            found.append(unsupported(f"{where}.ipMode", mode, ("Proxy", "VIP")))
+            errors.append(unsupported(f"{where}.ipMode", mode, ("Proxy", "VIP")))
         if point.get("hostname"):
-            found += names.check_host(point["hostname"], f"{where}.hostname")
-    return found
+            errors += names.check_host(point["hostname"], f"{where}.hostname")
+    return errors

@@ -19,88 +19,88 @@ _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 def check_mounts(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
     """The `volumeMounts` of a container."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
     for at, mount in enumerate(container["volumeMounts"]):
         where = f"{path}[{at}]"
         name, target = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            found.append(required(f"{where}.name"))
+            errors.append(required(f"{where}.name"))
         if name not in volumes:
-            found.append(not_found_field(f"{where}.name", name))
+            errors.append(not_found_field(f"{where}.name", name))
         if not target:
-            found.append(required(f"{where}.mountPath"))
+            errors.append(required(f"{where}.mountPath"))
         if target in seen:
-            found.append(invalid(f"{where}.mountPath", target, "must be unique"))
+            errors.append(invalid(f"{where}.mountPath", target, "must be unique"))
         seen.add(target)
         if name in devices:
-            found.append(invalid(f"{where}.name", name, "must not already exist in volumeDevices"))
+            errors.append(invalid(f"{where}.name", name, "must not already exist in volumeDevices"))
         if target in devices.values():
             detail = "must not already exist as a path in volumeDevices"
-            found.append(invalid(f"{where}.mountPath", target, detail))
-        found += _parts(mount, path, where) + _sharing(mount, path, container)
-    return found
+            errors.append(invalid(f"{where}.mountPath", target, detail))
+        errors += _parts(mount, path, where) + _sharing(mount, path, container)
+    return errors
 
 
 def _parts(mount: Json, path: str, where: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if part:
-        found += names.check_descending(part, f"{path}.subPath")
+        errors += names.check_descending(part, f"{path}.subPath")
     if expression:
         if part:
             detail = "subPathExpr and subPath are mutually exclusive"
-            found.append(invalid(f"{where}.subPathExpr", expression, detail))
-        found += names.check_descending(expression, f"{path}.subPathExpr")
-    return found
+            errors.append(invalid(f"{where}.subPathExpr", expression, detail))
+        errors += names.check_descending(expression, f"{path}.subPathExpr")
+    return errors
 
 
 def _sharing(mount: Json, path: str, container: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     spread, deep = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     if spread is not None and spread not in _PROPAGATIONS:
-        found.append(unsupported(f"{path}.mountPropagation", spread, _PROPAGATIONS))
+        errors.append(unsupported(f"{path}.mountPropagation", spread, _PROPAGATIONS))
     if spread == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         detail = "Bidirectional mount propagation is available only to privileged containers"
-        found.append(forbidden_field(f"{path}.mountPropagation", detail))
+        errors.append(forbidden_field(f"{path}.mountPropagation", detail))
     where = f"{path}.recursiveReadOnly"
     if deep is not None and deep not in _RECURSIONS:
-        found.append(unsupported(where, deep, _RECURSIONS))
+        errors.append(unsupported(where, deep, _RECURSIONS))
     elif deep in ("Enabled", "IfPossible"):
         if not mount.get("readOnly"):
-            found.append(forbidden_field(where, "may only be specified when readOnly is true"))
+            errors.append(forbidden_field(where, "may only be specified when readOnly is true"))
         if spread not in (None, "None"):
             detail = "may only be specified when mountPropagation is None or not specified"
-            found.append(forbidden_field(where, detail))
-    return found
+            errors.append(forbidden_field(where, detail))
+    return errors
 
 
 def check_devices(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
     """The `volumeDevices` of a container."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     mounted = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     devices = container.get("volumeDevices") or ()
     for at, device in enumerate(devices):
         where, name, target = f"{path}[{at}]", device.get("name", ""), device.get("devicePath", "")
         if not name:
-            found.append(required(f"{where}.name"))
+            errors.append(required(f"{where}.name"))
         elif any(each.get("name") == name for each in devices[:at]):
-            found.append(invalid(f"{where}.name", name, "must be unique"))
+            errors.append(invalid(f"{where}.name", name, "must be unique"))
         if name not in volumes:
-            found.append(not_found_field(f"{where}.name", name))
+            errors.append(not_found_field(f"{where}.name", name))
         elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            found.append(invalid(f"{where}.name", name, detail))
+            errors.append(invalid(f"{where}.name", name, detail))
         if not target:
-            found.append(required(f"{where}.devicePath"))
+            errors.append(required(f"{where}.devicePath"))
         elif any(each.get("devicePath") == target for each in devices[:at]):
-            found.append(invalid(f"{where}.devicePath", target, "must be unique"))
+            errors.append(invalid(f"{where}.devicePath", target, "must be unique"))
         if ".." in target.split("/"):
-            found.append(invalid(f"{where}.devicePath", target, "can not contain backsteps ('..')"))
+            errors.append(invalid(f"{where}.devicePath", target, "can not contain backsteps ('..')"))
         if name in mounted:
-            found.append(invalid(f"{where}.name", name, "must not already exist in volumeMounts"))
+            errors.append(invalid(f"{where}.name", name, "must not already exist in volumeMounts"))
         if target and target in mounted.values():
             detail = "must not already exist as a path in volumeMounts"
-            found.append(invalid(f"{where}.devicePath", target, detail))
-    return found
+            errors.append(invalid(f"{where}.devicePath", target, detail))
+    return errors

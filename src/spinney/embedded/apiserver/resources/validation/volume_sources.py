@@ -19,23 +19,23 @@ def _host_path(source: Json, path: str) -> list[FieldError]:
     target, kind = source.get("path", ""), source.get("type", "")
     if not target:
         return [required(f"{path}.path")]
-    found = [invalid(f"{path}.path", target, "must not contain '..'")] if ".." in target.split("/") else []
-    return found if kind in _PATHS else [*found, unsupported(f"{path}.type", kind, _PATHS)]
+    errors = [invalid(f"{path}.path", target, "must not contain '..'")] if ".." in target.split("/") else []
+    return errors if kind in _PATHS else [*errors, unsupported(f"{path}.type", kind, _PATHS)]
 
 
 def _nfs(source: Json, path: str) -> list[FieldError]:
-    found = [required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
+    errors = [required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
     if not source.get("path", "").startswith("/"):
-        found.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
-    return found
+        errors.append(invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
+    return errors
 
 
 def _iscsi(source: Json, path: str) -> list[FieldError]:
-    found = [required(f"{path}.{key}") for key in ("targetPortal", "iqn") if not source.get(key)]
+    errors = [required(f"{path}.{key}") for key in ("targetPortal", "iqn") if not source.get(key)]
     name = source.get("iqn", "")
     if name and not name.startswith(("iqn", "eui", "naa")):
-        found.append(invalid(f"{path}.iqn", name, "must be valid format starting with iqn, eui, or naa"))
-    return found
+        errors.append(invalid(f"{path}.iqn", name, "must be valid format starting with iqn, eui, or naa"))
+    return errors
 
 
 _CHECKS: dict[str, Callable[[Json, str], list[FieldError]]] = {

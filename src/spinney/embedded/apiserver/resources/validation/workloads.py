@@ -20,32 +20,32 @@ def check_count(spec: Json, key: str, path: str = "spec") -> list[FieldError]:
 
 def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[FieldError]:
     """Selector and template of a kind whose pods the `maker` makes."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
         # A DaemonSet without one is told so by its template alone.
-        found += [] if kind == "daemonset" else [required("spec.selector")]
+        errors += [] if kind == "daemonset" else [required("spec.selector")]
     else:
-        found += check_selector(selector, "spec.selector")
+        errors += check_selector(selector, "spec.selector")
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            found.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+            errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if found and selector:
+    if errors and selector:
         # A selector that cannot be read is told of in each kind's own way, and compared with nothing.
         told = {"deployment": ": invalid label selector", "statefulset": ""}.get(kind)
         if told is not None:
-            found.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{told}"))
+            errors.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{told}"))
     elif selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
-        found.append(invalid("spec.template.metadata.labels", labels or None, detail))
-    found += pod_specs.check_template(template, "spec.template")
+        errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
+    errors += pod_specs.check_template(template, "spec.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "Always")
     if policy != "Always":
-        found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        errors.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
         detail = f"activeDeadlineSeconds in {maker} is not Supported"
-        found.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", detail))
-    return found
+        errors.append(forbidden_field("spec.template.spec.activeDeadlineSeconds", detail))
+    return errors
 
 
 def check_selector_update(new: Json, old: Json) -> list[FieldError]:

@@ -1,4 +1,4 @@
-"""What Kubernetes warns of in an object that it takes nevertheless: pods and what makes them, and definitions."""
+"""What Kubernetes warns of in pods and pod templates that it accepts nevertheless."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.record import Warnings, no_warnings
-from spinney.embedded.apiserver.resources.tls_warnings import tls_warning
-from spinney.embedded.apiserver.resources.validation.schemas import strange_formats
 
-# Kinds that are warned of at every update.
-_ALWAYS = frozenset(("/services", "/secrets", "/nodes", "/persistentvolumeclaims"))
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
@@ -32,18 +28,9 @@ _OLD_VOLUMES = {
 }
 
 
-def warnings_of(table: str, document: Json) -> list[str]:
-    """The warnings of a pod, of the template of a workload, or of another object."""
-    if table == "/pods":
-        return list(_spec(document.get("spec") or {}, "spec"))
-    return list(_OTHERS[table](document)) if table in _OTHERS else []
-
-
-def warnings_of_update(table: str, new: Json, old: Json) -> list[str]:
-    """The warnings of a changed object: of a template only where the object is of a new generation."""
-    if table in _ALWAYS:
-        return list(_OTHERS[table](new))
-    return []
+def warn_of_pod(pod: Json) -> Iterable[str]:
+    """Warn of what is deprecated, ambiguous or without effect in a pod."""
+    return _spec(pod.get("spec") or {}, "spec")
 
 
 def template_warnings(*path: str, own: Callable[[Json], Iterable[str]] = no_warnings) -> Warnings:
@@ -65,8 +52,8 @@ def template_warnings(*path: str, own: Callable[[Json], Iterable[str]] = no_warn
     return Warnings(create=create, update=update)
 
 
-def host_name(name: str) -> Iterator[str]:
-    """The warnings of what a pod is called."""
+def warn_of_host_name(name: str) -> Iterator[str]:
+    """Warn of a pod's name that cannot be its host name."""
     if "." not in name and len(name) <= 63:
         return
     problems = naming.label_problems(name)
@@ -81,53 +68,6 @@ def warn_of_name(document: Json) -> Iterator[str]:
     if problems:
         told = "this is used in Pod names and hostnames, which can result in surprising behavior"
         yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
-
-
-def _service(document: Json) -> Iterator[str]:
-    spec = document.get("spec") or {}
-    if (spec.get("clusterIPs") or [""])[0] == "None":
-        for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs")):
-            if spec.get(key):
-                yield f"spec.{shown} is ignored for headless services"
-        if spec.get("sessionAffinity", "None") != "None":
-            yield "spec.SessionAffinity is ignored for headless services"
-    external = spec.get("type") == "ExternalName"
-    if external and spec.get("externalIPs"):
-        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
-    if not external and spec.get("externalName"):
-        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
-    if spec.get("trafficDistribution") == "PreferClose":
-        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
-
-
-def _ingress(document: Json) -> Iterator[str]:
-    named = (document.get("spec") or {}).get("ingressClassName") is not None
-    if not named and "kubernetes.io/ingress.class" in (document["metadata"].get("annotations") or {}):
-        yield "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
-
-
-def _node(document: Json) -> Iterator[str]:
-    spec = document.get("spec") or {}
-    if spec.get("externalID"):
-        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
-
-
-def _volume_claim(document: Json) -> Iterator[str]:
-    amount = (((document.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
-    if amount is not None and quantity.exact(str(amount)).denominator != 1:
-        where = "spec.resources.requests[storage]"
-        yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
-
-
-def _slice(document: Json) -> Iterator[str]:
-    if document.get("addressType") == "FQDN":
-        yield "spec.addressType: FQDN endpoints are deprecated"
-
-
-def _definition(document: Json) -> Iterator[str]:
-    for version in (document.get("spec") or {}).get("versions") or ():
-        for name in strange_formats((version.get("schema") or {}).get("openAPIV3Schema")):
-            yield f'unrecognized format "{name}"'
 
 
 def _spec(spec: Json, path: str) -> Iterator[str]:
@@ -213,20 +153,3 @@ def _hidden(variables: list[Json] | tuple[()], path: str) -> Iterator[str]:
         if name in names:
             yield f'{path}.env[{at}]: hides previous definition of "{name}", which may be dropped when using apply'
         names.add(name)
-
-
-def _secret(document: Json) -> Iterator[str]:
-    told = tls_warning(document)
-    if told:
-        yield told
-
-
-_OTHERS: dict[str, Callable[[Json], Iterator[str]]] = {
-    "apiextensions.k8s.io/customresourcedefinitions": _definition,
-    "/services": _service,
-    "/secrets": _secret,
-    "/nodes": _node,
-    "/persistentvolumeclaims": _volume_claim,
-    "networking.k8s.io/ingresses": _ingress,
-    "discovery.k8s.io/endpointslices": _slice,
-}

@@ -55,7 +55,7 @@ def virtual(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 Fault = Callable[[Request], Awaitable[Response | None]]
 
 
-class World:
+class FakeServer:
     """Objects by path, one version for all, watches with a history, and faults for requests that match."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class World:
             del self._watchers[queue]
 
 
-def runtime(world: World, seed: int = 1) -> Runtime:
+def runtime(world: FakeServer, seed: int = 1) -> Runtime:
     """A component's life in a world, in virtual time."""
     client = Client(world, Chance(seed))
     return Runtime(client=client, caches=Caches(client), clock=LoopClock(START))
@@ -240,7 +240,7 @@ def refuse(code: int, reason: str = "", **headers: str) -> Fault:
     return fault
 
 
-def lose_answer(world: World) -> Fault:
+def lose_answer(world: FakeServer) -> Fault:
     """A fault: the server acts, and its answer never comes."""
 
     async def fault(request: Request) -> Response | None:

@@ -1,0 +1,164 @@
+"""PersistentVolumeClaims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from spinney.api import quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.admission import limit_ranges
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    forbidden_field,
+    invalid,
+)
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.defaults import add_finalizer
+from spinney.embedded.apiserver.resources.persistentvolumes import access_modes, class_name
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+    Warnings,
+)
+from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
+from spinney.embedded.apiserver.schema import internal
+
+
+def _default(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    source = spec.get("dataSource")
+    if source is not None and not source.get("apiGroup") and source.get("kind") not in (None, "PersistentVolumeClaim"):
+        del spec["dataSource"]
+    # Both names of the source say the same.
+    if spec.get("dataSource") is not None:
+        spec.setdefault("dataSourceRef", dict(spec["dataSource"]))
+    elif spec.get("dataSourceRef") is not None and not spec["dataSourceRef"].get("namespace"):
+        spec["dataSource"] = dict(spec["dataSourceRef"])
+    document.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    limit_ranges.admit_claim(core, call, document)
+    document["status"] = {"phase": "Pending"}
+    spec = document["spec"]
+    if "storageClassName" not in spec:
+        name = _default_storage_class(core)
+        if name:
+            spec["storageClassName"] = name
+    add_finalizer(document, "kubernetes.io/pvc-protection")
+
+
+def _default_storage_class(core: Core) -> str:
+    """The class that claims without one get."""
+    for item in core.store.table("storage.k8s.io/storageclasses").range(""):
+        if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
+            return item.name
+    return ""
+
+
+_complete_status = complete.status_members(times=("lastProbeTime", "lastTransitionTime"))
+
+
+def _complete(document: Json) -> Json:
+    """Give the source of a claim a group, which is null where it has none."""
+    document = _complete_status(document)
+    spec: Json = document.get("spec") or {}
+    bare = [key for key in ("dataSource", "dataSourceRef") if spec.get(key) is not None and "apiGroup" not in spec[key]]
+    if not bare:
+        return document
+    return {**document, "spec": {**spec, **{key: {"apiGroup": None, **spec[key]} for key in bare}}}
+
+
+def _check(document: Json) -> list[FieldError]:
+    return check_claim_spec(document.get("spec") or {}, "spec")
+
+
+def _check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a PersistentVolumeClaim."""
+    mine, was = dict(new.get("spec") or {}), dict(old.get("spec") or {})
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    if bound:
+        for key in ("resources", "volumeAttributesClassName"):
+            mine.pop(key, None)
+            if key in was:
+                mine[key] = was[key]
+    if not was.get("volumeName") and "volumeName" in mine:
+        was["volumeName"] = mine["volumeName"]
+    # A claim that names no class may get the default one later; the empty class is a choice.
+    if was.get("storageClassName") is None:
+        mine.pop("storageClassName", None)
+    errors: list[FieldError] = []
+    if mine != was:
+        detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
+        told = internal.difference(was, mine, "core.PersistentVolumeClaimSpec")
+        errors.append(forbidden_field("spec", f"{detail} claims\n{told}"))
+    sizes = [_size(each.get("spec") or {}) for each in (new, old)]
+    kept = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+    if sizes[0] < sizes[1] and sizes[0] <= quantity.exact(kept):
+        where = "spec.resources.requests.storage"
+        errors.append(forbidden_field(where, "field can not be less than status.capacity"))
+    if mine.get("volumeMode") != was.get("volumeMode"):
+        errors.append(invalid("volumeMode", mine.get("volumeMode"), "field is immutable"))
+    return errors
+
+
+def _size(spec: Json) -> Fraction:
+    return quantity.exact(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
+
+
+def _check_status(new: Json, old: Json) -> list[FieldError]:
+    """How much a claim got."""
+    return [
+        invalid(f"status.capacity[{name}]", quantity.units(amount), "must be a valid resource quantity")
+        for name, amount in ((new.get("status") or {}).get("capacity") or {}).items()
+        if quantity.exact(amount) < 0
+    ]
+
+
+def _warn(document: Json) -> Iterator[str]:
+    amount = (((document.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
+    if amount is not None and quantity.exact(str(amount)).denominator != 1:
+        where = "spec.resources.requests[storage]"
+        yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec, status = cells.spec(document), cells.status(document)
+    phase = "Terminating" if document["metadata"].get("deletionTimestamp") else status.get("phase", "")
+    volume = spec.get("volumeName", "")
+    capacity = (status.get("capacity") or {}).get("storage", "") if volume else ""
+    modes = access_modes(status.get("accessModes") or ()) if volume else ""
+    return [
+        cells.name(document),
+        phase,
+        volume,
+        capacity,
+        modes,
+        class_name(document),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        cells.age(document, now),
+        spec.get("volumeMode", "<unset>"),
+    ]
+
+
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    kind="PersistentVolumeClaim",
+    plural="persistentvolumeclaims",
+    short_names=("pvc",),
+    subresources=("status",),
+    default=_default,
+    complete=_complete,
+    prepare_create=_prepare_create,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
+    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
+    table=Table("Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode", _cells),
+)

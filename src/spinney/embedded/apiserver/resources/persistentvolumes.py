@@ -1,0 +1,210 @@
+"""PersistentVolumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from spinney.api import naming, quantity
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    forbidden_field,
+    invalid,
+    required,
+    unsupported,
+)
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+)
+from spinney.embedded.apiserver.resources.validation import pod_placement, volume_sources
+from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES, ALONE
+from spinney.embedded.apiserver.schema import internal
+
+_POLICIES = ("Delete", "Recycle", "Retain")
+
+
+# Members of a volume's spec that are no source.
+_PLAIN = frozenset(
+    (
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    )
+)
+
+
+def _check(document: Json) -> list[FieldError]:
+    spec = document.get("spec") or {}
+    modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
+    errors: list[FieldError] = []
+    if not modes:
+        errors.append(required("spec.accessModes"))
+    errors += [unsupported("spec.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        errors.append(forbidden_field("spec.accessModes", ALONE))
+    if not capacity:
+        errors.append(required("spec.capacity"))
+    if list(capacity or ()) != ["storage"]:
+        errors.append(unsupported("spec.capacity", capacity, ("storage",)))
+    for name, amount in (capacity or {}).items():
+        if quantity.exact(amount) <= 0:
+            errors.append(invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy and policy not in _POLICIES:
+        errors.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
+    errors += _node_affinity(spec.get("nodeAffinity"))
+    return errors + _volume_source(spec, "spec") + _volume_class(spec)
+
+
+def _node_affinity(affinity: Json | None) -> list[FieldError]:
+    if affinity is None:
+        return []
+    wanted = affinity.get("required")
+    if wanted is None:
+        return [required("spec.nodeAffinity.required", "must specify required node constraints")]
+    errors: list[FieldError] = []
+    for at, term in enumerate(wanted.get("nodeSelectorTerms") or ()):
+        errors += pod_placement.check_node_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{at}]")
+    return errors
+
+
+def _volume_source(spec: Json, path: str) -> list[FieldError]:
+    """Where the bytes are."""
+    sources = [key for key in spec if key not in _PLAIN]
+    if not sources:
+        return [required(path, "must specify a volume type")]
+    errors: list[FieldError] = []
+    kind, source = sources[0], spec[sources[0]]
+    if kind == "csi":
+        errors += [required(f"{path}.csi.{key}") for key in ("driver", "volumeHandle") if not source.get(key)]
+    if kind == "local":
+        if not source.get("path"):
+            errors.append(required(f"{path}.local.path"))
+        if spec.get("nodeAffinity") is None:
+            errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+    errors += volume_sources.check(kind, source, f"{path}.{kind}")
+    errors += [forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle" and (spec.get("hostPath") or {}).get("path") == "/":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(forbidden_field(f"{path}.persistentVolumeReclaimPolicy", detail))
+    return errors
+
+
+def _volume_class(spec: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name, mode = spec.get("storageClassName"), spec.get("volumeMode", "Filesystem")
+    if name:
+        errors += [invalid("spec.storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
+    if mode not in ("Block", "Filesystem"):
+        errors.append(unsupported("spec.volumeMode", mode, ("Block", "Filesystem")))
+    return errors
+
+
+def _check_update(new: Json, old: Json) -> list[FieldError]:
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    before, now = ({key: value for key, value in each.items() if key not in _PLAIN} for each in (was, mine))
+    errors: list[FieldError] = []
+    if before != now:
+        told = internal.difference(before, now, "core.PersistentVolumeSource")
+        path = "spec.persistentvolumesource"
+        errors.append(forbidden_field(path, f"{path} is immutable after creation\n{told}"))
+    if mine.get("volumeMode") != was.get("volumeMode"):
+        errors.append(invalid("volumeMode", mine.get("volumeMode"), "field is immutable"))
+    return errors
+
+
+def _default(document: Json) -> None:
+    spec = document.setdefault("spec", {})
+    fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+    if spec.get("hostPath"):
+        spec["hostPath"].setdefault("type", "")
+    document.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _prepare_create(core: Core, call: Call, document: Json) -> None:
+    document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": core.timestamp()}
+    add_finalizer(document, "kubernetes.io/pv-protection")
+
+
+def _prepare_status(core: Core, volume: Json, old: Json) -> None:
+    """A volume says since when it is in its phase."""
+    status, before = volume.get("status") or {}, old.get("status") or {}
+    if status.get("phase") != before.get("phase"):
+        volume["status"] = {**status, "lastPhaseTransitionTime": core.timestamp()}
+    elif "lastPhaseTransitionTime" in before:
+        volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
+
+
+_SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def access_modes(modes: Iterable[str]) -> str:
+    """Access modes as kubectl abbreviates them."""
+    given = set(modes)
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in given)
+
+
+def class_name(document: Json) -> str:
+    """The storage class; older objects name it in an annotation."""
+    annotations = document["metadata"].get("annotations") or {}
+    return str(
+        annotations.get("volume.beta.kubernetes.io/storage-class") or cells.spec(document).get("storageClassName", "")
+    )
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    spec, status = cells.spec(document), cells.status(document)
+    claim = spec.get("claimRef") or {}
+    phase = "Terminating" if document["metadata"].get("deletionTimestamp") else status.get("phase", "")
+    return [
+        cells.name(document),
+        (spec.get("capacity") or {}).get("storage", ""),
+        access_modes(spec.get("accessModes") or ()),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        phase,
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+        class_name(document),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        status.get("reason", ""),
+        cells.age(document, now),
+        spec.get("volumeMode", "<unset>"),
+    ]
+
+
+PERSISTENT_VOLUMES = Resource(
+    kind="PersistentVolume",
+    plural="persistentvolumes",
+    namespaced=False,
+    short_names=("pv",),
+    subresources=("status",),
+    default=_default,
+    prepare_create=_prepare_create,
+    prepare_status=_prepare_status,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(object=_check, update=_check_update),
+    table=Table(
+        "Name,Capacity,Access Modes,Reclaim Policy,Status,Claim,StorageClass,VolumeAttributesClass,Reason,Age,"
+        "+VolumeMode",
+        _cells,
+    ),
+)

@@ -1,0 +1,146 @@
+"""Pods."""
+
+from __future__ import annotations
+
+import operator
+
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.resources import (
+    pod_admission,
+    pod_cells,
+    pod_defaults,
+    pod_deletion,
+)
+from spinney.embedded.apiserver.resources.complete import with_members, with_times
+from spinney.embedded.apiserver.resources.pod_warnings import warn_of_host_name, warn_of_pod
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+    Warnings,
+)
+from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_subresources, pod_updates
+
+_CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
+
+
+_STATES: dict[str, Json] = {
+    "running": {"startedAt": None},
+    "terminated": {"exitCode": 0, "startedAt": None, "finishedAt": None},
+}
+
+
+_NONE: Json = {}
+
+
+def _complete(document: Json) -> Json:
+    status = document.get("status")
+    if not status:
+        return document
+    changes: Json = {}
+    if status.get("conditions"):
+        timed = with_times(status, ("lastProbeTime", "lastTransitionTime"))
+        if timed is not status:
+            changes["conditions"] = timed["conditions"]
+    if status.get("podIP") and not status.get("podIPs"):
+        changes["podIPs"] = [{"ip": status["podIP"]}]
+    elif status.get("podIPs") and not status.get("podIP"):
+        changes["podIP"] = status["podIPs"][0].get("ip", "")
+    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        found = status.get(key)
+        if found:
+            filled = [_complete_container(each) for each in found]
+            if not all(map(operator.is_, filled, found)):
+                changes[key] = filled
+    return {**document, "status": {**status, **changes}} if changes else document
+
+
+def _complete_container(status: Json) -> Json:
+    """A container's status with its required members, and those of its states."""
+    if not _CONTAINER_STATUS.keys() <= status.keys():
+        status = with_members(status, _CONTAINER_STATUS)
+    for key in ("state", "lastState"):
+        for name, found in (status.get(key) or {}).items():
+            members = _STATES.get(name, _NONE)
+            if found is not None and not members.keys() <= found.keys():
+                status = {**status, key: {name: with_members(found, members)}}
+    return status
+
+
+def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
+    if new.get("spec") is not old.get("spec"):
+        new["spec"] = pod_admission.readmitted(new.get("spec") or {}, old["spec"])
+
+
+def _prepare_status(core: Core, new: Json, old: Json) -> None:
+    new["status"] = pod_admission.kept_status(new.get("status") or {}, old.get("status") or {})
+
+
+def _add_ephemeral_containers(new: Json, old: Json) -> Json:
+    return _with_part("ephemeralcontainers", new, old)
+
+
+def _resize(new: Json, old: Json) -> Json:
+    return _with_part("resize", new, old)
+
+
+def _with_part(part: str, new: Json, old: Json) -> Json:
+    spec = pod_admission.with_part(part, new.get("spec") or {}, old["spec"])
+    # The version that a writer has seen is a condition of the write.
+    version = new["metadata"].get("resourceVersion")
+    seen = {"resourceVersion": version} if version else {}
+    return {**old, "spec": spec, "metadata": {**old["metadata"], **seen}}
+
+
+PODS = Resource(
+    kind="Pod",
+    plural="pods",
+    short_names=("po",),
+    categories=("all",),
+    subresources=(
+        *("attach", "binding", "ephemeralcontainers", "eviction", "exec"),
+        *("log", "portforward", "proxy", "resize", "status"),
+    ),
+    default=pod_defaults.pod,
+    complete=_complete,
+    prepare_create=pod_admission.admit,
+    admit_create=pod_admission.start,
+    after_webhooks=pod_admission.restart,
+    prepare_update=_prepare_update,
+    prepare_status=_prepare_status,
+    prepare_subresources={"ephemeralcontainers": _add_ephemeral_containers, "resize": _resize},
+    status_keeps=("ownerReferences",),
+    has_generation=True,
+    deletion=Deletion(begin=pod_deletion.begin, returns_object=True),
+    checks=Checks(
+        object=pod_specs.check,
+        create=pod_specs.check_create,
+        update=pod_updates.check_update,
+        object_first=True,
+        subresources={
+            "ephemeralcontainers": pod_subresources.check_ephemeral,
+            "resize": pod_subresources.check_resize,
+            "status": pod_status.check,
+        },
+    ),
+    warnings=Warnings(create=warn_of_pod, name=warn_of_host_name),
+    table=Table(
+        "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
+        pod_cells.pod_cells,
+        pod_cells.row_conditions,
+    ),
+    selectable=(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    ),
+)

@@ -1,0 +1,95 @@
+"""RoleBindings and ClusterRoleBindings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from spinney.api import naming
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.resources import (
+    cells,
+)
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Resource,
+    Table,
+)
+
+
+def _default(document: Json) -> None:
+    reference = document.setdefault("roleRef", {})
+    reference.setdefault("apiGroup", "rbac.authorization.k8s.io")
+    for subject in document.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+
+
+def _check(document: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    reference = document.get("roleRef") or {}
+    group = "rbac.authorization.k8s.io"
+    if reference.get("apiGroup") != group:
+        errors.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
+    allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("Role", "ClusterRole")
+    if reference.get("kind") not in allowed:
+        errors.append(unsupported("roleRef.kind", reference.get("kind", ""), allowed))
+    if not reference.get("name"):
+        errors.append(required("roleRef.name"))
+    for at, subject in enumerate(document.get("subjects") or ()):
+        where = f"subjects[{at}]"
+        if not subject.get("name"):
+            errors.append(required(f"{where}.name"))
+        if subject.get("kind") == "ServiceAccount":
+            name = subject.get("name", "")
+            if name:
+                errors += [invalid(f"{where}.name", name, problem) for problem in naming.subdomain_problems(name)]
+            if subject.get("apiGroup"):
+                errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], ("",)))
+            if not subject.get("namespace") and document.get("kind") == "ClusterRoleBinding":
+                errors.append(required(f"{where}.namespace"))
+        elif subject.get("apiGroup", group) != group and subject.get("kind") in ("User", "Group"):
+            errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], (group,)))
+        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
+            errors.append(unsupported(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
+    return errors
+
+
+def _check_update(new: Json, old: Json) -> list[FieldError]:
+    if new.get("roleRef") == old.get("roleRef"):
+        return []
+    role = new.get("roleRef") or {}
+    shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
+    return [invalid("roleRef", shown, "cannot change roleRef")]
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    role, subjects = document.get("roleRef") or {}, document.get("subjects") or ()
+    named: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in subjects:
+        name = subject.get("name", "")
+        if subject.get("kind") == "ServiceAccount":
+            name = f"{subject.get('namespace', '')}/{name}"
+        named.setdefault(subject.get("kind", ""), []).append(name)
+    return [
+        cells.name(document),
+        f"{role.get('kind', '')}/{role.get('name', '')}",
+        cells.age(document, now),
+        *(", ".join(named[kind]) for kind in ("User", "Group", "ServiceAccount")),
+    ]
+
+
+ROLE_BINDINGS = Resource(
+    group="rbac.authorization.k8s.io",
+    kind="RoleBinding",
+    plural="rolebindings",
+    default=_default,
+    allow_create_on_update=True,
+    checks=Checks(name=naming.path_problems, object=_check, update=_check_update),
+    table=Table("Name,Role,Age,+Users,+Groups,+ServiceAccounts", _cells),
+)
+CLUSTER_ROLE_BINDINGS = replace(
+    ROLE_BINDINGS, kind="ClusterRoleBinding", plural="clusterrolebindings", namespaced=False
+)

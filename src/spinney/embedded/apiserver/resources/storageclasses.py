@@ -1,0 +1,89 @@
+"""StorageClasses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from spinney.api import naming
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Deletion,
+    Resource,
+    Table,
+)
+
+
+def _default(document: Json) -> None:
+    fill(document, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def _check(document: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = document.get("provisioner", "")
+    if not name:
+        errors.append(required("provisioner"))
+    else:
+        errors += [invalid("provisioner", name, problem) for problem in naming.qualified_problems(name.lower())]
+    if "" in (document.get("parameters") or {}):
+        errors.append(invalid("parameters", "", "field can not be empty."))
+    policy = document.get("reclaimPolicy", "Delete")
+    if policy not in ("Delete", "Retain"):
+        errors.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
+    mode = document.get("volumeBindingMode", "Immediate")
+    if mode not in ("Immediate", "WaitForFirstConsumer"):
+        errors.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+    for at, term in enumerate(document.get("allowedTopologies") or ()):
+        for number, rule in enumerate(term.get("matchLabelExpressions") or ()):
+            errors += _topology(rule, f"allowedTopologies[{at}].matchLabelExpressions[{number}]")
+    return errors
+
+
+def _topology(rule: Json, path: str) -> list[FieldError]:
+    values, key = rule.get("values") or [], rule.get("key", "")
+    errors = [] if values else [required(f"{path}.values")]
+    errors += [duplicate(f"{path}.values[{at}]", value) for at, value in enumerate(values) if value in values[:at]]
+    return errors + [invalid(f"{path}.key", key, problem) for problem in naming.qualified_problems(key)]
+
+
+def _check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a StorageClass."""
+    errors = [
+        forbidden_field(key, f"updates to {key} are forbidden.")
+        for key in ("parameters", "provisioner", "reclaimPolicy")
+        if new.get(key) != old.get(key)
+    ]
+    if new.get("volumeBindingMode") != old.get("volumeBindingMode"):
+        errors.append(invalid("volumeBindingMode", new.get("volumeBindingMode"), "field is immutable"))
+    return errors
+
+
+def _cells(document: Json, now: datetime) -> list[Any]:
+    annotations = document["metadata"].get("annotations") or {}
+    marks = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+    default = any(annotations.get(mark) == "true" for mark in marks)
+    return [
+        cells.name(document) + (" (default)" if default else ""),
+        document.get("provisioner", ""),
+        document.get("reclaimPolicy", "Delete"),
+        document.get("volumeBindingMode", "Immediate"),
+        bool(document.get("allowVolumeExpansion")),
+        cells.age(document, now),
+    ]
+
+
+STORAGE_CLASSES = Resource(
+    group="storage.k8s.io",
+    kind="StorageClass",
+    plural="storageclasses",
+    namespaced=False,
+    short_names=("sc",),
+    default=_default,
+    deletion=Deletion(returns_object=True),
+    checks=Checks(object=_check, update=_check_update),
+    table=Table("Name,Provisioner,ReclaimPolicy,VolumeBindingMode,AllowVolumeExpansion,Age", _cells),
+)

@@ -1,0 +1,94 @@
+"""Workloads: the gangs of scheduling.k8s.io."""
+
+from __future__ import annotations
+
+from spinney.api import naming
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    invalid,
+    required,
+    too_many,
+)
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.record import (
+    Checks,
+    Resource,
+    Table,
+)
+
+
+def _check(document: Json) -> list[FieldError]:
+    """A Workload of scheduling.k8s.io."""
+    spec = document.get("spec") or {}
+    groups = spec.get("podGroups") or ()
+    errors: list[FieldError] = []
+    reference = spec.get("controllerRef")
+    if reference is not None and reference.get("apiGroup"):
+        group, where = reference["apiGroup"], "spec.controllerRef.apiGroup"
+        errors += [invalid(where, group, problem) for problem in naming.subdomain_problems(group)]
+    if reference is not None:
+        errors += [required(f"spec.controllerRef.{key}") for key in ("kind", "name") if not reference.get(key)]
+    if not groups:
+        return [*errors, required("spec.podGroups", "must have at least one item")]
+    if len(groups) > 8:
+        return [*errors, too_many("spec.podGroups", len(groups), 8)]
+    seen: set[str] = set()
+    for at, group in enumerate(groups):
+        where = f"spec.podGroups[{at}]"
+        name = group.get("name", "")
+        errors += [invalid(f"{where}.name", name, problem) for problem in naming.label_problems(name)]
+        if name in seen:
+            errors.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+        errors += _check_policy(group.get("policy") or {}, f"{where}.policy")
+    return errors
+
+
+def _check_policy(policy: Json, path: str) -> list[FieldError]:
+    given = [key for key in ("basic", "gang") if policy.get(key) is not None]
+    if not given:
+        return [required(path, "exactly one of `basic`, `gang` is required")]
+    if len(given) > 1:
+        return [
+            invalid(
+                path, "{`basic`, `gang`}", "exactly one of `basic`, `gang` is required, but multiple fields are set"
+            )
+        ]
+    least = (policy.get("gang") or {}).get("minCount", 1)
+    if least <= 0:
+        return [invalid(f"{path}.gang.minCount", least, "must be greater than zero")]
+    return []
+
+
+def _check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to a Workload."""
+    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    errors: list[FieldError] = []
+    if was.get("controllerRef") is not None and mine.get("controllerRef") != was.get("controllerRef"):
+        reference = mine.get("controllerRef") or {}
+        shown = {key: reference.get(key[0].lower() + key[1:], "") for key in ("Kind", "Name")}
+        shown = {"APIGroup": reference.get("apiGroup", ""), **shown}
+        errors.append(invalid("controllerRef", shown, "field is immutable"))
+    if mine.get("podGroups") != was.get("podGroups"):
+        groups = [_internal_group(group) for group in mine.get("podGroups") or ()]
+        errors.append(invalid("podGroups", groups, "field is immutable"))
+    return errors
+
+
+def _internal_group(group: Json) -> Json:
+    """A pod group as Kubernetes' internal type prints it."""
+    policy = group.get("policy") or {}
+    gang = {"MinCount": policy["gang"].get("minCount", 0)} if policy.get("gang") is not None else None
+    return {"Name": group.get("name", ""), "Policy": {"Basic": policy.get("basic"), "Gang": gang}}
+
+
+WORKLOADS = Resource(
+    group="scheduling.k8s.io",
+    version="v1alpha1",
+    kind="Workload",
+    plural="workloads",
+    checks=Checks(object=_check, update=_check_update),
+    table=Table("Name,Age", cells.plain),
+)

@@ -1,0 +1,239 @@
+"""Describes objects of the caches to the state, each as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from spinney.api import labels
+from spinney.api.bindrequests import has_failed, is_for
+from spinney.api.core import Pod
+from spinney.api.kai import BindRequest
+from spinney.api.meta import Key
+from spinney.api.noderesourcetopology import NodeResourceTopology
+from spinney.api.selector import LabelSelector, matches
+from spinney.api.volumes import Reach, attached_by, attached_to, needs_storage, reach_of
+from spinney.kube.caches.cache import Cache
+from spinney.kube.clock import Clock
+from spinney.scheduler.intake import cluster_objects, pod_tasks
+from spinney.scheduler.intake.disruption_budgets import allowed_by, budget_key, budgets_over
+from spinney.scheduler.intake.numa_zones import containers_of, given_to, numa_of
+from spinney.scheduler.service.bind_backoff import BindBackoff
+from spinney.scheduler.service.default_scheduler import StandIn
+from spinney.scheduler.service.device_claims import DeviceClaims
+from spinney.scheduler.service.intentions import Intentions
+from spinney.scheduler.service.shard import Shard
+from spinney.scheduler.service.views import Views
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import DeviceRequest, TaskSpec
+from spinney.scheduler.state.tasks import Triple
+
+_BY_GROUP = "scheduler/group"
+_BY_NAMESPACE = "scheduler/namespace"
+_BY_NODE = "scheduler/node"
+
+
+def _group_key(pod: Pod) -> Iterable[str]:
+    name = pod.metadata.annotations.get(labels.POD_GROUP)
+    return (cluster_objects.job_key(pod.namespace, name),) if name else ()
+
+
+class Descriptions:
+    """One method per kind: the object becomes a description in the state, or leaves it."""
+
+    def __init__(
+        self,
+        state: State,
+        shard: Shard,
+        views: Views,
+        clock: Clock,
+        *,
+        intentions: Intentions,
+        backoff: BindBackoff,
+        claims: DeviceClaims | None,
+        zones: Cache[NodeResourceTopology] | None,
+        stand_in: StandIn | None,
+        budget_changed: Callable[[Key], None],
+        stuck_after: float,
+    ) -> None:
+        self._state = state
+        self._shard = shard
+        self._views = views
+        self._clock = clock
+        self._intentions = intentions
+        self._backoff = backoff
+        self._claims = claims
+        self._zones = zones
+        self._stand_in = stand_in
+        self._budget_changed = budget_changed
+        self._stuck_after = stuck_after
+        # Recent use of a queue, as a part of the cluster's capacity; nothing unless time-based fair share is on.
+        self.usage_of: Callable[[str], Triple] = lambda name: (0.0, 0.0, 0.0)
+        self._uids: dict[Key, str] = {}
+        # Pods that are described again when any storage object, or any namespace, changes.
+        self.storage_users: set[Key] = set()
+        self.namespace_users: set[Key] = set()
+        views.pods.index(_BY_GROUP, _group_key)
+        views.budgets.index(_BY_NAMESPACE, lambda budget: (budget.namespace,))
+        views.attachments.index(_BY_NODE, lambda attachment: (attachment.spec.node_name,))
+
+    def topology(self, name: str) -> None:
+        """The levels of a topology."""
+        topology = self._views.topologies.get(name)
+        if topology is None:
+            self._state.drop_topology(name)
+        else:
+            self._state.set_topology(cluster_objects.topology_spec(topology))
+
+    def queue(self, name: str) -> None:
+        """A queue of the shard, with its recent use."""
+        queue = self._views.queues.get(name)
+        if queue is None or not self._shard.holds(queue):
+            self._state.drop_queue(name)
+        else:
+            self._state.set_queue(cluster_objects.queue_spec(queue, self.usage_of(name)))
+
+    def queues_by_usage(self) -> None:
+        """Every queue whose recent use has changed."""
+        for name, spec in list(self._state.queue_specs.items()):
+            if spec.usage != self.usage_of(name) and self._views.queues.get(name) is not None:
+                self.queue(name)
+
+    def node(self, name: str) -> None:
+        """A node of the shard, with its devices and NUMA zones."""
+        node = self._views.nodes.get(name)
+        if node is None or not self._shard.holds(node):
+            self._state.drop_node(name)
+            return
+        spec = cluster_objects.node_spec(node, storage=self._views.storage_nodes.get(name))
+        if self._claims is not None:
+            served = {**spec.allocatable, **self._claims.extended_on(node)}
+            spec = replace(spec, dra_gpus=self._claims.gpus_on(name), allocatable=served)
+        reported = self._zones.get(name) if self._zones is not None else None
+        self._state.set_node(replace(spec, numa=numa_of(reported)) if reported is not None else spec)
+
+    def attachments(self, node: str) -> None:
+        """The volumes that are attached to a node."""
+        attachments = self._views.attachments.by(_BY_NODE, node)
+        self._state.set_attached(node, attached_to(attachments, self._views.storage))
+
+    def group(self, key: Key) -> None:
+        """A PodGroup of the shard."""
+        group = self._views.groups.get(key)
+        if group is None or not self._shard.holds(group):
+            self._state.drop_job(cluster_objects.job_key(*key))
+            return
+        spec = cluster_objects.job_spec(group, self._views.classes, self._state.topologies)
+        if spec.last_start is None:
+            pods = self._views.pods.by(_BY_GROUP, spec.key)
+            spec = replace(spec, last_start=cluster_objects.first_start(pods))
+        self._state.set_job(spec)
+
+    def budget(self, key: Key) -> None:
+        """How many pods a disruption budget lets go, less those whose evictions its status does not count yet."""
+        budget = self._views.budgets.get(key)
+        if budget is None:
+            self._state.drop_budget(f"{key[0]}/{key[1]}")
+            return
+        name, tasks = budget_key(budget), self._state.tasks
+        under_way = sum(uid in tasks and name in tasks[uid].spec.budgets for uid in self._intentions.evictions)
+        self._state.set_budget(name, allowed_by(budget) - under_way)
+
+    def pod(self, key: Key) -> None:
+        """A pod that is ours, that the stand-in places, or that is on a node."""
+        pod = self._views.pods.get(key)
+        known = self._uids.get(key)
+        if known is not None and (pod is None or pod.uid != known):
+            self._drop(key, known)
+        if pod is None:
+            return
+        ours = pod.spec.scheduler_name == self._shard.scheduler_name
+        stood_in_for = self._stand_in.describe(pod) if self._stand_in is not None and not ours else ""
+        if not ours and not stood_in_for and not pod.spec.node_name:
+            if known is not None:
+                self._drop(key, pod.uid)
+            return
+        self._uids[key] = pod.uid
+        spec = self._task(key, pod, None if ours else stood_in_for)
+        self._recount_budgets(spec)
+        if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
+            self._state.drop_task(pod.uid)
+        else:
+            self._state.set_task(spec)
+
+    def _task(self, key: Key, pod: Pod, job: str | None) -> TaskSpec:
+        request = self._bind_of(key, pod)
+        requests, reach = self._reach(key, pod)
+        if pod_tasks.picks_namespaces(pod):
+            self.namespace_users.add(key)
+        else:
+            self.namespace_users.discard(key)
+        now = self._clock.now()
+        spec = pod_tasks.task_spec(
+            pod, request, now, job=job, reach=reach, select=self._namespaces, stuck_after=self._stuck_after
+        )
+        if requests:
+            spec = replace(spec, claims=requests)
+        if self._zones is not None:
+            spec = replace(spec, numa_zones=given_to(pod, request), containers=containers_of(pod))
+        if volumes := attached_by(pod, self._views.storage):
+            spec = replace(spec, volumes=volumes, constraints=replace(spec.constraints, attaches=True))
+        if budgets := budgets_over(pod, self._views.budgets.by(_BY_NAMESPACE, pod.namespace)):
+            spec = replace(spec, budgets=budgets)
+        if self._backoff.rests(pod.uid):
+            spec = pod_tasks.resting(spec)
+        elif failed_on := self._backoff.nodes(pod.uid):
+            spec = pod_tasks.away_from(spec, failed_on, len(self._state.nodes.rows))
+        return pod_tasks.leaving(spec) if pod.uid in self._intentions.evictions else spec
+
+    def _namespaces(self, selector: LabelSelector) -> list[str]:
+        return [namespace.name for namespace in self._views.namespaces if matches(selector, namespace.metadata.labels)]
+
+    def _recount_budgets(self, spec: TaskSpec) -> None:
+        """What a budget allows depends on evictions that are under way: look again when a pod under it changed."""
+        known = self._state.tasks.get(spec.uid)
+        for name in {*spec.budgets, *(known.spec.budgets if known is not None else ())}:
+            namespace, _, budget = name.partition("/")
+            self._budget_changed((namespace, budget))
+
+    def _reach(self, key: Key, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach | None]:
+        """What a pod's claims ask for, and where they and its storage let it run; None once it has a node."""
+        requests: tuple[DeviceRequest, ...] = ()
+        devices = Reach()
+        if self._claims is not None and pod.spec.resource_claims:
+            requests, devices = self._claims.requests(pod)
+        if pod.spec.node_name or not (needs_storage(pod) or requests or devices.impossible):
+            self.storage_users.discard(key)
+            return requests, None
+        self.storage_users.add(key)
+        return requests, reach_of(pod, self._views.storage).narrowed(devices)
+
+    def _bind_of(self, key: Key, pod: Pod) -> BindRequest | None:
+        """The bind that is under way for a pod: the one that can be seen, else the one that is being written."""
+        if pod.metadata.deletion_timestamp is not None:
+            self._intentions.pod_gone(key, pod.uid)
+            self._backoff.forget(pod.uid)
+            return None
+        if pod.spec.node_name:
+            self._intentions.bind_seen(key)
+            self._backoff.forget(pod.uid)
+            return None
+        seen = self._views.requests.get(key)
+        if seen is not None and is_for(seen, pod):
+            self._intentions.bind_seen(key)
+            return None if has_failed(seen) else seen
+        return self._intentions.bind_of(key)
+
+    def _drop(self, key: Key, uid: str) -> None:
+        task = self._state.tasks.get(uid)
+        self._state.drop_task(uid)
+        self._uids.pop(key, None)
+        self.storage_users.discard(key)
+        self.namespace_users.discard(key)
+        self._intentions.pod_gone(key, uid)
+        self._backoff.forget(uid)
+        if self._claims is not None:
+            self._claims.pod_gone(uid)
+        if self._stand_in is not None and task is not None:
+            self._stand_in.forget(task.spec.job)

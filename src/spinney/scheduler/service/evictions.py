@@ -1,0 +1,113 @@
+"""Carries evictions out through the eviction API, and tells the evicted gangs who takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+
+from spinney.api import labels, reasons
+from spinney.api.core import Pod
+from spinney.api.meta import Json, Key
+from spinney.kube.controllers.events import Recorder
+from spinney.kube.errors import ApiError, ConnectionLost, NotFound, TooManyRequests
+from spinney.kube.runtime import Runtime
+from spinney.scheduler.plan import Decision
+from spinney.scheduler.service.intentions import Intentions
+from spinney.scheduler.service.shard import Shard
+from spinney.scheduler.service.views import Views
+from spinney.scheduler.state.cluster import State
+
+_log = structlog.get_logger("spinney.scheduler")
+
+
+class Victim(NamedTuple):
+    """A pod that has to go, and what its gang is told."""
+
+    pod: Key
+    decision: Decision
+    message: str
+
+
+class Evictions:
+    """Evicts the victims of one beneficiary together."""
+
+    def __init__(self, runtime: Runtime, shard: Shard, state: State, views: Views, intentions: Intentions) -> None:
+        self._client = runtime.client
+        self._views = views
+        self._intentions = intentions
+        self._state = state
+        self._events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
+
+    def intend(self, decisions: Sequence[Decision]) -> list[Victim]:
+        """The victims of decisions; from now on the state counts them as leaving."""
+        victims = [self._victim(decision) for decision in decisions]
+        for victim in victims:
+            self._intentions.evict(victim.pod, victim.decision.task)
+        return victims
+
+    async def evict(self, victims: Sequence[Victim]) -> bool:
+        """Evict pods one after the other; the first refusal stops the rest, which keep running."""
+        for number, victim in enumerate(victims):
+            if not await self._evict(victim, len(victims)):
+                for kept in victims[number:]:
+                    self._keep(kept.pod)
+                return False
+        return True
+
+    async def _evict(self, victim: Victim, together: int) -> bool:
+        pod = self._views.pods.get(victim.pod)
+        if pod is None:
+            return True
+        body: Json = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        try:
+            await self._client.post(Pod, pod.key, "eviction", body)
+        except NotFound:
+            return True
+        except TooManyRequests as error:
+            self._events.event(pod, "Normal", "EvictionRefused", f"a disruption budget keeps the pod: {error}")
+            return False
+        except (ApiError, ConnectionLost) as error:
+            _log.warning("eviction.failed", namespace=pod.namespace, name=pod.name, error=str(error))
+            return False
+        group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
+        if group is not None:
+            self._events.event(group, "Normal", reasons.EVICT, victim.message, _evictor(victim.decision, together))
+        return True
+
+    def _keep(self, key: Key) -> None:
+        pod = self._views.pods.get(key)
+        if pod is not None:
+            self._intentions.withdraw_eviction(key, pod.uid)
+
+    def _victim(self, decision: Decision) -> Victim:
+        spec = self._state.tasks[decision.task].spec
+        evicted = f"Pod {spec.name} was evicted by {decision.action}"
+        return Victim((spec.namespace, spec.name), decision, f"{evicted}{self._right(decision)}")
+
+    def _right(self, decision: Decision) -> str:
+        """Who gets the place, and by what right."""
+        victim, other = self._state.jobs.get(decision.job), self._state.jobs.get(decision.beneficiary)
+        if victim is None or other is None:
+            return ""
+        if decision.action == "reclaim":
+            giver, taker = (self._state.queues.names[job.queue] for job in (victim, other))
+            return f" for {other.key}: queue {giver} gives back to queue {taker} what it is owed"
+        if decision.action == "preempt":
+            return f" for {other.key}, which has priority {other.priority} over {victim.priority}"
+        return f" for {other.key}"
+
+
+def _evictor(decision: Decision, together: int) -> dict[str, str]:
+    """Who takes a pod's place, under upstream's names."""
+    annotations = {labels.EVICTED_PODS: str(together), labels.EVICTOR_ACTION: decision.action}
+    namespace, _, name = decision.beneficiary.partition("/")
+    if name:
+        annotations |= {labels.EVICTOR_NAME: name, labels.EVICTOR_NAMESPACE: namespace}
+    return annotations
