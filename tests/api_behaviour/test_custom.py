@@ -239,13 +239,3 @@ async def test_numbers(api: Api, namespace: str) -> None:
     assert body["spec"]["ratio"] == 2
     raw = b'{"apiVersion":"limits.example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"size":3.0}}'
     assert (await api.post(widgets("limits", namespace), raw)).code == 201
-
-
-async def test_repeated_causes(api: Api, namespace: str) -> None:
-    """A bad label of a custom resource is told once in the message, and once per check in the causes."""
-    await install(api, named("limits"))
-    path = widgets("limits", namespace)
-    await api.post(path, widget("limits", size=1))
-    body = (await api.merge(f"{path}/a", {"metadata": {"labels": {"a b": "c"}}})).refused(422, "Invalid")
-    assert body["message"].count("metadata.labels: Invalid value") == 1
-    assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.labels"] * 3

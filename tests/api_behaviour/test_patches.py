@@ -205,15 +205,6 @@ async def test_json_patch_of_what_is_not_there(api: Api, namespace: str) -> None
     assert copied.ok()["data"] == {"a": "1", "b": ""}
 
 
-async def test_repeated_causes(api: Api, namespace: str) -> None:
-    """A bad label in an update is told once in the message, and in the causes once per check that it failed."""
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
-    await api.post(path, make.config_map("m", a="1"))
-    body = (await api.merge(f"{path}/m", {"metadata": {"labels": {"a b": "c"}}})).refused(422, "Invalid")
-    assert body["message"].count("metadata.labels: Invalid value") == 1
-    assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.labels"] * 4
-
-
 async def test_what_patches_say_and_nobody_knows(api: Api, namespace: str) -> None:
     """A member that operations lack, a directive that is none and a repeated field are told, and the rest is done."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"

@@ -459,11 +459,7 @@ CLUSTER_WIDE = {
     ),
     "policy-binding": Row(
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-        [
-            "absent",
-            "&LabelSelector{MatchLabels:map[string]string{a: b,},MatchExpressions:[]LabelSelectorRequirement{},}",
-            "AGE",
-        ],
+        ["absent", None, "AGE"],
         {
             "spec": {
                 "policyName": "absent",

@@ -15,8 +15,6 @@ from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.registry import built_in
 from spinney.embedded.apiserver.resources.validation import (
     containers,
-    metadata,
-    names,
     pod_placement,
     security_contexts,
 )
@@ -153,21 +151,6 @@ def test_security() -> None:
     """Users have numbers that are not below zero."""
     found = security_contexts.check_pod({"securityContext": {"runAsUser": -1, "fsGroup": 5}}, "spec")
     assert [error.field for error in found] == ["spec.securityContext.runAsUser"]
-
-
-@pytest.mark.parametrize(
-    ("table", "count"),
-    [
-        ("/configmaps", 4),
-        ("apps/deployments", 3),
-        ("policy/poddisruptionbudgets", 2),
-        ("coordination.k8s.io/leases", 3),
-    ],
-)
-def test_repeated_causes(table: str, count: int) -> None:
-    """A wrong label of an update is found as often as Kubernetes checks the labels of the kind."""
-    errors = names.check_labels({"a b": "c"}, "metadata.labels")
-    assert len(metadata.repeated(KINDS[table], errors)) == count
 
 
 @pytest.mark.parametrize(

@@ -118,28 +118,12 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
         errors += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
     given = [version.get("name") for version in versions or ()]
     if len(set(given)) != len(given):
-        errors.append(invalid("spec.versions", _shown_versions(versions), "must contain unique version names"))
+        errors.append(invalid("spec.versions", versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", _shown_versions(versions), detail))
+        errors.append(invalid("spec.versions", versions, detail))
     # Kubernetes keeps the first version's name a second time, in a field of its own.
     return errors + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
-
-
-def _shown_versions(versions: list[Json] | None) -> Any:
-    if versions is None:
-        return None
-    hidden = ("DeprecationWarning", "Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
-    return [
-        {
-            "Name": version.get("name", ""),
-            "Served": bool(version.get("served")),
-            "Storage": bool(version.get("storage")),
-            "Deprecated": bool(version.get("deprecated")),
-            **dict.fromkeys(hidden),
-        }
-        for version in versions
-    ]
 
 
 def _stored(versions: list[Json]) -> list[FieldError]:
@@ -350,6 +334,6 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     has_generation=True,
     allow_unconditional_update=False,
     deletion=Deletion(begin=_begin_deletion),
-    checks=Checks(object=_check, update=_check_update),
+    checks=Checks(qualified_finalizers=False, object=_check, update=_check_update),
     warnings=Warnings(create=_warn),
 )

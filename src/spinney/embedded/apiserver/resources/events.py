@@ -152,7 +152,7 @@ EVENTS = Resource(
         "firstTimestamp", "lastTimestamp", "eventTime", source={}, reportingComponent="", reportingInstance=""
     ),
     allow_create_on_update=True,
-    checks=Checks(name=naming.path_problems, object=_check, create=_check_create),
+    checks=Checks(qualified_finalizers=False, name=naming.path_problems, object=_check, create=_check_create),
     table=Table("Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name", _cells),
     selectable=_SELECTABLE,
 )

@@ -47,6 +47,6 @@ LEASES = Resource(
     default=_default,
     allow_unconditional_update=False,
     allow_create_on_update=True,
-    checks=Checks(object=_check),
+    checks=Checks(qualified_finalizers=False, object=_check),
     table=Table("Name,Holder,Age", _cells),
 )

@@ -30,7 +30,6 @@ from spinney.embedded.apiserver.resources.record import (
     Warnings,
 )
 from spinney.embedded.apiserver.resources.validation import names
-from spinney.embedded.apiserver.schema import internal
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -63,7 +62,7 @@ def _taints(taints: list[Json] | tuple[()]) -> list[FieldError]:
         elif effect not in _EFFECTS:
             errors.append(unsupported(f"{where}.effect", effect, _EFFECTS))
         if (key, effect) in seen:
-            error = duplicate(where, internal.struct(taint, "core.Taint"))
+            error = duplicate(where, taint)
             told = f"{error.message}: taints must be unique by key and effect pair"
             errors.append(FieldError(error.reason, error.field, told))
         seen.add((key, effect))
@@ -103,9 +102,7 @@ def _check_status(new: Json, old: Json) -> list[FieldError]:
     errors = _amounts(new)
     addresses = (new.get("status") or {}).get("addresses") or []
     return errors + [
-        duplicate(f"status.addresses[{at}]", internal.struct(each, "core.NodeAddress"))
-        for at, each in enumerate(addresses)
-        if each in addresses[:at]
+        duplicate(f"status.addresses[{at}]", each) for at, each in enumerate(addresses) if each in addresses[:at]
     ]
 
 

@@ -28,7 +28,7 @@ from spinney.embedded.apiserver.resources.record import (
     Warnings,
 )
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
-from spinney.embedded.apiserver.schema import internal
+from spinney.embedded.apiserver.resources.validation.names import changed_fields
 
 
 def _default(document: Json) -> None:
@@ -98,8 +98,7 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if mine != was:
         detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
-        told = internal.difference(was, mine, "core.PersistentVolumeClaimSpec")
-        errors.append(forbidden_field("spec", f"{detail} claims\n{told}"))
+        errors.append(forbidden_field("spec", f"{detail} claims\n{changed_fields(was, mine)}"))
     sizes = [_size(each.get("spec") or {}) for each in (new, old)]
     kept = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if sizes[0] < sizes[1] and sizes[0] <= quantity.exact(kept):

@@ -27,7 +27,7 @@ from spinney.embedded.apiserver.resources.record import (
 )
 from spinney.embedded.apiserver.resources.validation import pod_placement, volume_sources
 from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES, ALONE
-from spinney.embedded.apiserver.schema import internal
+from spinney.embedded.apiserver.resources.validation.names import changed_fields
 
 _POLICIES = ("Delete", "Recycle", "Retain")
 
@@ -120,9 +120,8 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     before, now = ({key: value for key, value in each.items() if key not in _PLAIN} for each in (was, mine))
     errors: list[FieldError] = []
     if before != now:
-        told = internal.difference(before, now, "core.PersistentVolumeSource")
         path = "spec.persistentvolumesource"
-        errors.append(forbidden_field(path, f"{path} is immutable after creation\n{told}"))
+        errors.append(forbidden_field(path, f"{path} is immutable after creation\n{changed_fields(before, now)}"))
     if mine.get("volumeMode") != was.get("volumeMode"):
         errors.append(invalid("volumeMode", mine.get("volumeMode"), "field is immutable"))
     return errors

@@ -10,6 +10,7 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.record import (
     CREATE_ONLY,
     READ_ONLY,
+    Checks,
     Deletion,
     Resource,
     Table,
@@ -76,6 +77,7 @@ API_SERVICES = Resource(
     namespaced=False,
     categories=("api-extensions",),
     subresources=("status",),
+    checks=Checks(qualified_finalizers=False),
     table=Table("Name,Service,Available,Age", _api_service_cells),
 )
 IP_ADDRESSES = Resource(

@@ -23,13 +23,7 @@ def _check(document: Json) -> list[FieldError]:
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     errors: list[FieldError] = []
     if least is not None and most is not None:
-        shown_spec = {
-            "MinAvailable": least,
-            "Selector": spec.get("selector"),
-            "MaxUnavailable": most,
-            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
-        }
-        errors.append(invalid("spec", shown_spec, "minAvailable and maxUnavailable cannot be both set"))
+        errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
             errors.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
@@ -70,6 +64,8 @@ POD_DISRUPTION_BUDGETS = Resource(
     complete=complete.status_members(dict.fromkeys(_COUNTS, 0), times=("lastTransitionTime",)),
     has_generation=True,
     allow_unconditional_update=False,
-    checks=Checks(name=naming.path_problems, object=_check, subresources={"status": _check_status}),
+    checks=Checks(
+        qualified_finalizers=False, name=naming.path_problems, object=_check, subresources={"status": _check_status}
+    ),
     table=Table("Name,Min Available,Max Unavailable,#Allowed Disruptions,Age", _cells),
 )

@@ -45,6 +45,8 @@ class Checks:
     """What is wrong with an object: at every write, at creation, and at an update compared with the old object."""
 
     name: Callable[[str], tuple[str, ...]] = subdomain_problems
+    # Finalizers are Kubernetes' own, or have a domain in their name.
+    qualified_finalizers: bool = True
     object: Check = no_errors
     create: Check = no_errors
     update: CheckUpdate = no_errors
@@ -162,4 +164,9 @@ class Resource:
 
 
 # What all custom resources have in common; the rest is in their definition.
-CUSTOM = Resource(has_generation=True, allow_unconditional_update=False, status_keeps=None)
+CUSTOM = Resource(
+    has_generation=True,
+    allow_unconditional_update=False,
+    status_keeps=None,
+    checks=Checks(qualified_finalizers=False),
+)

@@ -28,12 +28,10 @@ from spinney.embedded.apiserver.resources.record import (
     Table,
 )
 from spinney.embedded.apiserver.resources.validation import names, pod_placement
-from spinney.embedded.apiserver.schema import internal
 
 _REQUESTS, _ALTERNATIVES, _USERS = 32, 8, 256
 _UNKNOWN = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 _ONE = "exactly one of `exactly` or `firstAvailable` is required"
-_CLAIM = "resource.ResourceClaimSpec"
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -45,7 +43,7 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     mine = new.get("spec") or {}
     if mine == (old.get("spec") or {}):
         return []
-    return [invalid("spec", internal.struct(mine, _CLAIM), "field is immutable")]
+    return [invalid("spec", mine, "field is immutable")]
 
 
 def _check_template(document: Json) -> list[FieldError]:
@@ -60,8 +58,7 @@ def _check_template_update(new: Json, old: Json) -> list[FieldError]:
     mine = new.get("spec") or {}
     if mine == (old.get("spec") or {}):
         return []
-    shown = internal.struct(mine, "resource.ResourceClaimTemplateSpec")
-    return [invalid("spec", shown, "field is immutable")]
+    return [invalid("spec", mine, "field is immutable")]
 
 
 def _check_class(document: Json) -> list[FieldError]:
@@ -231,8 +228,7 @@ def _check_status(new: Json, old: Json) -> list[FieldError]:
     if before is not None:
         if allocation == before:
             return errors
-        shown = internal.struct(allocation, "resource.AllocationResult")
-        return [*errors, invalid("status.allocation", shown, "field is immutable")]
+        return [*errors, invalid("status.allocation", allocation, "field is immutable")]
     known = request_names((new.get("spec") or {}).get("devices") or {})
     for at, result in enumerate((allocation.get("devices") or {}).get("results") or ()):
         where = f"status.allocation.devices.results[{at}]"

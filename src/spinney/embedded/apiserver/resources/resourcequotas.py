@@ -79,8 +79,7 @@ def _selector(spec: Json, path: str) -> list[FieldError]:
         if scope not in _OF_SCOPE:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         errors += [
-            invalid(path, _shown(spec["scopeSelector"]), "unsupported scope applied to resource")
-            for _ in _foreign(spec, scope)
+            invalid(path, spec["scopeSelector"], "unsupported scope applied to resource") for _ in _foreign(spec, scope)
         ]
         if scope in _OF_SCOPE and scope not in _VALUED and operator != "Exists":
             detail = (
@@ -102,15 +101,6 @@ def _selector(spec: Json, path: str) -> list[FieldError]:
     named = {term.get("scopeName", "") for term in terms}
     shown = spec.get("scopes")
     return errors + [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= named]
-
-
-def _shown(selector: Json) -> Json:
-    return {
-        "MatchExpressions": [
-            {"ScopeName": term.get("scopeName", ""), "Operator": term.get("operator", ""), "Values": term.get("values")}
-            for term in selector.get("matchExpressions") or ()
-        ]
-    }
 
 
 def _amounts(amounts: Json, path: str) -> list[FieldError]:

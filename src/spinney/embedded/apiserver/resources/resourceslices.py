@@ -20,7 +20,6 @@ from spinney.embedded.apiserver.resources.record import (
 )
 from spinney.embedded.apiserver.resources.resourceclaims import check_driver, check_pool
 from spinney.embedded.apiserver.resources.validation import names, pod_placement
-from spinney.embedded.apiserver.schema import internal
 
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _ONE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -123,7 +122,7 @@ def _attribute(attribute: Json, path: str) -> list[FieldError]:
     if version is not None and not _VERSION.match(version):
         errors.append(invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0"))
     if len(given) > 1:
-        errors.append(invalid(path, internal.struct(attribute, "resource.DeviceAttribute"), detail))
+        errors.append(invalid(path, attribute, detail))
     return errors
 
 

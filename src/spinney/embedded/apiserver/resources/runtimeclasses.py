@@ -19,7 +19,6 @@ from spinney.embedded.apiserver.resources.record import (
     Table,
 )
 from spinney.embedded.apiserver.resources.validation import containers, names, pod_placement
-from spinney.embedded.apiserver.schema import internal
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -32,7 +31,7 @@ def _check(document: Json) -> list[FieldError]:
     tolerations = scheduling.get("tolerations") or []
     errors += pod_placement.check_tolerations(tolerations, "scheduling.tolerations")
     return errors + [
-        duplicate(f"scheduling.tolerations[{at}]", internal.struct(each, "core.Toleration"))
+        duplicate(f"scheduling.tolerations[{at}]", each)
         for at, each in enumerate(tolerations)
         if each in tolerations[:at]
     ]
@@ -49,6 +48,6 @@ RUNTIME_CLASSES = Resource(
     namespaced=False,
     allow_unconditional_update=False,
     allow_create_on_update=True,
-    checks=Checks(object=_check),
+    checks=Checks(qualified_finalizers=False, object=_check),
     table=Table("Name,Handler,Age", _cells),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import (
     cells,
 )
@@ -201,18 +202,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), len(spec.get("validations") or ()), told, cells.age(document, now)]
 
 
-def _go_selector(selector: Json) -> str:
-    """A label selector as Go prints its struct."""
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    entries = "".join(
-        f"LabelSelectorRequirement{{Key:{entry.get('key', '')},Operator:{entry.get('operator', '')},"
-        f"Values:[{' '.join(entry.get('values') or ())}],}},"
-        for entry in selector.get("matchExpressions") or ()
-    )
-    told = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{entries}}},"
-    return f"&LabelSelector{{{told}}}"
-
-
 def _binding_cells(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     found = spec.get("paramRef")
@@ -220,7 +209,7 @@ def _binding_cells(document: Json, now: datetime) -> list[Any]:
     if found and found.get("name"):
         told = f"{found.get('namespace') or '*'}/{found['name']}"
     elif found:
-        told = _go_selector(found.get("selector") or {})
+        told = selectors.formatted(found.get("selector") or {})
     return [cells.name(document), spec.get("policyName", ""), told, cells.age(document, now)]
 
 
@@ -234,7 +223,7 @@ VALIDATING_ADMISSION_POLICIES = Resource(
     default=_default,
     has_generation=True,
     allow_unconditional_update=False,
-    checks=Checks(object=_check),
+    checks=Checks(qualified_finalizers=False, object=_check),
     table=Table("Name,#Validations,ParamKind,Age", _cells),
 )
 VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
@@ -246,6 +235,6 @@ VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
     default=_default_binding,
     has_generation=True,
     allow_unconditional_update=False,
-    checks=Checks(object=_check_binding),
+    checks=Checks(qualified_finalizers=False, object=_check_binding),
     table=Table("Name,PolicyName,ParamRef,Age", _binding_cells),
 )

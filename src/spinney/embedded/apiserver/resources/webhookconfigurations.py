@@ -222,7 +222,7 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     default=_default,
     has_generation=True,
     allow_unconditional_update=False,
-    checks=Checks(object=_check),
+    checks=Checks(qualified_finalizers=False, object=_check),
     table=Table("Name,#Webhooks,Age", _cells),
 )
 MUTATING_WEBHOOK_CONFIGURATIONS = replace(

@@ -67,21 +67,10 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     mine, was = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
     if was.get("controllerRef") is not None and mine.get("controllerRef") != was.get("controllerRef"):
-        reference = mine.get("controllerRef") or {}
-        shown = {key: reference.get(key[0].lower() + key[1:], "") for key in ("Kind", "Name")}
-        shown = {"APIGroup": reference.get("apiGroup", ""), **shown}
-        errors.append(invalid("controllerRef", shown, "field is immutable"))
+        errors.append(invalid("controllerRef", mine.get("controllerRef"), "field is immutable"))
     if mine.get("podGroups") != was.get("podGroups"):
-        groups = [_internal_group(group) for group in mine.get("podGroups") or ()]
-        errors.append(invalid("podGroups", groups, "field is immutable"))
+        errors.append(invalid("podGroups", mine.get("podGroups"), "field is immutable"))
     return errors
-
-
-def _internal_group(group: Json) -> Json:
-    """A pod group as Kubernetes' internal type prints it."""
-    policy = group.get("policy") or {}
-    gang = {"MinCount": policy["gang"].get("minCount", 0)} if policy.get("gang") is not None else None
-    return {"Name": group.get("name", ""), "Policy": {"Basic": policy.get("basic"), "Gang": gang}}
 
 
 WORKLOADS = Resource(

@@ -108,10 +108,7 @@ def _proposed(call: Call, old: Json, change: Change) -> Json:
 def _errors(call: Call, old: Json, new: Json) -> list[FieldError]:
     """What is wrong with the new object, or with changing the old one into it."""
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
-    errors = metadata_checks.check(kind, metadata, before)
-    if errors:
-        errors = metadata_checks.repeated(kind, errors)
-    errors += metadata_checks.check_update(kind, metadata, before)
+    errors = metadata_checks.check(kind, metadata, before) + metadata_checks.check_update(metadata, before)
     if not call.subresource or kind.custom is not None:
         return errors + check(call, new, old)
     return errors + check_subresource(call, new, old)
@@ -144,8 +141,7 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
 
 
 def _immutable(call: Call, key: str, value: str) -> Refusal:
-    errors = metadata_checks.repeated(call.kind, [invalid(f"metadata.{key}", value, "field is immutable")])
-    return invalid_object(call.kind, call.name, errors)
+    return invalid_object(call.kind, call.name, [invalid(f"metadata.{key}", value, "field is immutable")])
 
 
 def settle(pipeline: Pipeline, call: Call, new: Json, old: Json) -> Json:

@@ -11,7 +11,6 @@ from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import cron_schedules, job_policies, names, pod_specs
 from spinney.embedded.apiserver.resources.validation.job_policies import NOT_NEGATIVE
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
-from spinney.embedded.apiserver.schema import internal
 
 _COUNTS = (
     "parallelism",
@@ -25,7 +24,6 @@ _COUNTS = (
 _MOST, _MANY = 100_000, 10_000
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
-_STRUCTS = {"podFailurePolicy": "batch.PodFailurePolicy", "successPolicy": "batch.SuccessPolicy"}
 _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 
 
@@ -56,15 +54,8 @@ def _generated(document: Json) -> list[FieldError]:
         elif labels[key] != value:
             errors.append(invalid(f"{where}[{key}]", dict(sorted(labels.items())), f"must be '{value}'"))
     if not selectors.matches(selectors.from_object(spec["selector"]), wanted):
-        errors.append(invalid("spec.selector", shown_selector(spec["selector"]), "`selector` not auto-generated"))
+        errors.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
     return errors
-
-
-def shown_selector(selector: Json) -> Json:
-    """A selector in the order that Go prints it."""
-    labels = selector.get("matchLabels")
-    shown: Json = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
-    return {**shown, **{key: value for key, value in selector.items() if key != "matchLabels"}}
 
 
 def check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
@@ -98,9 +89,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
             errors += job_policies.check_success(spec, f"{path}.successPolicy")
         else:
             detail = "requires indexed completion mode"
-            errors.append(
-                invalid(f"{path}.successPolicy", internal.struct(spec["successPolicy"], "batch.SuccessPolicy"), detail)
-            )
+            errors.append(invalid(f"{path}.successPolicy", spec["successPolicy"], detail))
     replacement = spec.get("podReplacementPolicy")
     allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
     if replacement is not None and replacement not in allowed:
@@ -172,15 +161,12 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     errors = check_spec_and_selector(mine, "spec") + _completions(mine, was)
     if mine.get("selector") != was.get("selector"):
         selector = mine.get("selector")
-        errors.append(_immutable("spec.selector", shown_selector(selector) if selector is not None else None))
+        errors.append(_immutable("spec.selector", selector))
     if mine.get("template") != _changeable(mine.get("template") or {}, old):
-        errors.append(_immutable("spec.template", internal.struct(mine.get("template") or {}, "core.PodTemplateSpec")))
+        errors.append(_immutable("spec.template", mine.get("template") or {}))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if mine.get(key) != was.get(key):
-            value = mine.get(key)
-            errors.append(
-                _immutable(f"spec.{key}", internal.struct(value, _STRUCTS[key]) if key in _STRUCTS and value else value)
-            )
+            errors.append(_immutable(f"spec.{key}", mine.get(key)))
     return errors
 
 
@@ -236,7 +222,7 @@ def check_cron_job(document: Json) -> list[FieldError]:
     errors += check_spec(inner, path)
     if inner.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        errors.append(invalid(f"{path}.selector", shown_selector(inner["selector"]), detail))
+        errors.append(invalid(f"{path}.selector", inner["selector"], detail))
     if inner.get("manualSelector"):
         errors.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
     errors += _not_negative(spec, "successfulJobsHistoryLimit") + _not_negative(spec, "failedJobsHistoryLimit")

@@ -8,56 +8,8 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import names
 
-# Groups whose own server asks only that a finalizer looks like a name.
-_LENIENT = frozenset(("apiextensions.k8s.io", "apiregistration.k8s.io"))
 _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
-
-# Where an update's metadata is checked again, after the two passes that every kind has: once in comparison with the old
-# object (U), once by the rules for new objects (V); small letters for kinds that let any finalizer through.
-_PASSES: dict[str, str] = {
-    **dict.fromkeys(("/events", "policy/poddisruptionbudgets"), ""),
-    **dict.fromkeys(
-        (
-            "/limitranges",
-            "storage.k8s.io/volumeattachments",
-            "discovery.k8s.io/endpointslices",
-            "flowcontrol.apiserver.k8s.io/flowschemas",
-        ),
-        "V",
-    ),
-    **dict.fromkeys(("/persistentvolumes", "storage.k8s.io/csinodes"), "VV"),
-    "coordination.k8s.io/leases": "u",
-    "node.k8s.io/runtimeclasses": "uv",
-    **dict.fromkeys(
-        (
-            "admissionregistration.k8s.io/validatingwebhookconfigurations",
-            "admissionregistration.k8s.io/mutatingwebhookconfigurations",
-            "admissionregistration.k8s.io/validatingadmissionpolicies",
-            "admissionregistration.k8s.io/validatingadmissionpolicybindings",
-        ),
-        "v",
-    ),
-    **dict.fromkeys(
-        (
-            "/services",
-            "/resourcequotas",
-            "/replicationcontrollers",
-            "/podtemplates",
-            "apps/deployments",
-            "apps/replicasets",
-            "apps/statefulsets",
-            "apps/daemonsets",
-            "batch/cronjobs",
-            "scheduling.k8s.io/priorityclasses",
-            "scheduling.k8s.io/workloads",
-            "autoscaling/horizontalpodautoscalers",
-            "storage.k8s.io/csidrivers",
-            "resource.k8s.io/resourceslices",
-        ),
-        "U",
-    ),
-}
 _NEW: Json = {}
 
 
@@ -87,7 +39,7 @@ def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     for at, finalizer in enumerate(finalizers):
         errors += [invalid("metadata.finalizers", finalizer, why) for why in naming.qualified_problems(finalizer)]
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_lenient(kind):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and kind.resource.checks.qualified_finalizers:
             errors.append(
                 invalid(
                     f"metadata.finalizers[{at}]",
@@ -99,26 +51,6 @@ def _finalizers(kind: Kind, finalizers: list[str]) -> list[FieldError]:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid("metadata.finalizers", finalizers, detail))
     return errors
-
-
-def _is_lenient(kind: Kind) -> bool:
-    """Whether a kind asks only that a finalizer looks like a name."""
-    if kind.group in _LENIENT or kind.custom is not None:
-        return True
-    passes = _PASSES.get(kind.table, "UV")
-    return not passes or passes.islower()
-
-
-def repeated(kind: Kind, errors: list[FieldError]) -> list[FieldError]:
-    """What is wrong with the metadata of an update, as often as Kubernetes says it of the kind."""
-    fixed = [error for error in errors if error.message.endswith("field is immutable")]
-    standard = [error for error in errors if error.field.startswith("metadata.finalizers[")]
-    qualified = [error for error in errors if error.field == "metadata.finalizers"]
-    common = [error for error in errors if error not in (*fixed, *standard, *qualified)]
-    found = [*common, *qualified, *fixed, *common]
-    for each in "u" if kind.custom is not None else _PASSES.get(kind.table, "UV"):
-        found += [*fixed, *common, *standard] if each in "Uu" else [*common, *qualified, *standard]
-    return found
 
 
 def _owners(owners: list[Json]) -> list[FieldError]:
@@ -144,8 +76,8 @@ def _owners(owners: list[Json]) -> list[FieldError]:
     return errors
 
 
-def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to metadata, as often as Kubernetes says it of the kind."""
+def check_update(new: Json, old: Json) -> list[FieldError]:
+    """What an update may not do to metadata."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
@@ -158,8 +90,7 @@ def check_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
                     f"[]string{{{shown}}}",
                 )
             )
-    passes = "u" if kind.custom is not None else _PASSES.get(kind.table, "UV")
-    return errors * (1 + passes.lower().count("u"))
+    return errors
 
 
 def finalizer_warnings(metadata: Json, before: Json) -> list[str]:

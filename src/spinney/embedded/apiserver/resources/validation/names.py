@@ -25,6 +25,11 @@ KEY_RULE = (
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
+def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The members in which an update differs, for the message that refuses it."""
+    return "changed: " + ", ".join(sorted(key for key in {**old, **new} if old.get(key) != new.get(key)))
+
+
 def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:
     """Label keys and values."""
     errors: list[FieldError] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
-from spinney.embedded.apiserver.schema import internal
+from spinney.embedded.apiserver.resources.validation.names import changed_fields
 
 UPDATABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -29,8 +29,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     if was.get("schedulingGates"):
         errors += _gated_update(masked, was)
     if masked != was:
-        told = internal.difference(was, masked, "core.PodSpec")
-        errors.append(forbidden_field("spec", f"pod updates may not change fields other than {UPDATABLE}\n{told}"))
+        detail = f"pod updates may not change fields other than {UPDATABLE}\n{changed_fields(was, masked)}"
+        errors.append(forbidden_field("spec", detail))
     return errors
 
 

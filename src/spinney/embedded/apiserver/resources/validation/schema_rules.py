@@ -87,7 +87,7 @@ def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldErro
 
 
 def _wrong(entry: Json, field: str, problem: str) -> FieldError:
-    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown_rule(entry)}: {problem}")
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {shown(entry)}: {problem}")
 
 
 def _leads_somewhere(path: str, schema: Json) -> bool:
@@ -215,18 +215,3 @@ def _pointed(text: str, at: int, message: str) -> str:
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1)
     return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
-
-
-def _shown_rule(entry: Json) -> str:
-    """A rule as Go prints its struct, with the signs escaped that Go's JSON escapes."""
-    text = shown(
-        {
-            "Rule": entry.get("rule", ""),
-            "Message": entry.get("message", ""),
-            "MessageExpression": entry.get("messageExpression", ""),
-            "Reason": entry.get("reason"),
-            "FieldPath": entry.get("fieldPath", ""),
-            "OptionalOldSelf": entry.get("optionalOldSelf"),
-        }
-    )
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

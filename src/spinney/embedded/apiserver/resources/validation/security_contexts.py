@@ -7,7 +7,6 @@ import re
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import names
-from spinney.embedded.apiserver.schema import internal
 
 _SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -97,8 +96,7 @@ def _seccomp(profile: Json, path: str) -> list[FieldError]:
             return [*errors, required(where, "must be set when seccomp type is Localhost")]
         return errors + names.check_descending(local, where)
     if local is not None:
-        shown = internal.struct(profile, "core.SeccompProfile")
-        errors.append(invalid(where, shown, "can only be set when seccomp type is Localhost"))
+        errors.append(invalid(where, profile, "can only be set when seccomp type is Localhost"))
     return errors
 
 
@@ -132,8 +130,7 @@ def check_container(context: Json, path: str, pod: Json) -> list[FieldError]:
         added = (context.get("capabilities") or {}).get("add") or ()
         reasons = ["`privileged` to true"] if context.get("privileged") else []
         reasons += ["`capabilities.Add` CAP_SYS_ADMIN" for each in added if each == "CAP_SYS_ADMIN"]
-        shown = internal.struct(context, "core.SecurityContext")
-        errors += [invalid(path, shown, detail + reason) for reason in reasons]
+        errors += [invalid(path, context, detail + reason) for reason in reasons]
     return errors + [error for error in profiles if ".seccompProfile" not in error.field]
 
 
