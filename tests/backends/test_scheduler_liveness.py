@@ -9,7 +9,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Readiness
 from spinney.backends.kai import BACKEND
-from spinney.backends.scheduler_liveness import Silence
+from spinney.backends.scheduler_liveness import SchedulerLiveness
 from spinney.embedded.cluster import Cluster
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
@@ -39,10 +39,10 @@ def pod(*conditions: Json, **spec: object) -> Pod:
 async def reason_after(seconds: float, watched: Pod, client: Client) -> tuple[str, float | None]:
     """What a gang is told after its pod was free for so long, and when to look again."""
     watch = Watch()
-    silence = Silence(Runtime(client=client, caches=Caches(client), clock=watch), BACKEND)
-    await silence.heard(GANG, [watched], SYNCED)
+    liveness = SchedulerLiveness(Runtime(client=client, caches=Caches(client), clock=watch), BACKEND)
+    await liveness.checked(GANG, [watched], SYNCED)
     watch.time += timedelta(seconds=seconds)
-    readiness, again = await silence.heard(GANG, [watched], SYNCED)
+    readiness, again = await liveness.checked(GANG, [watched], SYNCED)
     return readiness.reason, again
 
 

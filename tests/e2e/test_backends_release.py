@@ -147,7 +147,7 @@ def test_a_claim_that_is_missing_keeps_a_gang_at_its_gate_until_it_is_there() ->
             await asyncio.sleep(10)
             condition = await told(client, "stored-0")
             assert condition.reason == "DoesNotFitYet"
-            assert condition.message.endswith("of stored-0-workers, PersistentVolumeClaim data does not exist")
+            assert condition.message.endswith('stored-0-workers: persistentvolumeclaim "data" not found')
             spec = {"volumeName": "disk", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1"}}}
             await client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": spec}, "default")
             await asyncio.sleep(10)
@@ -167,7 +167,7 @@ def test_a_scheduler_that_does_not_run_is_told_after_half_a_minute() -> None:
             await asyncio.sleep(40)
             condition = await told(client, "alone-0")
             assert condition.reason == "SchedulerSilent"
-            assert "no sign of life came from their scheduler 'default-scheduler'" in condition.message
+            assert "without a sign of life from their scheduler 'default-scheduler'" in condition.message
             await asyncio.sleep(3600)
             assert {pod.uid for pod in await pods(client, "alone-0")} == before
 

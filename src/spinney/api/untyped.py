@@ -15,8 +15,10 @@ class Untyped(Object, frozen=True):
 
     def plain(self) -> Json:
         """As plain data, with its kind."""
-        found: Json = msgspec.to_builtins(self)
-        return {**found, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        # Through JSON: to_builtins keeps tuples, which equal no list of a wanted object.
+        metadata: Json = msgspec.json.decode(msgspec.json.encode(self.metadata))
+        kind = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        return {**msgspec.to_builtins(self), **kind, "metadata": metadata}
 
 
 _types: dict[Resource, type[Untyped]] = {}

@@ -1,4 +1,4 @@
-"""The two conditions of a PodGang that are a backend's, as a patch that keeps everyone else's."""
+"""The two conditions of a PodGang that its backend writes: BackendReady and Downgraded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.kube.conditions import as_json, condition, find, merged
 def plan_status(
     gang: PodGang, readiness: Readiness, losses: Sequence[Loss], target: tuple[str, str], clock: Clock
 ) -> Json | None:
-    """The merge patch of the gang's status, or None where it says so already. `target` is backend and API version."""
+    """The merge patch of the gang's status, or None if nothing changes. `target` is backend and API version."""
     wanted = [_ready(gang, readiness), *_downgraded(gang, losses, target)]
     conditions = merged(gang.status.conditions, wanted, clock)
     if conditions is None:
@@ -28,10 +28,10 @@ def plan_status(
     }
 
 
-def turned(gang: PodGang, readiness: Readiness) -> bool:
-    """Whether the gang's readiness is news, and worth an event."""
-    known = find(gang.status.conditions, BACKEND_READY)
-    return known is None or (known.status, known.reason) != (str(readiness.ready), readiness.reason)
+def is_news(gang: PodGang, readiness: Readiness) -> bool:
+    """Whether the gang's readiness changed, which is worth an event."""
+    current = find(gang.status.conditions, BACKEND_READY)
+    return current is None or (current.status, current.reason) != (str(readiness.ready), readiness.reason)
 
 
 def _ready(gang: PodGang, readiness: Readiness) -> Condition:

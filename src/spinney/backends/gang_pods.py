@@ -1,4 +1,4 @@
-"""The pods of a gang, as far as a backend looks at them."""
+"""The pods of a gang, and the state of a pod that matters to its backend."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def pods_of(pods: Cache[Pod], gang: PodGang) -> list[Pod]:
 
 
 def all_pods_of(pods: Cache[Pod], gang: PodGang) -> list[Pod]:
-    """Every pod of a gang, those that ended too."""
+    """All pods of a gang, also those that ended."""
     return pods.by(BY_GANG, f"{gang.namespace}/{gang.name}")
 
 
 def alive(pod: Pod) -> bool:
-    """Whether a pod neither ended nor is on its way out."""
+    """Whether a pod has not ended and is not being deleted."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in (SUCCEEDED, FAILED)
 
 
 def gated(pod: Pod) -> bool:
-    """Whether any gate holds a pod."""
+    """Whether a pod has a scheduling gate."""
     return bool(pod.spec.scheduling_gates)
 
 
 def bound(pod: Pod) -> bool:
-    """Whether a pod has its node."""
+    """Whether a pod has a node."""
     return bool(pod.spec.node_name)
 
 
 def judged(pod: Pod) -> bool:
-    """Whether a scheduler has said anything about a pod; being gated is said by the API server."""
-    found = find(pod.status.conditions, POD_SCHEDULED)
-    return found is not None and found.reason != SCHEDULING_GATED
+    """Whether a scheduler has written the condition PodScheduled; the API server writes SchedulingGated."""
+    scheduled = find(pod.status.conditions, POD_SCHEDULED)
+    return scheduled is not None and scheduled.reason != SCHEDULING_GATED
 
 
-def sign(pod: Pod) -> tuple[bool, bool, bool, bool]:
-    """What of a pod matters to its gang's backend."""
+def scheduling_state(pod: Pod) -> tuple[bool, bool, bool, bool]:
+    """The state of a pod that matters to its gang's backend."""
     return alive(pod), gated(pod), bound(pod), judged(pod)

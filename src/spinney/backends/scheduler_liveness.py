@@ -1,4 +1,4 @@
-"""Notices a scheduler that does not run: pods that are free to be placed, and nobody says a word about them."""
+"""Detect a scheduler that does not run: pods without a gate, and no sign of life about them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from spinney.backends.interface import Backend, Readiness
 from spinney.kube.runtime import Runtime
 
 PATIENCE_SECONDS = 30.0
-# The operator and the backends speak of pods too; that tells nothing about their scheduler.
+# Events of the operator and the backends are no sign of the scheduler.
 _OURS = ("grove", "spinney")
 
 
-class Silence:
-    """Remembers since when pods of each gang wait unheard."""
+class SchedulerLiveness:
+    """Knows since when the pods of each gang wait without a sign from their scheduler."""
 
     def __init__(self, runtime: Runtime, backend: Backend) -> None:
         self._client = runtime.client
@@ -30,11 +30,11 @@ class Silence:
         self._since: dict[Key, datetime] = {}
 
     def forget(self, key: Key) -> None:
-        """The gang is gone."""
+        """Drop what is known of a gang."""
         self._since.pop(key, None)
 
-    async def heard(self, gang: PodGang, pods: Sequence[Pod], readiness: Readiness) -> tuple[Readiness, float | None]:
-        """The readiness, unless the scheduler is silent about this gang; and when to ask again."""
+    async def checked(self, gang: PodGang, pods: Sequence[Pod], readiness: Readiness) -> tuple[Readiness, float | None]:
+        """The readiness, or the reason SchedulerSilent; and after how many seconds to look again."""
         key = (gang.namespace, gang.name)
         waiting = [pod for pod in pods if not gated(pod) and not bound(pod)]
         if not waiting or any(bound(pod) or judged(pod) for pod in pods if not gated(pod)):
@@ -44,11 +44,11 @@ class Silence:
         passed = (now - self._since.setdefault(key, now)).total_seconds()
         if passed < PATIENCE_SECONDS:
             return readiness, PATIENCE_SECONDS - passed
-        if await self._lease_is_fresh(now) or await self._spoken_of(waiting[0]):
+        if await self._lease_is_fresh(now) or await self._has_event(waiting[0]):
             return readiness, PATIENCE_SECONDS
         name = waiting[0].spec.scheduler_name
         message = (
-            f"{len(waiting)} pods are free to be placed for over {PATIENCE_SECONDS:g} s, and no sign of life came "
+            f"{len(waiting)} pods have been schedulable for over {PATIENCE_SECONDS:g} s without a sign of life "
             f"from their scheduler {name!r}: no condition, no event{self._about_lease()}. "
             "Does it run, and under that name?"
         )
@@ -63,7 +63,7 @@ class Silence:
         leases = await self._client.list(Lease, fields=f"metadata.name={self._backend.lease}")
         return any(_fresh(lease, now) for lease in leases.items)
 
-    async def _spoken_of(self, pod: Pod) -> bool:
+    async def _has_event(self, pod: Pod) -> bool:
         events = await self._client.list(Event, pod.namespace, fields=f"involvedObject.name={pod.name}")
         return any(_by_a_scheduler(event, pod) for event in events.items)
 

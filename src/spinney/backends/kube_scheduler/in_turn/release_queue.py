@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from spinney.api import reasons
-from spinney.api.core import Node
+from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.resource import ResourceClaim
+from spinney.api.storage import StorageClass
+from spinney.api.volumes import Storage
 from spinney.backends.gang_pods import alive, bound, gated, pods_of
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
 from spinney.backends.kube_scheduler.in_turn.node_info import NodeInfo, node_infos
 from spinney.backends.kube_scheduler.in_turn.placement import ClusterView
-from spinney.backends.kube_scheduler.in_turn.reachable_nodes import Claims
+from spinney.backends.kube_scheduler.in_turn.reachable_nodes import CachedClaims, Claims
 from spinney.backends.kube_scheduler.in_turn.release_plan import (
     BIND_TIMEOUT,
     RELEASED,
@@ -33,8 +37,10 @@ from spinney.backends.kube_scheduler.in_turn.release_plan import (
     plan_release,
     released_since,
 )
+from spinney.backends.served import discover
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.conditions import find
+from spinney.kube.runtime import Runtime
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _LASTING = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
@@ -219,6 +225,23 @@ class ReleaseQueue:
             return
         self._placing = None
         self.wake()
+
+
+async def open_release_queue(
+    runtime: Runtime, gangs: Cache[PodGang], pods: Cache[Pod], enqueue: Callable[[str, str], None]
+) -> ReleaseQueue:
+    """A queue that watches all that a placement depends on; device claims only where the cluster serves them."""
+    caches, nodes = runtime.caches, runtime.caches.of(Node)
+    storage = (caches.of(PersistentVolumeClaim), caches.of(PersistentVolume), caches.of(StorageClass))
+    served = await discover(runtime.client, [ResourceClaim.resource])
+    devices = caches.of(ResourceClaim) if served.has(ResourceClaim.resource) else None
+    watched: list[Cache[Any]] = [*storage, *([devices] if devices else [])]
+    for cache in (nodes, *watched):
+        await cache.synced()
+    releases = ReleaseQueue(gangs, pods, nodes, CachedClaims(Storage(*storage, nodes), devices), enqueue)
+    for cache in watched:
+        cache.on_change(lambda _: releases.wake())
+    return releases
 
 
 def _offered(node: Node) -> tuple[object, ...]:
