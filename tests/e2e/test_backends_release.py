@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from spinney.api.core import PersistentVolumeClaim
+from spinney.api.core import PersistentVolume, PersistentVolumeClaim
 from spinney.api.crd import crds
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition
@@ -148,6 +148,8 @@ def test_a_claim_that_is_missing_keeps_a_gang_at_its_gate_until_it_is_there() ->
             condition = await told(client, "stored-0")
             assert condition.reason == "DoesNotFitYet"
             assert condition.message.endswith('stored-0-workers: persistentvolumeclaim "data" not found')
+            disk = {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteMany"], "nfs": {"server": "s", "path": "/"}}
+            await client.create(PersistentVolume, {"metadata": {"name": "disk"}, "spec": disk})
             spec = {"volumeName": "disk", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1"}}}
             await client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": spec}, "default")
             await asyncio.sleep(10)
