@@ -9,7 +9,7 @@ import pytest
 
 from spinney.app.laptop import Options, laptop
 from spinney.embedded.nodes.profile import Profile
-from tests.e2e.sequence import RESOURCES, Shell, apply_get_patch_delete
+from tests.e2e.sequence import PATIENCE, RESOURCES, Shell, apply_get_patch_delete
 
 
 @pytest.fixture
@@ -25,3 +25,19 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
 async def test_apply_get_patch_delete(shell: Shell, backend: str) -> None:
     """From apply to Running, scaled from 2 to 3, deleted; the backend's objects come and go with the gangs."""
     await apply_get_patch_delete(shell, backend)
+
+
+async def test_the_training_example_runs_as_it_is_written(shell: Shell) -> None:
+    """GPUs under `requests` only, not preemptible by priority: accepted, and all of it runs in the default queue."""
+    shell.namespace = "ml-workspace"
+    folder = Path(__file__).parents[2] / "examples" / "training"
+    await shell("apply", "-f", str(folder))
+    await shell("wait", "pcs/ml-training", "--for=jsonpath={.status.ready}=2/2", PATIENCE)
+    pods = (await shell("get", "pods", "--no-headers")).splitlines()
+    assert len(pods) == 10
+    assert all("Running" in pod for pod in pods)
+    groups = "podgroups.scheduling.run.ai"
+    await shell("wait", groups, "--all", "--for=jsonpath={.status.phase}=Running", PATIENCE)
+    header, *rows = (await shell("get", groups)).splitlines()
+    assert header.split() == ["NAME", "PHASE", "QUEUE", "MIN", "PRIORITY", "AGE"]
+    assert [row.split()[1:5] for row in rows] == [["Running", "default-queue", "4", "high-priority"]] * 2

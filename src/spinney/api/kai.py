@@ -131,8 +131,10 @@ class PodGroupResources(Struct, frozen=True):
 
 
 class PodGroupStatus(Struct, frozen=True):
-    """How a group does."""
+    """The state of a group."""
 
+    # Ours; upstream's definition does not have it, and drops it.
+    phase: str = ""
     conditions: tuple[PodGroupCondition, ...] = ()
     scheduling_conditions: tuple[SchedulingCondition, ...] = ()
     resources_status: PodGroupResources = PodGroupResources()
@@ -145,6 +147,7 @@ class PodGroup(Object, frozen=True):
     crd: ClassVar[Definition] = Definition(
         short_names=("pg",),
         columns=(
+            Column("Phase", ".status.phase", "string"),
             Column("Queue", ".spec.queue", "string"),
             Column("Min", ".spec.minMember"),
             Column("Priority", ".spec.priorityClassName", "string"),

@@ -19,8 +19,9 @@ UNHEALTHY = "Unhealthy"
 BACKEND_READY = "BackendReady"
 DOWNGRADED = "Downgraded"
 
-# PodGang: phases
+# PodGang: phases (a PodGroup is Scheduling, too, and never Starting)
 PENDING = "Pending"
+SCHEDULING = "Scheduling"
 STARTING = "Starting"
 RUNNING = "Running"
 SUCCEEDED = "Succeeded"

@@ -26,7 +26,8 @@ from spinney.kube.writer import Writer
 
 SYSTEM_NAMESPACE = "spinney-system"
 RUNTIME_CLASS = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
-_UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+# An unlimited quota, too: pods that are not preemptible must fit into it.
+_UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 _PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 _LEVELS = {"zone": "zone", "block": "block", "rack": "rack", "host": "hostname"}
 

@@ -452,6 +452,25 @@ def test_defaults_are_written_out() -> None:
     assert with_defaults(filled) == filled
 
 
+def test_gpus_under_requests_only_were_refused() -> None:
+    """Extended resources get limits equal to their requests, as Kubernetes wants them; a limit that is there stays."""
+    bare = make.pcs("svc").clique("a").build()
+    container = bare["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
+    requests = {"nvidia.com/gpu": "2", "rdma/hca": "1", "cpu": "4", "kubernetes.io/batch-cpu": "1"}
+    container["resources"] = {"requests": requests, "limits": {"rdma/hca": "3"}}
+    filled = with_defaults(bare)["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]
+    assert filled["resources"] == {"requests": requests, "limits": {"nvidia.com/gpu": "2", "rdma/hca": "3"}}
+
+
+@pytest.mark.parametrize("resources", [7, {"requests": "x"}, {"requests": {"a/b": "1"}, "limits": 3}])
+def test_resources_of_a_wrong_type_are_left_for_validation(resources: Any) -> None:
+    """Defaulting neither fails on them nor changes them."""
+    bare = make.pcs("svc").clique("a").build()
+    bare["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["resources"] = resources
+    filled = with_defaults(bare)
+    assert filled["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["containers"][0]["resources"] == resources
+
+
 def test_a_clique_without_replicas_gets_one() -> None:
     """Zero replicas mean one, and minAvailable follows."""
     bare = changed(make.pcs("svc").clique("a", 0).build(), {f"{CLIQUES}[0].spec.replicas": GONE})

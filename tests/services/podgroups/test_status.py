@@ -14,12 +14,13 @@ from spinney.api.kai import PodGroup, PodGroupSpec, Queue
 from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
 from spinney.api.scheduling import PriorityClass
+from spinney.kube.client.client import Patch
 from spinney.services.podgroups.controller import COMPONENT as PODGROUPS
-from spinney.services.podgroups.controller import missing_members
+from spinney.services.podgroups.controller import missing_members, phase_of
 from spinney.services.pods.usage import allocated, gpu_memory, is_gpu, requested
 from spinney.services.queues.controller import COMPONENT as QUEUES
 from tests import make
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import CRD, Stage, stage, virtual
 
 GPU = labels.GPU_RESOURCE
 
@@ -122,6 +123,32 @@ def test_what_a_gang_lacks(spec: Json, placed: list[str], missing: str) -> None:
     assert missing_members(convert(PodGroupSpec, spec), placed) == missing
 
 
+@pytest.mark.parametrize(
+    ("phases", "phase"),
+    [
+        ([], "Pending"),
+        (["Pending", "Pending", "Pending"], "Pending"),
+        (["bound", "Pending", "Pending"], "Pending"),
+        (["bound", "bound", "Pending"], "Scheduling"),
+        (["Running", "bound", "Pending"], "Scheduling"),
+        (["Running", "Running", "Pending"], "Running"),
+        (["Succeeded", "Running", "Pending"], "Running"),
+        (["Failed", "Running", "Pending"], "Pending"),
+        (["Succeeded", "Succeeded", "Succeeded"], "Succeeded"),
+        (["Succeeded", "Failed", "Succeeded"], "Failed"),
+    ],
+)
+def test_the_phase_of_a_group(phases: list[str], phase: str) -> None:
+    """Of three pods at least two: Pending until they have nodes, Scheduling until they run, then how all ended."""
+    pods = [
+        make.pod(f"p{number}")
+        .on("" if state == "Pending" else "n")
+        .status(phase="Pending" if state == "bound" else state)
+        for number, state in enumerate(phases)
+    ]
+    assert phase_of(PodGroupSpec(min_member=2), [pod.typed(Pod) for pod in pods]) == phase
+
+
 async def grouped(world: Stage, name: str, gpus: int = 1, on: str = "", **spec: Any) -> None:
     """A pod in the group `g`."""
     document = make.pod(name).scheduler("kai-scheduler").gpus(gpus).annotate(labels.POD_GROUP, "g").build()
@@ -149,6 +176,28 @@ async def test_a_group_tells_what_it_asks_for_and_holds() -> None:
         await asyncio.sleep(10)
         status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
         assert (status.allocated[GPU], status.allocated_non_preemptible) == ("1", {})
+
+
+@virtual
+async def test_no_write_is_made_for_a_phase_that_the_definition_drops() -> None:
+    """Upstream's definition of PodGroups has no phase: everything else is reported, and then nothing is written."""
+    async with stage((PODGROUPS, None)) as world:
+        phase = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/phase"
+        patch = [{"op": "remove", "path": phase}]
+        await world.client.patch(CRD, "podgroups.scheduling.run.ai", patch, kind=Patch.JSON)
+        await world.node("n1")
+        await world.client.create(
+            PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": "q"}}, "default"
+        )
+        await grouped(world, "a", on="n1")
+        await asyncio.sleep(10)
+        group = await world.client.get(PodGroup, ("default", "g"))
+        assert (group.status.phase, group.status.resources_status.allocated[GPU]) == ("", "1")
+        writes = world.host.runtimes["podgroup-controller"].client.writes
+        before = writes.total()
+        await world.client.patch(Pod, ("default", "a"), {"status": {"phase": "Running"}}, subresource="status")
+        await asyncio.sleep(10)
+        assert writes.total() == before
 
 
 @virtual

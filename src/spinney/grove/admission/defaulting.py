@@ -1,4 +1,4 @@
-"""Fills in what a PodCliqueSet leaves open, as upstream's mutating webhook does."""
+"""Defaults of a PodCliqueSet: those of upstream's mutating webhook, and limits for extended resources."""
 
 from __future__ import annotations
 
@@ -45,6 +45,21 @@ def _default_clique(clique: Json) -> None:
     if not pod_spec.get("restartPolicy"):
         pod_spec["restartPolicy"] = "Always"
     _absent(pod_spec, "terminationGracePeriodSeconds", GRACE_SECONDS)
+    for kind in ("initContainers", "containers"):
+        for container in _maps(pod_spec.get(kind)):
+            _limit_extended_resources(container)
+
+
+def _limit_extended_resources(container: Json) -> None:
+    """Limit extended resources, such as GPUs, to what is requested: Kubernetes refuses pods without equal limits."""
+    resources = container.get("resources")
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    if not isinstance(resources, dict) or not isinstance(requests, dict):
+        return
+    # Names of Kubernetes' own resources have no domain, or one of its domains.
+    extended = {name: amount for name, amount in requests.items() if "/" in name and "kubernetes.io/" not in name}
+    if extended and isinstance(resources.get("limits") or {}, dict):
+        resources["limits"] = {**extended, **(resources.get("limits") or {})}
 
 
 def _default_group(group: Json) -> None:

@@ -83,7 +83,27 @@ def plan_status(
     status: Json = {"resourcesStatus": resources} if resources else {}
     if conditions := _conditions(group, pods, clock):
         status["conditions"] = conditions
+    if (phase := phase_of(group.spec, pods)) != group.status.phase:
+        status["phase"] = phase
     return {"status": status} if status else None
+
+
+def phase_of(spec: PodGroupSpec, pods: list[Pod]) -> str:
+    """Pending until the gang's minimum has nodes, Scheduling until it runs, and how it ended once all pods have."""
+    if pods and not any(map(_lives, pods)):
+        return reasons.FAILED if any(pod.status.phase == reasons.FAILED for pod in pods) else reasons.SUCCEEDED
+    if not pods or missing_members(spec, _subgroups(filter(_is_placed, pods))):
+        return reasons.PENDING
+    running = (pod for pod in pods if pod.status.phase in (reasons.RUNNING, reasons.SUCCEEDED))
+    return reasons.SCHEDULING if missing_members(spec, _subgroups(running)) else reasons.RUNNING
+
+
+def _is_placed(pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded" or bool(pod.spec.node_name and _lives(pod))
+
+
+def _subgroups(pods: Iterable[Pod]) -> list[str]:
+    return [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in pods]
 
 
 def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
@@ -93,8 +113,7 @@ def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
 
 def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:
     """`Scheduled` tells whether the gang's minimum is placed; None where it says so already."""
-    placed = [pod for pod in pods if pod.status.phase == "Succeeded" or (pod.spec.node_name and _lives(pod))]
-    missing = missing_members(group.spec, [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in placed])
+    missing = missing_members(group.spec, _subgroups(filter(_is_placed, pods)))
     status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
     # No number: how many more than the minimum are placed is not worth a write, and an old one would be untrue.
     message = missing or "enough pods have a node"
@@ -157,6 +176,8 @@ class PodGroups:
         # None where the cluster knows no device claims.
         self._claims = claims
         self._clock = runtime.clock
+        # False where upstream's definition, which drops the phase, is installed: no write is made for it alone.
+        self._phase_is_kept = True
         self._groups = runtime.caches.of(PodGroup)
         self._pods = runtime.caches.of(Pod)
         self._nodes = runtime.caches.of(Node)
@@ -200,10 +221,11 @@ class PodGroups:
         }
         claims = [claim for pod in pods if _lives(pod) for claim in self._claims_of(pod)]
         patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
-        if patch is None:
+        if patch is None or (not self._phase_is_kept and patch["status"].keys() == {"phase"}):
             return
         with suppress(NotFound):
-            await self._client.patch(PodGroup, (namespace, name), patch, subresource="status")
+            written = await self._client.patch(PodGroup, (namespace, name), patch, subresource="status")
+            self._phase_is_kept = "phase" not in patch["status"] or written.status.phase != ""
 
     def _tell_missing(self, name: str, pods: Iterable[Pod]) -> None:
         """Pods whose group is not there wait without a word from the scheduler, which does not know them."""
