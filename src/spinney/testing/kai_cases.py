@@ -71,8 +71,8 @@ class _Run:
         kept = {job["Name"] for job in self.jobs if job.get("DeleteJobInTest")}
         expected = self.case.get("JobExpectedResults") or {}
         return any(
-            one["Status"] in ("Pipelined", "Binding") or (one["Status"] == "Releasing" and name not in kept)
-            for name, one in expected.items()
+            result["Status"] in ("Pipelined", "Binding") or (result["Status"] == "Releasing" and name not in kept)
+            for name, result in expected.items()
         )
 
     def single(self) -> None:
@@ -101,13 +101,13 @@ class _Run:
 
     def _compare_counts(self, number: int, expected: Json, outcome: Mapping[str, Place]) -> None:
         for job in self.jobs:
-            found = Counter(
+            counts = Counter(
                 st.NAMES[outcome.get(key, self.places[key]).status]
                 for key in (f"{job['Name']}-{task}" for task in range(len(job["Tasks"])))
             )
-            if dict(found) != dict(expected[job["Name"]]):
+            if dict(counts) != dict(expected[job["Name"]]):
                 self.result.differences.append(
-                    f"round {number + 1}: job {job['Name']}: {dict(found)}, expected {expected[job['Name']]}"
+                    f"round {number + 1}: job {job['Name']}: {dict(counts)}, expected {expected[job['Name']]}"
                 )
 
     def _round(self) -> tuple[State, dict[str, Place]]:
@@ -179,9 +179,9 @@ class _Run:
                 self._differs(f"{who}: {name} is {amount:g}, expected {expected.get(name, 0):g}")
 
     def _judge_message(self, job: str, expected: str, when: str) -> None:
-        found = job_message(self.result.rounds[-1].problems.get(job, []))
-        if found != expected:
-            self._differs(f"{when}job {job}: message {found!r}, expected {expected!r}")
+        message = job_message(self.result.rounds[-1].problems.get(job, []))
+        if message != expected:
+            self._differs(f"{when}job {job}: message {message!r}, expected {expected!r}")
 
     def _judge_nodes(self, state: State, outcome: Mapping[str, Place], when: str) -> None:
         wanted = self.case.get("ExpectedNodesResources") or {}
@@ -207,7 +207,7 @@ def case_config(entry: Json) -> Config:
     if "SchedulerConf" in mocks:
         plugins = [plugin for tier in mocks["SchedulerConf"]["Tiers"] for plugin in tier["Plugins"]]
         config = replace(
-            config, plugins=tuple(PluginConfig(one["Name"], one.get("Arguments") or {}) for one in plugins)
+            config, plugins=tuple(PluginConfig(plugin["Name"], plugin.get("Arguments") or {}) for plugin in plugins)
         )
     if any("NumaTopology" in node for node in entry["case"]["Nodes"].values()):
         config = replace(config, plugins=(*config.plugins, PluginConfig("numa")))

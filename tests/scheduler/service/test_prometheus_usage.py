@@ -59,7 +59,7 @@ def test_since_when_use_counts(said: dict[str, Any], seconds: float) -> None:
     [
         ({"windowType": "jumping"}, "windowType is 'jumping'; it must be sliding, tumbling or cron"),
         ({"windowType": "tumbling"}, "tumblingWindowStartTime must say when"),
-        ({"windowType": "cron", "cronString": "daily"}, "cronString: schedule 'daily' has 1 fields"),
+        ({"windowType": "cron", "cronString": "daily"}, "cronString: expected exactly 5 fields, found 1"),
     ],
 )
 def test_windows_that_cannot_be(said: dict[str, Any], says: str) -> None:

@@ -12,8 +12,8 @@ from spinney.scheduler.state.problems import HeldBack, LeftAside, NoQueue, Probl
 def add_blockers(cycle: Cycle) -> None:
     """Note them for every gang that still waits; they stand first."""
     for job in cycle.state.jobs.values():
-        if job.pending and (found := list(_blockers(cycle, job))):
-            cycle.result.problems[job.key] = [*found, *cycle.result.problems.get(job.key, ())]
+        if job.pending and (blockers := list(_blockers(cycle, job))):
+            cycle.result.problems[job.key] = [*blockers, *cycle.result.problems.get(job.key, ())]
 
 
 def _blockers(cycle: Cycle, job: Job) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Nodes, queues, topologies and groups into the descriptions that the state takes; pods come by `podintake`."""
+"""Convert nodes, queues, topologies and PodGroups into the specs of the scheduler's state."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailabl
 
 
 def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
-    """A node as the scheduler sees it, with what storage drivers say about it."""
-    found = node.metadata.labels
-    memory = _gpu_memory(found)
+    """The spec of a node, with the volume limits of its CSI drivers."""
+    node_labels = node.metadata.labels
+    memory = _gpu_memory(node_labels)
     return NodeSpec(
         name=node.name,
         allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
-        labels=found,
+        labels=node_labels,
         taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.spec.taints),
         blocked=_blocked(node),
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,
         gpu_memory_known=memory is not None,
-        gpu_count=_number(found.get(labels.NODE_GPU_COUNT, "")),
-        mig=found.get(labels.NODE_MIG_STRATEGY, ""),
-        mig_enabled=found.get(labels.NODE_MIG_ENABLED) == "true",
+        gpu_count=_number(node_labels.get(labels.NODE_GPU_COUNT, "")),
+        mig=node_labels.get(labels.NODE_MIG_STRATEGY, ""),
+        mig_enabled=node_labels.get(labels.NODE_MIG_ENABLED) == "true",
         volume_limits=_volume_limits(storage) if storage is not None else {},
     )
 
@@ -71,20 +71,20 @@ def _blocked(node: Node) -> Refusal | None:
     if ready is not None and ready.status != "True":
         return Refusal(Code.NODE_NOT_READY)
     for kind in _BLOCKING:
-        found = find(node.status.conditions, kind)
-        if found is not None and found.status == "True":
+        condition = find(node.status.conditions, kind)
+        if condition is not None and condition.status == "True":
             return Refusal(Code.NODE_PRESSURE, kind)
     return None
 
 
 def _number(text: str) -> int | None:
-    """What a label counts; None where it counts nothing that a machine could have."""
+    """The number in a label; None if it is no number, or has too many digits to be real."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
-def _gpu_memory(found: Mapping[str, str]) -> int | None:
-    """Memory of each GPU in MiB, rounded down to hundreds; None where the node does not tell."""
-    memory = _number(found.get(labels.NODE_GPU_MEMORY, ""))
+def _gpu_memory(node_labels: Mapping[str, str]) -> int | None:
+    """Memory of each GPU in MiB, rounded down to hundreds; None if the node has no such label."""
+    memory = _number(node_labels.get(labels.NODE_GPU_MEMORY, ""))
     if not memory:
         return None
     if memory >= _MEBIBYTES_IN_A_TEBIBYTE:
@@ -93,7 +93,7 @@ def _gpu_memory(found: Mapping[str, str]) -> int | None:
 
 
 def queue_spec(queue: Queue, usage: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> QueueSpec:
-    """A queue with quantities in the core's units: a queue speaks of milli-cores and of megabytes."""
+    """The spec of a queue; Queue objects count memory in megabytes, the scheduler in bytes."""
     shares = queue.spec.resources
     return QueueSpec(
         name=queue.name,
@@ -109,11 +109,11 @@ def queue_spec(queue: Queue, usage: tuple[float, float, float] = (0.0, 0.0, 0.0)
     )
 
 
-def _share(found: QueueResource, unit: float) -> Share:
+def _share(resource: QueueResource, unit: float) -> Share:
     def scaled(value: float) -> float:
         return value if value == -1 else value * unit
 
-    return Share(scaled(found.quota), scaled(found.limit), found.over_quota_weight)
+    return Share(scaled(resource.quota), scaled(resource.limit), resource.over_quota_weight)
 
 
 def topology_spec(topology: Topology) -> TopologySpec:
@@ -122,7 +122,7 @@ def topology_spec(topology: Topology) -> TopologySpec:
 
 
 def job_key(namespace: str, group: str) -> str:
-    """What a gang is known by: groups of one name in two namespaces are two."""
+    """The key of a gang: namespace and name of its PodGroup."""
     return f"{namespace}/{group}"
 
 
@@ -132,8 +132,8 @@ def job_spec(
     topologies: Mapping[str, TopologySpec],
 ) -> JobSpec:
     """A PodGroup as a gang."""
-    found = _class_of(group, classes)
-    priority = found.value if found is not None else _DEFAULT_PRIORITY
+    priority_class = _class_of(group, classes)
+    priority = priority_class.value if priority_class is not None else _DEFAULT_PRIORITY
     spec, annotations = group.spec, group.metadata.annotations
     preemptible = spec.preemptibility == "preemptible" if spec.preemptibility else priority < _NON_PREEMPTIBLE_FROM
     return JobSpec(
@@ -151,19 +151,19 @@ def job_spec(
         stale_since=_moment(annotations.get(labels.STALE_SINCE)),
         staleness_grace=_seconds(spec.staleness_grace_period),
         preemption_delay=_seconds(spec.preemption_delay) or 0.0,
-        preempts=found is None or found.preemption_policy != "Never",
+        preempts=priority_class is None or priority_class.preemption_policy != "Never",
         replaces=annotations.get(labels.REUSE_RESERVATION, ""),
     )
 
 
 def _class_of(group: PodGroup, classes: Iterable[PriorityClass]) -> PriorityClass | None:
-    """The class that the group names, else the one for all that name none."""
+    """The priority class that the group names, else the global default."""
     default = None
-    for found in classes:
-        if found.name == group.spec.priority_class_name:
-            return found
-        if found.global_default:
-            default = found
+    for priority_class in classes:
+        if priority_class.name == group.spec.priority_class_name:
+            return priority_class
+        if priority_class.global_default:
+            default = priority_class
     return default
 
 
@@ -178,25 +178,27 @@ def _tree(group: PodGroup, topologies: Mapping[str, TopologySpec]) -> GroupSpec:
     for subgroup in spec.sub_groups:
         children.setdefault(subgroup.parent if subgroup.parent in by_name else "", []).append(subgroup.name)
 
-    def grown(name: str) -> GroupSpec:
-        found = by_name[name]
-        below = children.get(name, [])
-        constraint = _constraint(found.topology_constraint, topologies)
-        if below:
-            return GroupSpec(name, found.min_sub_group, constraint, tuple(grown(child) for child in below))
-        return GroupSpec(name, 1 if found.min_member is None else found.min_member, constraint)
+    def group_spec(name: str) -> GroupSpec:
+        subgroup = by_name[name]
+        children_names = children.get(name, [])
+        constraint = _constraint(subgroup.topology_constraint, topologies)
+        if children_names:
+            return GroupSpec(
+                name, subgroup.min_sub_group, constraint, tuple(group_spec(child) for child in children_names)
+            )
+        return GroupSpec(name, 1 if subgroup.min_member is None else subgroup.min_member, constraint)
 
-    return GroupSpec("", spec.min_sub_group, root, tuple(grown(name) for name in children.get("", [])))
+    return GroupSpec("", spec.min_sub_group, root, tuple(group_spec(name) for name in children.get("", [])))
 
 
-def _constraint(found: TopologyConstraint | None, topologies: Mapping[str, TopologySpec]) -> Constraint | None:
-    if found is None or not (found.required_topology_level or found.preferred_topology_level):
+def _constraint(constraint: TopologyConstraint | None, topologies: Mapping[str, TopologySpec]) -> Constraint | None:
+    if constraint is None or not (constraint.required_topology_level or constraint.preferred_topology_level):
         return None
-    levels = {alias: label for label, alias in _levels(topologies.get(found.topology)) if alias}
+    levels = {alias: label for label, alias in _levels(topologies.get(constraint.topology)) if alias}
     return Constraint(
-        found.topology,
-        levels.get(found.required_topology_level, found.required_topology_level),
-        levels.get(found.preferred_topology_level, found.preferred_topology_level),
+        constraint.topology,
+        levels.get(constraint.required_topology_level, constraint.required_topology_level),
+        levels.get(constraint.preferred_topology_level, constraint.preferred_topology_level),
     )
 
 
@@ -210,7 +212,7 @@ def amounts(thousandths: Mapping[str, int]) -> dict[str, float]:
 
 
 def timestamp(moment: datetime | None) -> float:
-    """Seconds since the epoch; 0 for a moment that is not known."""
+    """Seconds since the epoch; 0 if there is no moment."""
     return moment.timestamp() if moment is not None else 0.0
 
 

@@ -1,4 +1,4 @@
-"""From the scheduler's configuration file to its configuration; a name or value that is wrong is said at once."""
+"""Read the scheduler's configuration file; wrong names and values are errors at start-up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def from_file(file: SchedulerFile) -> Config:
-    """What the file says; upstream's defaults where it says nothing."""
+    """The configuration in the file, with upstream's defaults for everything it leaves out."""
     config = _with_arguments(Config(), file.args)
     if file.actions:
         config = replace(config, actions=_actions(file.actions))

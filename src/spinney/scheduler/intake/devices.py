@@ -1,4 +1,4 @@
-"""Devices that drivers offer (DRA): which of them a claim may get on a node, chosen one by one and exactly."""
+"""Allocate devices to resource claims (DRA), on a given node."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DeviceId = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device that can be used on a node, and the slice it is told in."""
+    """A device that can be used on a node, and its ResourceSlice."""
 
     device: Device
     slice: ResourceSlice
 
     @property
     def id(self) -> DeviceId:
-        """What the device is known by."""
+        """Driver, pool and name of the device."""
         return self.slice.spec.driver, self.slice.spec.pool.name, self.device.name
 
     def matches(self, selectors: Selectors) -> bool:
@@ -37,21 +37,21 @@ class Offer:
 def offers_on(node: Node, slices: Iterable[ResourceSlice]) -> list[Offer]:
     """The devices of the newest generation of each pool that can be used on a node, in order."""
     newest: dict[tuple[str, str], int] = {}
-    reachable = [found for found in slices if _reaches(found, node)]
-    for found in reachable:
-        pool = (found.spec.driver, found.spec.pool.name)
-        newest[pool] = max(newest.get(pool, 0), found.spec.pool.generation)
+    reachable = [resource_slice for resource_slice in slices if _reaches(resource_slice, node)]
+    for resource_slice in reachable:
+        pool = (resource_slice.spec.driver, resource_slice.spec.pool.name)
+        newest[pool] = max(newest.get(pool, 0), resource_slice.spec.pool.generation)
     return [
-        Offer(device, found)
-        for found in sorted(reachable, key=lambda each: each.name)
-        if found.spec.pool.generation == newest[found.spec.driver, found.spec.pool.name]
-        for device in found.spec.devices
+        Offer(device, resource_slice)
+        for resource_slice in sorted(reachable, key=lambda resource_slice: resource_slice.name)
+        if resource_slice.spec.pool.generation == newest[resource_slice.spec.driver, resource_slice.spec.pool.name]
+        for device in resource_slice.spec.devices
         if not any(taint.effect in ("NoSchedule", "NoExecute") for taint in device.taints)
     ]
 
 
-def _reaches(found: ResourceSlice, node: Node) -> bool:
-    spec = found.spec
+def _reaches(resource_slice: ResourceSlice, node: Node) -> bool:
+    spec = resource_slice.spec
     if spec.node_name:
         return spec.node_name == node.name
     return spec.all_nodes or (
@@ -60,14 +60,16 @@ def _reaches(found: ResourceSlice, node: Node) -> bool:
 
 
 def gpus_on(node: str, slices: Iterable[ResourceSlice]) -> int:
-    """How many GPUs drivers offer on a node, by the word in the driver's name."""
+    """The number of GPUs on a node: devices of drivers whose name contains "gpu"."""
     return sum(
-        len(found.spec.devices) for found in slices if found.spec.node_name == node and "gpu" in found.spec.driver
+        len(resource_slice.spec.devices)
+        for resource_slice in slices
+        if resource_slice.spec.node_name == node and "gpu" in resource_slice.spec.driver
     )
 
 
 def count_in_class(offers: Iterable[Offer], device_class: DeviceClass) -> int:
-    """How many of some devices belong to a class."""
+    """The number of devices that belong to a class."""
     return sum(offer.matches(selectors_of_class(device_class)) for offer in offers)
 
 
@@ -90,7 +92,7 @@ def allocate(
     Requests are served in order; devices that must have an attribute in common are taken from one value of it.
     Raises SelectorError where a selector does not compile or fails on a device.
     """
-    common = [found.match_attribute for found in claim.spec.devices.constraints if found.match_attribute]
+    common = [constraint.match_attribute for constraint in claim.spec.devices.constraints if constraint.match_attribute]
     for value in _values(offers, common[0]) if common else (None,):
         allowed = [offer for offer in offers if value is None or _attribute(offer, common[0]) == value]
         results = _serve(claim, allowed, set(taken), classes)
@@ -106,7 +108,9 @@ def _serve(
     for request in claim.spec.devices.requests:
         # Of alternatives the first that can be had counts; the result names it as request/alternative.
         wishes = [(request.name, request.exactly)] if request.exactly is not None else []
-        wishes += [(f"{request.name}/{each.name}", _as_exact(each)) for each in request.first_available]
+        wishes += [
+            (f"{request.name}/{alternative.name}", _as_exact(alternative)) for alternative in request.first_available
+        ]
         for name, wish in wishes:
             chosen = _choose(claim, wish, offers, taken, classes)
             if chosen is not None:
@@ -152,30 +156,30 @@ def _choose(
 
 
 def _counters_suffice(offer: Offer, chosen: list[Offer], offers: list[Offer], taken: set[DeviceId]) -> bool:
-    """Whether a part of a partitionable device is still to be had: its counters are shared with other parts."""
+    """Whether the shared counters suffice for one more partition of a device."""
     if not offer.device.consumes_counters:
         return True
     pool = offer.id[:2]
-    holders = [each for each in offers if each.id[:2] == pool and (each.id in taken or each in chosen)]
+    holders = [holder for holder in offers if holder.id[:2] == pool and (holder.id in taken or holder in chosen)]
     total = {
-        (each.name, counter): exact(value.value)
-        for found in offers
-        if found.id[:2] == pool
-        for each in found.slice.spec.shared_counters
-        for counter, value in each.counters.items()
+        (holder.name, counter): exact(value.value)
+        for other in offers
+        if other.id[:2] == pool
+        for holder in other.slice.spec.shared_counters
+        for counter, value in holder.counters.items()
     }
-    for each in (*holders, offer):
-        for drawn in each.device.consumes_counters:
-            for counter, value in drawn.counters.items():
-                key = (drawn.counter_set, counter)
+    for holder in (*holders, offer):
+        for consumed in holder.device.consumes_counters:
+            for counter, value in consumed.counters.items():
+                key = (consumed.counter_set, counter)
                 total[key] = total.get(key, exact(0)) - exact(value.value)
     return all(left >= 0 for left in total.values())
 
 
 def _result(request: str, offer: Offer, wish: ExactDeviceRequest) -> Json:
     driver, pool, device = offer.id
-    found: Json = {"request": request, "driver": driver, "pool": pool, "device": device}
-    return {**found, "adminAccess": True} if wish.admin_access else found
+    result: Json = {"request": request, "driver": driver, "pool": pool, "device": device}
+    return {**result, "adminAccess": True} if wish.admin_access else result
 
 
 def _only(node: str) -> Json:
@@ -191,8 +195,8 @@ def _attribute(offer: Offer, name: str) -> Any:
     """An attribute by its full name; one without a domain is the driver's own."""
     domain, _, short = name.rpartition("/")
     attributes = offer.device.attributes
-    found = attributes.get(name) or (attributes.get(short) if domain == offer.slice.spec.driver else None)
-    return plain_value(found) if found is not None else None
+    attribute = attributes.get(name) or (attributes.get(short) if domain == offer.slice.spec.driver else None)
+    return plain_value(attribute) if attribute is not None else None
 
 
 def check_selectors(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> None:
@@ -205,14 +209,14 @@ def check_selectors(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) ->
             selectors_of_request(claim, wish).check()
 
 
-def missing_class(claim: ResourceClaim, known: Container[str]) -> str:
-    """A device class that a claim cannot do without and that does not exist; empty if there is none."""
+def missing_class(claim: ResourceClaim, classes: Container[str]) -> str:
+    """The name of a device class that a claim needs and that does not exist; empty if there is none."""
     for request in claim.spec.devices.requests:
         if request.exactly is not None:
             names = [request.exactly.device_class_name]
         else:
             names = [alternative.device_class_name for alternative in request.first_available]
-        if names and not any(name in known for name in names):
+        if names and not any(name in classes for name in names):
             return names[0]
     return ""
 

@@ -1,4 +1,4 @@
-"""Disruption budgets as the eviction API applies them: which one an eviction counts against, and what it allows."""
+"""PodDisruptionBudgets as the eviction API applies them: which one an eviction counts against, and what it allows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _ALWAYS = "AlwaysAllow"
 
 
 def budget_key(budget: PodDisruptionBudget) -> str:
-    """What a budget is known by."""
+    """The key of a budget: namespace and name."""
     return f"{budget.namespace}/{budget.name}"
 
 
 def allowed_by(budget: PodDisruptionBudget) -> int:
-    """How many pods may be evicted now; none before the budget's latest version has been looked at."""
+    """The number of pods that may be evicted now; 0 until the status is of the latest generation."""
     if budget.status.observed_generation < budget.metadata.generation:
         return 0
     return max(0, budget.status.disruptions_allowed)
 
 
 def budgets_over(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> tuple[str, ...]:
-    """The budgets, of the pod's namespace, that its eviction counts against; a pod that does not run yet has none."""
+    """The budgets that the eviction of a pod counts against; none for a pod that does not run yet."""
     if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
         return ()
     covering = [budget for budget in budgets if matches(budget.spec.selector, pod.metadata.labels)]

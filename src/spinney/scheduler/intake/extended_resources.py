@@ -1,4 +1,4 @@
-"""Extended resources that devices serve (KEP-5004): a pod asks for a number, and gets a claim of its own for it."""
+"""Extended resources that devices serve (KEP-5004): the scheduler makes a claim for the pod."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _ALWAYS = "Always"
 
 
 def served_by(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Which class serves which extended resource; of several the newest, then the first by name."""
-    found: dict[str, str] = {}
-    by_name = sorted(classes, key=lambda each: each.name, reverse=True)
-    for each in sorted(by_name, key=_created):
-        found[f"{_IMPLICIT}{each.name}"] = each.name
-        if each.spec.extended_resource_name:
-            found[each.spec.extended_resource_name] = each.name
-    return found
+    """The device class of each extended resource; of several the newest, then the first by name."""
+    served: dict[str, str] = {}
+    by_name = sorted(classes, key=lambda device_class: device_class.name, reverse=True)
+    for device_class in sorted(by_name, key=_created):
+        served[f"{_IMPLICIT}{device_class.name}"] = device_class.name
+        if device_class.spec.extended_resource_name:
+            served[device_class.spec.extended_resource_name] = device_class.name
+    return served
 
 
-def _created(each: DeviceClass) -> datetime:
-    return each.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+def _created(device_class: DeviceClass) -> datetime:
+    return device_class.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
 
 
 def needs_devices(pod: Pod, node: Node, served: Mapping[str, str]) -> list[str]:
@@ -50,30 +50,32 @@ def requests_of(pod: Pod, resources: Sequence[str], served: Mapping[str, str]) -
     serves all such init containers, which run one after the other.
     """
     containers = [*pod.spec.init_containers, *pod.spec.containers]
-    first_init = {number for number, each in enumerate(pod.spec.init_containers) if each.restart_policy != _ALWAYS}
+    first_init = {
+        number for number, container in enumerate(pod.spec.init_containers) if container.restart_policy != _ALWAYS
+    }
     requests: list[Json] = []
     mappings: list[Json] = []
     for resource in resources:
         lasting = {
-            number: _request(number, each, resource, served, count)
-            for number, each in enumerate(containers)
-            if number not in first_init and (count := _count(each, resource))
+            number: _request(number, container, resource, served, count)
+            for number, container in enumerate(containers)
+            if number not in first_init and (count := _count(container, resource))
         }
         mappings += [_mapping(containers[number], resource, request) for number, request in lasting.items()]
         extra: Json | None = None
         lacking: list[Container] = []
         for number in sorted(first_init):
-            each, missing = containers[number], _count(containers[number], resource)
+            container, missing = containers[number], _count(containers[number], resource)
             for later in (request for place, request in lasting.items() if place >= number):
                 if missing > 0:
-                    mappings.append(_mapping(each, resource, later))
+                    mappings.append(_mapping(container, resource, later))
                     missing -= later["exactly"]["count"]
             if missing > 0:
-                lacking.append(each)
+                lacking.append(container)
                 if extra is None or extra["exactly"]["count"] < missing:
-                    extra = _request(number, each, resource, served, missing)
+                    extra = _request(number, container, resource, served, missing)
         if extra is not None:
-            mappings += [_mapping(each, resource, extra) for each in lacking]
+            mappings += [_mapping(container, resource, extra) for container in lacking]
         requests += [*lasting.values(), *([extra] if extra is not None else [])]
     return sorted(requests, key=lambda request: str(request["name"])), mappings
 

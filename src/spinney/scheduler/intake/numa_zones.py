@@ -1,4 +1,4 @@
-"""NUMA zones on the wire: what a node reports, what a pod was given, and what a decision predicts."""
+"""NUMA zones in objects: those a node reports, those a pod has, and those a BindRequest predicts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _OLD_POLICIES = {
 }
 
 
-def numa_of(found: NodeResourceTopology) -> Numa | None:
+def numa_of(report: NodeResourceTopology) -> Numa | None:
     """A node's NUMA zones and how its kubelet aligns pods to them; None where nothing is reported."""
-    zones = tuple(_zone(zone) for zone in found.zones if zone.type == "Node")
+    zones = tuple(_zone(zone) for zone in report.zones if zone.type == "Node")
     if not zones:
         return None
-    known = {attribute.name: attribute.value for attribute in found.attributes}
-    if known.get(_POLICY):
-        return Numa(known[_POLICY], _POD if known.get(_SCOPE) == _POD else _CONTAINER, zones)
-    old = found.topology_policies[0] if found.topology_policies else ""
+    attributes = {attribute.name: attribute.value for attribute in report.attributes}
+    if attributes.get(_POLICY):
+        return Numa(attributes[_POLICY], _POD if attributes.get(_SCOPE) == _POD else _CONTAINER, zones)
+    old = report.topology_policies[0] if report.topology_policies else ""
     name = old.removesuffix("PodLevel").removesuffix("ContainerLevel")
     return Numa(_OLD_POLICIES.get(name, "none"), _POD if old.endswith("PodLevel") else _CONTAINER, zones)
 
@@ -41,19 +41,22 @@ def numa_of(found: NodeResourceTopology) -> Numa | None:
 def _zone(zone: Zone) -> NumaZone:
     return NumaZone(
         zone.name,
-        amounts({found.name: milli(found.allocatable) for found in zone.resources}),
-        amounts({found.name: milli(found.available) for found in zone.resources}),
+        amounts({resource.name: milli(resource.allocatable) for resource in zone.resources}),
+        amounts({resource.name: milli(resource.available) for resource in zone.resources}),
     )
 
 
 def given_to(pod: Pod, request: BindRequest | None) -> ZoneShares:
-    """The zones that a pod has: as seen on the node, else as decided, else as predicted when it was bound."""
+    """The zones of a pod: as observed on the node, else as decided, else as predicted when it was bound."""
     decided = request.spec.predicted_numa_zones if request is not None else ()
     notes = pod.metadata.annotations
-    found = _noted(notes.get(labels.NUMA_OBSERVED)) or decided or _noted(notes.get(labels.NUMA_PREDICTED))
+    placements = _noted(notes.get(labels.NUMA_OBSERVED)) or decided or _noted(notes.get(labels.NUMA_PREDICTED))
     return tuple(
-        (one.zone, tuple(sorted(amounts({name: milli(value) for name, value in one.amount.items()}).items())))
-        for one in found
+        (
+            placement.zone,
+            tuple(sorted(amounts({name: milli(value) for name, value in placement.amount.items()}).items())),
+        )
+        for placement in placements
     )
 
 
@@ -65,16 +68,16 @@ def _noted(text: str | None) -> tuple[NumaPlacement, ...]:
 
 
 def containers_of(pod: Pod) -> tuple[tuple[tuple[str, float], ...], ...]:
-    """What each container that runs with the others asks for."""
-    sidecars = (found for found in pod.spec.init_containers if found.restart_policy == "Always")
+    """The requests of each container, sidecars included."""
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
     return tuple(
-        tuple(sorted(amounts({name: milli(value) for name, value in found.resources.requests.items()}).items()))
-        for found in (*sidecars, *pod.spec.containers)
+        tuple(sorted(amounts({name: milli(value) for name, value in container.resources.requests.items()}).items()))
+        for container in (*sidecars, *pod.spec.containers)
     )
 
 
 def predicted(zones: ZoneShares) -> list[Json]:
-    """What a bind request says about zones."""
+    """The predicted zones as a BindRequest has them."""
     return [{"zone": zone, "amount": _quantities(dict(shares))} for zone, shares in zones]
 
 

@@ -1,4 +1,4 @@
-"""Pods into tasks: what they ask for, where they may run, and what they are doing."""
+"""Convert pods into tasks: requests, constraints and status."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Namespaces = Callable[[LabelSelector], Iterable[str]]
 
 
 def no_namespaces(_: LabelSelector) -> Iterable[str]:
-    """For those who know of no namespaces."""
+    """Select no namespaces, where the caller does not watch them."""
     return ()
 
 
@@ -56,9 +56,9 @@ def task_spec(
     select: Namespaces = no_namespaces,
     stuck_after: float = 120.0,
 ) -> TaskSpec:
-    """A pod as a task; a bind request that is under way puts it on its node already.
+    """The spec of a task; a pending BindRequest counts as placed.
 
-    A pod that was told to go so many seconds ago and is still there will not free its node soon.
+    A pod that is still there `stuck_after` seconds after its deletion does not count as releasing its node.
     """
     meta, spec = pod.metadata, pod.spec
     rules = constraints_of(pod, select)
@@ -114,7 +114,7 @@ def _status(pod: Pod, request: BindRequest | None, now: datetime, stuck_after: f
 
 
 def _ends(pod: Pod, now: datetime) -> float | None:
-    """When a pod that has a node will be stopped at the latest."""
+    """When `activeDeadlineSeconds` of a pod with a node ends."""
     if pod.spec.active_deadline_seconds is None:
         return None
     return timestamp(pod.status.start_time or now) + pod.spec.active_deadline_seconds
@@ -136,29 +136,29 @@ def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
 
 def _portion(text: str) -> float:
     try:
-        asked = float(text) if text else 0.0
+        portion = float(text) if text else 0.0
     except ValueError:
         return 0.0
     # More than one fits nowhere; what is no number asks for nothing.
-    return round(min(asked, _LARGEST_PORTION), 2) if asked > 0 else 0.0
+    return round(min(portion, _LARGEST_PORTION), 2) if portion > 0 else 0.0
 
 
 def _gpu_groups(pod: Pod, request: BindRequest | None) -> tuple[str, ...]:
     if request is not None and request.spec.selected_gpu_groups:
         return request.spec.selected_gpu_groups
-    found = pod.metadata.labels
-    several = sorted(value for key, value in found.items() if key.startswith(labels.GPU_GROUP_PREFIX))
-    return tuple(several) if several else tuple(filter(None, (found.get(labels.GPU_GROUP),)))
+    pod_labels = pod.metadata.labels
+    several = sorted(value for key, value in pod_labels.items() if key.startswith(labels.GPU_GROUP_PREFIX))
+    return tuple(several) if several else tuple(filter(None, (pod_labels.get(labels.GPU_GROUP),)))
 
 
-def _leads(found: Mapping[str, str]) -> bool:
-    """Masters and launchers of training jobs, and heads of Ray clusters, go first."""
-    role = found.get(labels.TRAINING_JOB_ROLE) or found.get(labels.TRAINING_REPLICA_TYPE, "")
-    return role.lower() in ("master", "launcher") or found.get(labels.RAY_NODE_TYPE) == "head"
+def _leads(pod_labels: Mapping[str, str]) -> bool:
+    """Whether the pod is the master or launcher of a training job, or the head of a Ray cluster."""
+    role = pod_labels.get(labels.TRAINING_JOB_ROLE) or pod_labels.get(labels.TRAINING_REPLICA_TYPE, "")
+    return role.lower() in ("master", "launcher") or pod_labels.get(labels.RAY_NODE_TYPE) == "head"
 
 
 def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
-    """Everything about where a pod may run, apart from resources and volumes."""
+    """The constraints of a pod, apart from resources and volumes."""
     spec = pod.spec
     affinity = spec.affinity or Affinity()
     selector = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -170,8 +170,13 @@ def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_affinity=tuple(_node_term(term) for term in selector.node_selector_terms) if selector else None,
         tolerations=tuple(
-            Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
-            for each in spec.tolerations
+            Toleration(
+                key=toleration.key,
+                operator=toleration.operator or "Equal",
+                value=toleration.value,
+                effect=toleration.effect,
+            )
+            for toleration in spec.tolerations
         ),
         host_ports=tuple(
             (port.host_ip or EVERY_ADDRESS, port.protocol or "TCP", port.host_port)
@@ -191,34 +196,34 @@ def constraints_of(pod: Pod, select: Namespaces = no_namespaces) -> Constraints:
             for term in rules.preferred_during_scheduling_ignored_during_execution
         ),
         preferred_nodes=tuple((wish.weight, _node_term(wish.preference)) for wish in wishes),
-        spread=tuple(_spread_term(found, pod) for found in spec.topology_spread_constraints),
+        spread=tuple(_spread_term(constraint, pod) for constraint in spec.topology_spread_constraints),
     )
 
 
-def _spread_term(found: TopologySpreadConstraint, pod: Pod) -> SpreadTerm:
+def _spread_term(constraint: TopologySpreadConstraint, pod: Pod) -> SpreadTerm:
     return SpreadTerm(
-        found.topology_key,
-        found.max_skew,
-        (*_matches(found.label_selector), *_like_own(found.match_label_keys, pod, "In")),
-        found.min_domains or 1,
-        hard=found.when_unsatisfiable == "DoNotSchedule",
-        selected_only=found.node_affinity_policy != "Ignore",
-        tolerated_only=found.node_taints_policy == "Honor",
+        constraint.topology_key,
+        constraint.max_skew,
+        (*_matches(constraint.label_selector), *_like_own(constraint.match_label_keys, pod, "In")),
+        constraint.min_domains or 1,
+        hard=constraint.when_unsatisfiable == "DoNotSchedule",
+        selected_only=constraint.node_affinity_policy != "Ignore",
+        tolerated_only=constraint.node_taints_policy == "Honor",
     )
 
 
 def _like_own(keys: Iterable[str], pod: Pod, operator: str) -> tuple[Match, ...]:
-    """Requirements made from the pod's own labels; API servers write them into the selector, but not old ones."""
+    """Requirements from the pod's own labels (matchLabelKeys), which older API servers do not merge."""
     own = pod.metadata.labels
     return tuple(Match(key, operator, (own[key],)) for key in keys if key in own)
 
 
 def _node_term(term: NodeSelectorTerm) -> tuple[Match, ...]:
-    return tuple(_match(found) for found in (*term.match_expressions, *term.match_fields))
+    return tuple(_match(requirement) for requirement in (*term.match_expressions, *term.match_fields))
 
 
-def _match(found: Requirement) -> Match:
-    return Match(found.key, found.operator, found.values)
+def _match(requirement: Requirement) -> Match:
+    return Match(requirement.key, requirement.operator, requirement.values)
 
 
 def _pod_term(term: PodAffinityTerm, pod: Pod, select: Namespaces) -> PodTerm:
@@ -237,9 +242,9 @@ def _pod_term(term: PodAffinityTerm, pod: Pod, select: Namespaces) -> PodTerm:
 
 
 def picks_namespaces(pod: Pod) -> bool:
-    """Whether a rule of a pod is about namespaces by their labels, which may change."""
+    """Whether a pod's affinity selects namespaces by labels, which may change."""
     affinity = pod.spec.affinity or Affinity()
-    rules = [found for found in (affinity.pod_affinity, affinity.pod_anti_affinity) if found is not None]
+    rules = [rule for rule in (affinity.pod_affinity, affinity.pod_anti_affinity) if rule is not None]
     terms = [term for rule in rules for term in rule.required_during_scheduling_ignored_during_execution]
     terms += [
         term.pod_affinity_term for rule in rules for term in rule.preferred_during_scheduling_ignored_during_execution
@@ -251,7 +256,7 @@ def _matches(selector: LabelSelector | None) -> tuple[Match, ...]:
     if selector is None:
         return (Match("", "Never"),)
     exact = tuple(Match(key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))
-    return exact + tuple(_match(found) for found in selector.match_expressions)
+    return exact + tuple(_match(requirement) for requirement in selector.match_expressions)
 
 
 def _is_gpu(name: str) -> bool:
@@ -259,13 +264,13 @@ def _is_gpu(name: str) -> bool:
 
 
 def resting(spec: TaskSpec) -> TaskSpec:
-    """A task that is not to be placed for now: it counts like one behind a gate."""
+    """The task during backoff: gated, so that it is not placed."""
     return replace(spec, status=st.GATED) if spec.status == st.PENDING else spec
 
 
-def away_from(spec: TaskSpec, nodes: frozenset[str], known: int) -> TaskSpec:
-    """A task that should try other nodes than these; where there are no others, all are tried again."""
-    if len(nodes) >= known:
+def away_from(spec: TaskSpec, nodes: frozenset[str], node_count: int) -> TaskSpec:
+    """The task without the nodes that its bind failed on; with all nodes if none is left."""
+    if len(nodes) >= node_count:
         return spec
     elsewhere = Match("metadata.name", "NotIn", tuple(sorted(nodes)))
     terms = spec.constraints.node_affinity or ((),)
@@ -274,5 +279,5 @@ def away_from(spec: TaskSpec, nodes: frozenset[str], known: int) -> TaskSpec:
 
 
 def leaving(spec: TaskSpec) -> TaskSpec:
-    """A task that has been told to go, before its pod shows it."""
+    """The task as releasing, before its pod shows the eviction."""
     return replace(spec, status=st.RELEASING) if spec.status & st.ACTIVE else spec

@@ -1,4 +1,4 @@
-"""Snapshots: all that a plan depends on in one file, in the format of upstream's `/get-snapshot`."""
+"""Snapshots: every object that a plan depends on, in the file format of upstream's `/get-snapshot`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS: dict[str, type[Object]] = {
 
 
 class SnapshotError(ValueError):
-    """A file that is no snapshot."""
+    """The file is not a snapshot."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Snapshot:
 
 
 def write(snapshot: Snapshot) -> bytes:
-    """The zip file of a snapshot; what config maps hold stays out of it, but for what schedulers keep for gangs."""
+    """The zip file of a snapshot; data of ConfigMaps is left out, except the scheduler's own records."""
     raw = {name: snapshot.objects.get(kind.resource, []) for name, kind in KINDS.items()}
-    raw["configMaps"] = [_without_contents(found) for found in raw["configMaps"]]
+    raw["configMaps"] = [_without_contents(config_map) for config_map in raw["configMaps"]]
     document = {"config": snapshot.config, "schedulerParams": snapshot.parameters, "rawObjects": raw}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

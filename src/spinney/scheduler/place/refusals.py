@@ -27,7 +27,7 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
     """The problem of a task that no node took."""
     leaf, job = task.podset, gang.job
     minimum = gang.minimums[leaf]
-    needs_gang = any(one > 1 for one in gang.minimums) and job.used[leaf] < minimum
+    needs_gang = any(minimum_of_leaf > 1 for minimum_of_leaf in gang.minimums) and job.used[leaf] < minimum
     lone = len(gang.tree.podsets) == 1 and gang.tree.podsets[0].name == "default"
     return NoRoom(
         task=f"{task.spec.namespace}/{task.spec.name or task.key}",
@@ -49,12 +49,12 @@ def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[NodeRefusal, 
         return _in_order(count(cycle, task, rows))
     key = (task.cls.id, cycle.placement_key(task))
     counts = cycle.get(RefusalCounts).by_class
-    version, where, known = counts.get(key, (-1, rows, ()))
+    version, where, refusals = counts.get(key, (-1, rows, ()))
     if version == cycle.transaction.version and where is rows:
-        return known
-    known = _in_order(count(cycle, task, rows))
-    counts[key] = (cycle.transaction.version, rows, known)
-    return known
+        return refusals
+    refusals = _in_order(count(cycle, task, rows))
+    counts[key] = (cycle.transaction.version, rows, refusals)
+    return refusals
 
 
 def _in_order(counts: Counter[NodeRefusal]) -> tuple[tuple[NodeRefusal, int], ...]:

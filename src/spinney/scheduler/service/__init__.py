@@ -1,1 +1,1 @@
-"""The thin loop around the core: feeds it from watches, asks for a plan, carries the plan out."""
+"""The loop around the core: watch, plan, carry the plan out."""

@@ -1,4 +1,4 @@
-"""Pods whose bind failed for good wait before they are tried again, longer each time, and elsewhere if possible."""
+"""Exponential backoff for pods whose bind failed, and other nodes first for the next attempt."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class _Failure:
 
 
 class BindBackoff:
-    """Remembers failed binds by pod UID, so that a pod that can never be bound starves nobody."""
+    """Failed binds by pod UID, so that a pod that can never be bound does not block others."""
 
     def __init__(self, look_again: Callable[[Key], None]) -> None:
         self._look_again = look_again
         self._known: dict[str, _Failure] = {}
 
     def add(self, pod: Key, uid: str, node: str) -> None:
-        """A bind of the pod to the node has been given up."""
+        """Record that a bind of the pod to the node failed."""
         loop = asyncio.get_running_loop()
         failure = self._known.setdefault(uid, _Failure())
         failure.count += 1
@@ -42,16 +42,16 @@ class BindBackoff:
         loop.call_later(2 * pause, self._look_again, pod)
 
     def forget(self, uid: str) -> None:
-        """The pod was bound, or went."""
+        """Forget the failures of a pod that was bound or deleted."""
         self._known.pop(uid, None)
 
     def rests(self, uid: str) -> bool:
-        """Whether the pod is not to be tried yet."""
+        """Whether the backoff has not elapsed yet."""
         failure = self._known.get(uid)
         return failure is not None and asyncio.get_running_loop().time() < failure.rests_until
 
     def nodes(self, uid: str) -> frozenset[str]:
-        """Nodes that the pod failed on, for as long as only others are tried."""
+        """Nodes that the pod failed on, while others are preferred."""
         failure = self._known.get(uid)
         if failure is None or asyncio.get_running_loop().time() >= failure.avoids_until:
             return frozenset()

@@ -1,4 +1,4 @@
-"""Carries placements out: bind requests for whole gangs, or none of them."""
+"""Write BindRequests: all of a gang's, or none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_AT_ONCE = 128
 
 
 class Binds:
-    """Writes BindRequests; those that fail are withdrawn from the intentions, so that their pods are decided anew."""
+    """Writes BindRequests; if a write fails, the gang's pods are scheduled again."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Binds:
         self._events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
 
     def intend(self, decisions: Sequence[Decision]) -> list[Json]:
-        """The requests for pods that are decided together; from now on the state counts them as placed."""
+        """Build the requests of one gang; from now on the state counts its pods as placed."""
         uid = self._client.chance.uid()
         keys = [self._pod_key(decision) for decision in decisions]
         bodies = []
@@ -79,7 +79,7 @@ class Binds:
         return spec.namespace, spec.name
 
     def _request(self, pod: Pod, decision: Decision, uid: str, members: int) -> Json | None:
-        """The request for one pod; None where the devices of its claims are not to be had on the node after all."""
+        """The request for one pod; None if the node's devices do not suffice for its claims."""
         gpu = self._state.tasks[decision.task].spec.gpu
         spec: Json = {
             "podName": pod.name,
@@ -126,7 +126,7 @@ class Binds:
                 self._claims.forget(pod)
 
     async def bind(self, bodies: list[Json]) -> None:
-        """Write all requests of a decision, or none: where one cannot be written the others are taken back."""
+        """Write all requests of a decision; if one fails, delete the others."""
         written = await asyncio.gather(*(self._create(body) for body in bodies))
         if all(written):
             return
@@ -136,7 +136,7 @@ class Binds:
         self._forget_claims(map(_key, bodies))
 
     async def bind_directly(self, bodies: list[Json]) -> None:
-        """Bind pods that are not the binder's: those of kube-scheduler."""
+        """Bind pods of kube-scheduler, which the binder does not serve."""
         await asyncio.gather(*(self._bind_one(body) for body in bodies))
 
     async def _bind_one(self, body: Json) -> None:
@@ -169,13 +169,13 @@ class Binds:
         return True
 
     async def _remove_leftover(self, key: Key) -> None:
-        """A request for an older pod of the same name, or one that was given up, makes room for the new one."""
+        """Delete a request for an older pod of the same name, or one that failed."""
         old = self._views.requests.get(key)
         if old is not None:
             await self.remove(old)
 
     async def remove(self, request: BindRequest) -> None:
-        """Take away a request that is over: just this one, not a newer one of its name."""
+        """Delete a request by UID, so that a newer one of the same name stays."""
         try:
             await self._client.delete(BindRequest, request.key, uid=request.uid)
         except (NotFound, Conflict):

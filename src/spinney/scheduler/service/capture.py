@@ -1,4 +1,4 @@
-"""Everything the scheduler looks at, read whole from a cluster: the objects of a snapshot."""
+"""List all objects of a snapshot from a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def capture(client: Client) -> dict[Resource, list[Json]]:
 
 
 async def _all(client: Client, resource: Resource) -> list[Json]:
-    """Every object of a kind as plain data; none where the kind is not served, or not for us."""
+    """Every object of a kind as plain data; none if the kind is not served or forbidden."""
     items: list[Json] = []
     token = ""
     while True:

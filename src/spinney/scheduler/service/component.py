@@ -54,7 +54,7 @@ async def run(runtime: Runtime, config: object = None) -> None:
 
 
 def _port(text: str) -> int:
-    """Where pages are served; nowhere unless a port is named."""
+    """The port of the debug pages; 0 if none is configured."""
     if not text:
         return 0
     if not text.isdecimal() or int(text) > _LAST_PORT:
@@ -65,7 +65,7 @@ def _port(text: str) -> int:
 def usage_source(
     settings: UsageDb, clock: Clock, environment: Mapping[str, str] = os.environ
 ) -> UsageRecord | PrometheusUsage:
-    """Where recent use comes from: a Prometheus that is named, else our own record."""
+    """The source of recent usage: the configured Prometheus, else our own record."""
     parameters = settings.usage_params or UsageParams()
     half_life = prometheus_seconds(parameters.half_life_period) if parameters.half_life_period else None
     window = window_of(parameters)
@@ -86,7 +86,7 @@ def usage_source(
 
 
 def lease_name(file: SchedulerFile) -> str:
-    """One per shard, named as upstream's; a pool whose name cannot name an object is spelled in a way that can."""
+    """The name of the shard's lease, as upstream names it; invalid characters of a pool's name are replaced."""
     pool = file.partition_label_value
     if pool and not _OBJECT_NAME.fullmatch(pool):
         spelled = re.sub(r"[^a-z0-9.-]", "-", pool.lower())

@@ -1,4 +1,4 @@
-"""Pages for people who look into a scheduler, on the loopback address only: snapshot, job order, fair shares."""
+"""Debug pages on the loopback address: snapshot, job order, fair shares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class Pages:
-    """What a scheduler works on, for whoever may talk to its machine: `kubectl port-forward` gets there."""
+    """The debug pages of a scheduler, reached by `kubectl port-forward`."""
 
     def __init__(
         self, client: Client, file: SchedulerFile, config: Config, turns: Callable[[], Sequence[Turn] | None]
@@ -37,7 +37,7 @@ class Pages:
         self._turns = turns
 
     async def serve(self, port: int) -> None:
-        """Serve until cancelled; a port that is taken is said, and costs nothing else."""
+        """Serve until cancelled; if the port is taken, log it and go on without pages."""
         runner = web.AppRunner(self.application(), access_log=None)
         await runner.setup()
         try:
@@ -111,7 +111,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @web.middleware
 async def _only_by_address(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A page in a browser that has a name of its own resolved to this address gets no answer."""
+    """Refuse requests with a host name other than localhost (DNS rebinding)."""
     if (request.url.host or "") not in ("127.0.0.1", "localhost", "::1"):
         raise web.HTTPForbidden(text="ask for 127.0.0.1 or localhost\n")
     return await handler(request)

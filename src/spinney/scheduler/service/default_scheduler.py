@@ -1,6 +1,6 @@
-"""Where no kube-scheduler runs, its pods are placed in the same plan: single pods, and gangs by their Workload.
+"""Place kube-scheduler's pods where no kube-scheduler runs: single pods, and gangs by their Workload.
 
-They are gangs of a hidden queue without limits, which nobody can take from and which takes from nobody, and they are
+They are gangs of a hidden queue without limits that takes no part in reclaim, and they are
 bound directly. A Lease says who serves these pods: a real kube-scheduler that is started against the cluster and the
 stand-in never both act.
 """
@@ -59,7 +59,7 @@ class StandIn:
         self.acts = False
 
     async def run(self) -> None:
-        """Serve kube-scheduler's pods whenever nobody else does."""
+        """Serve kube-scheduler's pods while the lease is held."""
         while True:
             try:
                 await self._election.lead(self._lead)
@@ -81,7 +81,7 @@ class StandIn:
         return pod.spec.scheduler_name in ("", SCHEDULER_NAME)
 
     def describe(self, pod: Pod) -> str:
-        """Tell the state about a pod's gang, and return the gang's key; empty where the pod is left alone."""
+        """Put a pod's gang into the state and return its key; empty if the pod is not served."""
         if not self.acts or not self.claims(pod):
             return ""
         minimum = self._minimum(pod)
@@ -107,7 +107,7 @@ class StandIn:
         return key
 
     def forget(self, job: str) -> None:
-        """A pod went; its gang goes with the last one."""
+        """Drop a gang whose last pod was deleted."""
         if is_ours(job) and not self._pods.by(_BY_GANG, job):
             self._state.drop_job(job)
 

@@ -1,4 +1,4 @@
-"""Describes objects of the caches to the state, each as it is now."""
+"""Put objects of the caches into the state, as specs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _group_key(pod: Pod) -> Iterable[str]:
 
 
 class Descriptions:
-    """One method per kind: the object becomes a description in the state, or leaves it."""
+    """One method per kind: set the spec of an object in the state, or drop it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Descriptions:
         views.attachments.index(_BY_NODE, lambda attachment: (attachment.spec.node_name,))
 
     def topology(self, name: str) -> None:
-        """The levels of a topology."""
+        """Set or drop a topology."""
         topology = self._views.topologies.get(name)
         if topology is None:
             self._state.drop_topology(name)
@@ -87,7 +87,7 @@ class Descriptions:
             self._state.set_topology(cluster_objects.topology_spec(topology))
 
     def queue(self, name: str) -> None:
-        """A queue of the shard, with its recent use."""
+        """Set or drop a queue, with its recent usage."""
         queue = self._views.queues.get(name)
         if queue is None or not self._shard.holds(queue):
             self._state.drop_queue(name)
@@ -95,13 +95,13 @@ class Descriptions:
             self._state.set_queue(cluster_objects.queue_spec(queue, self.usage_of(name)))
 
     def queues_by_usage(self) -> None:
-        """Every queue whose recent use has changed."""
+        """Set every queue whose recent usage has changed."""
         for name, spec in list(self._state.queue_specs.items()):
             if spec.usage != self.usage_of(name) and self._views.queues.get(name) is not None:
                 self.queue(name)
 
     def node(self, name: str) -> None:
-        """A node of the shard, with its devices and NUMA zones."""
+        """Set or drop a node, with its devices and NUMA zones."""
         node = self._views.nodes.get(name)
         if node is None or not self._shard.holds(node):
             self._state.drop_node(name)
@@ -114,12 +114,12 @@ class Descriptions:
         self._state.set_node(replace(spec, numa=numa_of(reported)) if reported is not None else spec)
 
     def attachments(self, node: str) -> None:
-        """The volumes that are attached to a node."""
+        """Set the volumes that are attached to a node."""
         attachments = self._views.attachments.by(_BY_NODE, node)
         self._state.set_attached(node, attached_to(attachments, self._views.storage))
 
     def group(self, key: Key) -> None:
-        """A PodGroup of the shard."""
+        """Set or drop a PodGroup."""
         group = self._views.groups.get(key)
         if group is None or not self._shard.holds(group):
             self._state.drop_job(cluster_objects.job_key(*key))
@@ -131,7 +131,7 @@ class Descriptions:
         self._state.set_job(spec)
 
     def budget(self, key: Key) -> None:
-        """How many pods a disruption budget lets go, less those whose evictions its status does not count yet."""
+        """Set how many pods a budget lets go, less the evictions that its status does not count yet."""
         budget = self._views.budgets.get(key)
         if budget is None:
             self._state.drop_budget(f"{key[0]}/{key[1]}")
@@ -141,7 +141,7 @@ class Descriptions:
         self._state.set_budget(name, allowed_by(budget) - under_way)
 
     def pod(self, key: Key) -> None:
-        """A pod that is ours, that the stand-in places, or that is on a node."""
+        """Set or drop a pod that is ours, that the stand-in places, or that is on a node."""
         pod = self._views.pods.get(key)
         known = self._uids.get(key)
         if known is not None and (pod is None or pod.uid != known):
@@ -191,14 +191,14 @@ class Descriptions:
         return [namespace.name for namespace in self._views.namespaces if matches(selector, namespace.metadata.labels)]
 
     def _recount_budgets(self, spec: TaskSpec) -> None:
-        """What a budget allows depends on evictions that are under way: look again when a pod under it changed."""
+        """Recount the budgets of a pod that changed: pending evictions count against them."""
         known = self._state.tasks.get(spec.uid)
         for name in {*spec.budgets, *(known.spec.budgets if known is not None else ())}:
             namespace, _, budget = name.partition("/")
             self._budget_changed((namespace, budget))
 
     def _reach(self, key: Key, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach | None]:
-        """What a pod's claims ask for, and where they and its storage let it run; None once it has a node."""
+        """The pod's device requests, and the nodes that claims and storage allow; None once it has a node."""
         requests: tuple[DeviceRequest, ...] = ()
         devices = Reach()
         if self._claims is not None and pod.spec.resource_claims:
@@ -210,7 +210,7 @@ class Descriptions:
         return requests, reach_of(pod, self._views.storage).narrowed(devices)
 
     def _bind_of(self, key: Key, pod: Pod) -> BindRequest | None:
-        """The bind that is under way for a pod: the one that can be seen, else the one that is being written."""
+        """The pending BindRequest of a pod: the one in the cache, else the one that is being written."""
         if pod.metadata.deletion_timestamp is not None:
             self._intentions.pod_gone(key, pod.uid)
             self._backoff.forget(pod.uid)

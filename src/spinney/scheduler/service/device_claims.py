@@ -1,4 +1,4 @@
-"""Device claims of pods: what they ask for, where they can be had, and which devices a placement gets."""
+"""Resource claims of pods: their requests, the nodes that serve them, and the devices of a placement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spinney.scheduler.state.specs import DeviceRequest
 
 
 class NoDevices(Exception):
-    """The devices of a pod's claims are not to be had on a node; the message says why."""
+    """A node's devices do not suffice for a pod's claims; the message says why."""
 
 
 def _too_few(node: str) -> str:
@@ -63,7 +63,7 @@ class DeviceClaims:
             await cache.synced()
 
     def on_change(self, claims_changed: Callable[[], None], slice_changed: Callable[[str], None]) -> None:
-        """Tell when claims or classes changed, and when the devices of a node did."""
+        """Register callbacks for changed claims or classes, and for changed devices of a node."""
         caches: tuple[Cache[Any], ...] = (self._claims, self._classes)
         for cache in caches:
             cache.on_change(lambda change: claims_changed())
@@ -82,7 +82,7 @@ class DeviceClaims:
                 self._extended.pop(owner.uid, None)
 
     def extended_on(self, node: Node) -> dict[str, int]:
-        """Extended resources that devices of a node serve where its kubelet offers none; GPUs are counted elsewhere."""
+        """Extended resources that a node's devices serve and its kubelet does not; GPUs are counted elsewhere."""
         served = served_by(self._classes)
         wanted = [name for name in served if not name.endswith("gpu") and name not in node.status.allocatable]
         if not wanted:
@@ -99,15 +99,15 @@ class DeviceClaims:
             return 0
 
     def pod_gone(self, uid: str) -> None:
-        """What was decided for a pod that is not there any more is free again."""
+        """Free what was allocated to a deleted pod."""
         self._extended.pop(uid, None)
 
     def gpus_on(self, node: str) -> int:
-        """How many GPUs drivers offer on a node."""
+        """The number of GPUs that drivers offer on a node."""
         return gpus_on(node, self._slices)
 
     def requests(self, pod: Pod) -> tuple[tuple[DeviceRequest, ...], Reach]:
-        """What a pod's claims ask for, and the nodes that claims which are allocated already allow."""
+        """The device requests of a pod, and the nodes that its allocated claims allow."""
         wanted: list[DeviceRequest] = []
         allowed: frozenset[str] | None = None
         for reference, key in claims_of(pod):
@@ -132,7 +132,7 @@ class DeviceClaims:
         return tuple(wanted), Reach(allowed)
 
     def _selector_error(self, claim: ResourceClaim) -> str:
-        """What is wrong with the selectors of a claim and its classes; the claim itself is told, too."""
+        """The compile error of a claim's selectors, which the claim is warned of; empty if all compile."""
         try:
             check_selectors(claim, self._by_name())
         except SelectorError as error:
@@ -144,7 +144,7 @@ class DeviceClaims:
         return {device_class.name: device_class for device_class in self._classes}
 
     def _other_consumers(self, claim: ResourceClaim) -> int:
-        """Consumers that are not among the pods seen; the state counts those that are."""
+        """The number of consumers that are no pods of the cache; the state counts the pods."""
         consumers = claim.status.reserved_for
         pods = (self._pods.get((claim.namespace, consumer.name)) for consumer in consumers)
         return sum(pod is None or pod.uid != consumer.uid for pod, consumer in zip(pods, consumers, strict=True))
@@ -162,7 +162,7 @@ class DeviceClaims:
         return convert(AllocationResult, decided) if decided is not None else None
 
     def allocate(self, pod: Pod, node_name: str) -> Json:
-        """What a BindRequest says of a pod's devices on a node; raises NoDevices where they are not to be had."""
+        """Allocate a pod's devices on a node, as fields of a BindRequest; raises NoDevices if they do not suffice."""
         node = self._nodes.get(node_name)
         try:
             claims = self._allocate_claims(pod, node, node_name)
@@ -213,7 +213,7 @@ class DeviceClaims:
         return in_use(self._claims) | _devices(self._decided.values()) | _devices(self._extended.values())
 
     def forget(self, pod: Pod) -> None:
-        """A placement was not carried out: what was decided for its claims is free again."""
+        """Free what was allocated for a placement that was not carried out."""
         self._extended.pop(pod.uid, None)
         for _, key in claims_of(pod):
             if key is not None:
@@ -221,10 +221,10 @@ class DeviceClaims:
 
 
 def claims_of(pod: Pod) -> Iterator[tuple[str, Key | None]]:
-    """The pod's references and the claims behind them; None for one that is still to be made from its template."""
-    made = {found.name: found.resource_claim_name for found in pod.status.resource_claim_statuses}
+    """The pod's references and the keys of their claims; None for a claim that its template has not made yet."""
+    names_by_reference = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for entry in pod.spec.resource_claims:
-        name = entry.resource_claim_name or made.get(entry.name, "")
+        name = entry.resource_claim_name or names_by_reference.get(entry.name, "")
         yield entry.name, (pod.namespace, name) if name else None
 
 
@@ -237,5 +237,5 @@ def _devices(allocations: Any) -> set[DeviceId]:
 
 
 def _plain(allocation: AllocationResult) -> Json:
-    found: Json = msgspec.to_builtins(allocation)
-    return found
+    plain: Json = msgspec.to_builtins(allocation)
+    return plain

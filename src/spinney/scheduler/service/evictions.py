@@ -1,4 +1,4 @@
-"""Carries evictions out through the eviction API, and tells the evicted gangs who takes their place."""
+"""Evict pods through the eviction API, and record events that say for whom."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = structlog.get_logger("spinney.scheduler")
 
 
 class Victim(NamedTuple):
-    """A pod that has to go, and what its gang is told."""
+    """A pod to evict, and the event message for its gang."""
 
     pod: Key
     decision: Decision
@@ -41,14 +41,14 @@ class Evictions:
         self._events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
 
     def intend(self, decisions: Sequence[Decision]) -> list[Victim]:
-        """The victims of decisions; from now on the state counts them as leaving."""
+        """The pods to evict; from now on the state counts them as releasing."""
         victims = [self._victim(decision) for decision in decisions]
         for victim in victims:
             self._intentions.evict(victim.pod, victim.decision.task)
         return victims
 
     async def evict(self, victims: Sequence[Victim]) -> bool:
-        """Evict pods one after the other; the first refusal stops the rest, which keep running."""
+        """Evict pods one after the other; after the first refusal the rest keep running."""
         for number, victim in enumerate(victims):
             if not await self._evict(victim, len(victims)):
                 for kept in victims[number:]:
@@ -92,7 +92,7 @@ class Evictions:
         return Victim((spec.namespace, spec.name), decision, f"{evicted}{self._right(decision)}")
 
     def _right(self, decision: Decision) -> str:
-        """Who gets the place, and by what right."""
+        """For whom, and by which rule, a pod is evicted."""
         victim, other = self._state.jobs.get(decision.job), self._state.jobs.get(decision.beneficiary)
         if victim is None or other is None:
             return ""
@@ -105,7 +105,7 @@ class Evictions:
 
 
 def _evictor(decision: Decision, together: int) -> dict[str, str]:
-    """Who takes a pod's place, under upstream's names."""
+    """Upstream's annotations about who a pod was evicted for."""
     annotations = {labels.EVICTED_PODS: str(together), labels.EVICTOR_ACTION: decision.action}
     namespace, _, name = decision.beneficiary.partition("/")
     if name:

@@ -1,4 +1,4 @@
-"""Plans around gangs that the scheduler fails on: one of them must not stop all others."""
+"""Leave out gangs that make a plan fail, so that one of them does not stop all others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Left:
 
 
 class Aside:
-    """The gangs that are left out; each is tried again when its description changes, and from time to time."""
+    """The gangs that are left out; each is tried again when its spec changes, and periodically."""
 
     def __init__(self) -> None:
         self._left: dict[str, _Left] = {}
@@ -40,7 +40,7 @@ class Aside:
         reservations: Reservations | None,
         stopwatch: Stopwatch | None = None,
     ) -> Plan:
-        """A plan for all gangs but those that it fails on."""
+        """Plan, and leave out each gang that the plan fails on."""
         self._left = {
             key: left
             for key, left in self._left.items()

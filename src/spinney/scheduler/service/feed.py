@@ -1,4 +1,4 @@
-"""Keeps the state current: watch events mark what changed, and between cycles just that is described anew."""
+"""Keep the state current: watch events mark what changed, and only that is updated before a cycle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger("spinney.scheduler")
 
 
 class Feed:
-    """Watches everything the state is made of; `changed` is called on every event that may matter."""
+    """Watches everything the state is made of; calls `changed` on every relevant event."""
 
     def __init__(
         self,
@@ -97,12 +97,12 @@ class Feed:
         self._describe("budget", describe.budget)
 
     def take_failed_requests(self) -> list[BindRequest]:
-        """Requests that the binder gave up since the last call; whoever writes deletes them."""
+        """Return and forget the requests that failed since the last call."""
         failed, self._failed = self._failed, []
         return failed
 
     def _describe(self, kind: str, describe: Callable[[Key], None]) -> None:
-        """Describe every changed object of a kind; one that we fail on must not keep back the others."""
+        """Update every changed object of a kind; an error on one does not stop the others."""
         for key in self._take(kind):
             try:
                 describe(key)
@@ -180,6 +180,6 @@ class Feed:
 
 
 def _covers_the_same(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:
-    """Whether a budget counts the same pods as before; how many may go is another matter."""
+    """Whether a budget covers the same pods as before, however many it lets go."""
     health = [budget.status.current_healthy >= budget.status.desired_healthy for budget in (old, new)]
     return old.spec == new.spec and health[0] == health[1]

@@ -1,4 +1,4 @@
-"""Decisions that watches do not show yet; each counts until an event shows it, or its write fails."""
+"""Decisions that the caches do not show yet; each counts until an event shows it, or its write fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.api.meta import Key
 
 
 class Intentions:
-    """Binds by pod and evictions by UID; `changed` hears of every pod whose description they change."""
+    """Binds by pod and evictions by UID; calls `changed` for every pod that they affect."""
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed
@@ -23,7 +23,7 @@ class Intentions:
         return self._evictions
 
     def bind_of(self, pod: Key) -> BindRequest | None:
-        """The request that is being written for a pod, or was and cannot be seen yet."""
+        """The request for a pod that the cache does not show yet."""
         return self._binds.get(pod)
 
     def decisions(self) -> set[str]:
@@ -31,30 +31,30 @@ class Intentions:
         return {decision_of(request)[0] for request in self._binds.values()}
 
     def bind(self, pod: Key, request: BindRequest) -> None:
-        """From now on the pod counts as placed."""
+        """Count the pod as placed."""
         self._binds[pod] = request
         self._changed(pod)
 
     def withdraw_bind(self, pod: Key) -> None:
-        """The request was not written."""
+        """Forget a bind whose write failed."""
         self._binds.pop(pod, None)
         self._changed(pod)
 
     def evict(self, pod: Key, uid: str) -> None:
-        """From now on the pod counts as leaving."""
+        """Count the pod as releasing."""
         self._evictions.add(uid)
         self._changed(pod)
 
     def withdraw_eviction(self, pod: Key, uid: str) -> None:
-        """The pod keeps its place."""
+        """Forget an eviction that was refused."""
         self._evictions.discard(uid)
         self._changed(pod)
 
     def bind_seen(self, pod: Key) -> None:
-        """The request, or the node it gave the pod, has arrived in the caches."""
+        """Forget a bind that the caches show."""
         self._binds.pop(pod, None)
 
     def pod_gone(self, pod: Key, uid: str) -> None:
-        """Nothing is left to carry out."""
+        """Forget everything about a deleted pod."""
         self._binds.pop(pod, None)
         self._evictions.discard(uid)

@@ -1,4 +1,4 @@
-"""The scheduler's loop: something changed → a plan → its writes go out, while the next cycle may already run."""
+"""The scheduler's loop: wait for a change, plan, start the writes; the next cycle does not wait for them."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ Think = Callable[[Callable[[], Plan]], Coroutine[Any, Any, Plan]]
 
 
 async def think_in_thread(work: Callable[[], Plan]) -> Plan:
-    """Plan beside the event loop, so that a long plan freezes neither leases nor watches."""
+    """Plan in a thread, so that a long plan blocks neither leases nor watches."""
     return await asyncio.to_thread(work)
 
 
 async def think_inline(work: Callable[[], Plan]) -> Plan:
-    """Plan right here: in virtual time nothing else moves meanwhile."""
+    """Plan in the event loop: in virtual time nothing else runs meanwhile."""
     return work()
 
 
 class Scheduler:
-    """Feeds the core and carries out what it decides."""
+    """Plans whenever something changed, and carries the plans out."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Scheduler:
         self.turns: Sequence[Turn] | None = None
 
     async def run(self) -> None:
-        """Cycle whenever something changed, until cancelled."""
+        """Run a cycle whenever something changed, until cancelled."""
         await self.feed.synced()
         await self.memory.load()
         self.feed.apply()
@@ -158,19 +158,21 @@ class Scheduler:
         self._account(now)
         described = loop.time()
         kept, stopwatch = self.memory.reservations, Stopwatch(loop.time)
-        made = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept, stopwatch))
+        plan = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept, stopwatch))
         planned = loop.time()
         self.cycles += 1
-        self.turns = made.turns
-        self._carry_out(made)
-        self.memory.note(self.state, made, now)
-        told = loop.time()
-        timing = Timing(described - started, told - planned, told - started, stopwatch.plugins, stopwatch.actions)
-        self._metrics.count(self.state, made, now, timing)
-        self._start(self._reports.tell(made))
+        self.turns = plan.turns
+        self._carry_out(plan)
+        self.memory.note(self.state, plan, now)
+        reported = loop.time()
+        timing = Timing(
+            described - started, reported - planned, reported - started, stopwatch.plugins, stopwatch.actions
+        )
+        self._metrics.count(self.state, plan, now, timing)
+        self._start(self._reports.tell(plan))
 
     def _account(self, now: float) -> None:
-        """Add what queues held since the last cycle to the record of their use, and let it count from time to time."""
+        """Record what queues held since the last cycle, and update their usage once a minute."""
         if isinstance(self._usage, UsageRecord):
             held = {name: _triple(self.state.charged[row]) for name, row in self.state.queues.index.items()}
             nodes = self.state.nodes
@@ -179,10 +181,10 @@ class Scheduler:
             self._usage_refreshed = now
             self.feed.descriptions.queues_by_usage()
 
-    def _carry_out(self, made: Plan) -> None:
+    def _carry_out(self, plan: Plan) -> None:
         binds: dict[str, list[Decision]] = defaultdict(list)
         evictions: dict[tuple[str, str, str], list[Decision]] = defaultdict(list)
-        for decision in made.decisions:
+        for decision in plan.decisions:
             if decision.kind == "bind":
                 binds[decision.job].append(decision)
             elif decision.kind == "evict":
@@ -198,9 +200,9 @@ class Scheduler:
                 self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self._config, self.state.queue_specs.values()) > 0:
             # Only rules about minimal run times ask when a gang started; without one it is not worth a write each.
-            for job, moment in made.last_start.items():
+            for job, moment in plan.last_start.items():
                 self._annotate(job, labels.LAST_START, moment)
-        for job, since in made.staleness.items():
+        for job, since in plan.staleness.items():
             self._annotate(job, labels.STALE_SINCE, since)
 
     async def _evict(self, victims: list[Victim], beneficiary: str) -> None:

@@ -1,4 +1,4 @@
-"""What the scheduler tells Prometheus, under upstream's names, so that its dashboards and usage queries work."""
+"""Prometheus metrics of the scheduler, under upstream's names, so that its dashboards and usage queries work."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ class Timing(NamedTuple):
 
 
 class CycleMetrics:
-    """Counts cycles of one shard; series of queues that went are taken away."""
+    """Metrics of one shard; removes the series of deleted queues."""
 
     def __init__(self, pool: str, queues: Cache[Queue]) -> None:
         self._pool = pool
         self._queues = queues
         self._shown: set[tuple[str, str, str]] = set()
 
-    def count(self, state: State, made: Plan, now: float, timing: Timing) -> None:
+    def count(self, state: State, plan: Plan, now: float, timing: Timing) -> None:
         """Count one cycle."""
         _show_times(timing)
         acted: dict[str, set[str]] = {}
         scheduled: dict[str, set[str]] = {}
-        for decision in made.decisions:
+        for decision in plan.decisions:
             acted.setdefault(decision.action, set()).add(decision.beneficiary or decision.job)
             if decision.kind == "bind":
                 scheduled.setdefault(decision.action, set()).add(decision.job)
@@ -93,22 +93,22 @@ class CycleMetrics:
             ACTED_ON.labels(action).inc(len(jobs))
         for action, jobs in scheduled.items():
             SCHEDULED.labels(action).inc(len(jobs))
-        for search in made.searches:
+        for search in plan.searches:
             SIMULATED.labels(search.action).inc(search.scenarios)
             SEARCHES.labels(search.action, search.result, "false").inc()
             for attempt in search.attempts:
                 SEARCHING.labels(search.action, attempt.generator, attempt.result).observe(attempt.seconds)
             if search.action == PREEMPT:
                 ATTEMPTS.inc()
-        held = made.reservations.held if made.reservations is not None else ()
+        held = plan.reservations.held if plan.reservations is not None else ()
         RESERVATIONS.labels(self._pool).set(len(held))
         RESERVED_NODES.labels(self._pool).set(sum(len(one.nodes) for one in held))
         GUESTS.labels(self._pool).set(sum(len(one.guests) for one in held))
-        self._show_queues(state, made)
+        self._show_queues(state, plan)
 
-    def _show_queues(self, state: State, made: Plan) -> None:
+    def _show_queues(self, state: State, plan: Plan) -> None:
         shown: set[tuple[str, str, str]] = set()
-        for name, (cpu, memory, gpus) in made.fair_share.items():
+        for name, (cpu, memory, gpus) in plan.fair_share.items():
             queue = self._queues.get(name)
             if queue is None:
                 continue

@@ -1,4 +1,4 @@
-"""Decisions of which only a part was written: their requests are taken back, so that their pods are decided anew."""
+"""Find decisions that were written only in part, so that their requests are deleted and their pods scheduled again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 class PartialDecisions:
-    """Finds what a scheduler left behind that ended while it wrote.
+    """Requests that a scheduler left behind when it stopped while writing.
 
     The binder waits for the whole of a decision. Where a part is missing that nobody is going to write, or whose pod
     went before the others were bound, it would wait for ever.
@@ -37,17 +37,17 @@ class PartialDecisions:
         self._requests.on_change(self._note)
 
     def take(self) -> list[BindRequest]:
-        """Requests that nobody will ever carry out."""
+        """Return and forget the requests that nobody will carry out."""
         now = asyncio.get_running_loop().time()
         due = [decision for decision, since in self._changed.items() if now >= since + _PATIENCE_SECONDS]
         ours = self._intentions.decisions() if due else set()
-        found = []
+        requests = []
         for decision in due:
             if decision not in ours:
                 del self._changed[decision]
-                found += [each for each in self._requests.by(_BY_DECISION, decision) if not is_final(each)]
+                requests += [request for request in self._requests.by(_BY_DECISION, decision) if not is_final(request)]
         self._wake_later()
-        return found
+        return requests
 
     def _note(self, change: Change[BindRequest]) -> None:
         decision, members = decision_of(change.object)
@@ -60,9 +60,9 @@ class PartialDecisions:
         self._wake_later()
 
     def _is_settled(self, decision: str, members: int) -> bool:
-        """Whether all of it is there, or nothing of it waits."""
-        there = self._requests.by(_BY_DECISION, decision)
-        return len(there) >= members or all(is_final(each) for each in there)
+        """Whether all requests of a decision exist, or all that exist are final."""
+        requests = self._requests.by(_BY_DECISION, decision)
+        return len(requests) >= members or all(is_final(request) for request in requests)
 
     def _wake_later(self) -> None:
         if self._timer is None and self._changed:

@@ -1,4 +1,4 @@
-"""What the scheduler remembers over restarts: recent use by queue, nodes kept for gangs or left by them, evictions.
+"""What the scheduler saves for its next start: usage of queues, reservations, departures, evictions.
 
 One ConfigMap per shard, in the scheduler's own namespace. It is written when something new was decided, and for the use
 of queues from time to time; it never grows beyond a fixed number of decisions.
@@ -39,7 +39,7 @@ _GATHER_SECONDS = 1.0
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """One gang that had to make room."""
+    """An eviction in the saved record."""
 
     time: str
     action: str
@@ -49,7 +49,7 @@ class Remembered(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """Keeps the record and writes it."""
+    """The saved record of a shard."""
 
     def __init__(self, runtime: Runtime, shard: Shard, usage: UsageRecord | None) -> None:
         self._client = runtime.client
@@ -64,14 +64,14 @@ class Memory:
         self._usage_written = float("-inf")
 
     async def load(self) -> None:
-        """Take up where the last scheduler of this shard left off; a record that cannot be read is begun anew."""
+        """Load the record of the shard; start a new one if it cannot be read."""
         try:
-            found = await self._client.get(ConfigMap, (self._namespace, self._name))
-            self.decisions.extend(msgspec.json.decode(found.data.get("decisions", "[]"), type=list[Remembered]))
-            self.reservations = reservations_in(found.data) or self.reservations
-            self.freed = departures_in(found.data)
-            if self.usage is not None and "usage" in found.data:
-                self._take_up(msgspec.json.decode(found.data["usage"]))
+            record = await self._client.get(ConfigMap, (self._namespace, self._name))
+            self.decisions.extend(msgspec.json.decode(record.data.get("decisions", "[]"), type=list[Remembered]))
+            self.reservations = reservations_in(record.data) or self.reservations
+            self.freed = departures_in(record.data)
+            if self.usage is not None and "usage" in record.data:
+                self._take_up(msgspec.json.decode(record.data["usage"]))
         except NotFound:
             return
         except (ApiError, ConnectionLost, msgspec.DecodeError, ValueError, TypeError) as error:
@@ -83,10 +83,10 @@ class Memory:
         self.usage.capacity = _triple(stored["capacity"])
         self.usage.used = {name: _triple(amounts) for name, amounts in stored["used"].items()}
 
-    def note(self, state: State, made: Plan, now: float) -> None:
-        """What a cycle decided, and what queues hold by now."""
+    def note(self, state: State, plan: Plan, now: float) -> None:
+        """Record what a cycle decided, and what queues hold."""
         evicted: dict[tuple[str, str, str], int] = {}
-        for decision in made.decisions:
+        for decision in plan.decisions:
             if decision.kind == "evict":
                 key = (decision.action, decision.job, decision.beneficiary)
                 evicted[key] = evicted.get(key, 0) + 1
@@ -94,14 +94,14 @@ class Memory:
         for (action, job, beneficiary), pods in evicted.items():
             self.decisions.append(Remembered(moment, action, job, pods, beneficiary))
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
-        keeps = made.reservations is not None and made.reservations.held != self.reservations.held
-        self.reservations = made.reservations or self.reservations
+        keeps = plan.reservations is not None and plan.reservations.held != self.reservations.held
+        self.reservations = plan.reservations or self.reservations
         freed, self.freed = self.freed, state.freed.remembered(now)
         if evicted or usage_is_due or keeps or freed != self.freed:
             self._save_soon(now)
 
     def let_go(self, job: str) -> None:
-        """Keep nothing for a gang any more: those that should make room for it may not be evicted."""
+        """Drop the reservation of a gang whose victims may not be evicted."""
         self.reservations = self.reservations.without(job)
 
     def _save_soon(self, now: float) -> None:

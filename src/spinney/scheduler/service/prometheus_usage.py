@@ -1,4 +1,4 @@
-"""Recent use of queues as Prometheus has it, for clusters where it is kept there."""
+"""Recent usage of queues, read from Prometheus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAPACITY = (
 
 
 def metrics_of(said: Mapping[str, str]) -> tuple[Names, Names]:
-    """Under which names use and capacity are kept: as `extraParams` says, else upstream's."""
+    """Names of the usage and capacity metrics: from `extraParams`, else upstream's."""
     named = {
         what: [
             said.get(f"{resource}{what}Metric") or usual for resource, usual in zip(_RESOURCES, default, strict=True)
@@ -42,7 +42,7 @@ def metrics_of(said: Mapping[str, str]) -> tuple[Names, Names]:
 
 @dataclass(frozen=True)
 class UsageQuery:
-    """What is asked of Prometheus: over which window, fading how fast, how often, and under which metric names."""
+    """The Prometheus query: window, decay, interval and metric names."""
 
     address: str
     window: UsageWindow
@@ -53,7 +53,7 @@ class UsageQuery:
     capacity: Names = _CAPACITY
 
     def expression(self, metric: str, now: datetime) -> str:
-        """The sum of a metric over the window, older samples fading: inside a subquery `time()` is a sample's own."""
+        """The sum of a metric over the window with decay; inside a subquery `time()` is the time of the sample."""
         seconds = max(int(self.window.length(now)), 60)
         if self.half_life_seconds is None:
             return f"sum_over_time(({metric})[{seconds}s:1m])"
@@ -63,14 +63,14 @@ class UsageQuery:
 
 @dataclass
 class PrometheusUsage:
-    """Keeps the last answer; a Prometheus that does not answer leaves it as it is."""
+    """The last answer of Prometheus; kept while it does not answer."""
 
     query: UsageQuery
     clock: Clock
     shares: dict[str, Triple] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Ask again and again until cancelled."""
+        """Query periodically until cancelled."""
         loop = asyncio.get_running_loop()
         timeout = aiohttp.ClientTimeout(total=self.query.timeout_seconds)
         async with aiohttp.ClientSession(timeout=timeout) as session:
@@ -84,7 +84,7 @@ class PrometheusUsage:
                 await asyncio.sleep(self.query.every_seconds)
 
     def share(self, queue: str) -> Triple:
-        """A queue's recent use as a part of what the cluster could have given."""
+        """A queue's recent usage, as a fraction of the cluster's capacity."""
         return self.shares.get(queue, (0.0, 0.0, 0.0))
 
     async def _fetch(self, session: aiohttp.ClientSession) -> dict[str, Triple]:

@@ -1,4 +1,4 @@
-"""The record of a shard as others read it: a ConfigMap, known by its name."""
+"""Read the saved record of a shard from its ConfigMap."""
 
 from __future__ import annotations
 
@@ -18,26 +18,29 @@ def record_name(shard: Shard) -> str:
 
 
 def reservations_in(data: Mapping[str, str]) -> Reservations | None:
-    """What a record says about nodes that are kept; None where it says nothing."""
+    """The reservations in a record; None if it has none."""
     stored = data.get(RECORD_KEY)
     return msgspec.json.decode(stored, type=Reservations) if stored else None
 
 
 def departures_in(data: Mapping[str, str]) -> Departures:
-    """What a record says about nodes that pods have left."""
+    """The departures in a record."""
     return msgspec.json.decode(data.get(FREED_KEY) or "[]", type=Departures)
 
 
 def reservations_of(shard: Shard, config_maps: Iterable[Json]) -> Reservations | None:
-    """What is kept in a shard, from all config maps of a cluster; None where its record is not among them."""
-    return next((known for data in _records(shard, config_maps) if (known := reservations_in(data)) is not None), None)
+    """The reservations of a shard, from all ConfigMaps of a cluster; None without a record."""
+    return next(
+        (reservations for data in _records(shard, config_maps) if (reservations := reservations_in(data)) is not None),
+        None,
+    )
 
 
 def departures_of(shard: Shard, config_maps: Iterable[Json]) -> Departures:
-    """The nodes that pods of a shard have left, from all config maps of a cluster."""
-    return next((known for data in _records(shard, config_maps) if (known := departures_in(data))), ())
+    """The departures of a shard, from all ConfigMaps of a cluster."""
+    return next((departures for data in _records(shard, config_maps) if (departures := departures_in(data))), ())
 
 
 def _records(shard: Shard, config_maps: Iterable[Json]) -> Iterator[Mapping[str, str]]:
     name = record_name(shard)
-    return (found.get("data") or {} for found in config_maps if found["metadata"].get("name") == name)
+    return (config_map.get("data") or {} for config_map in config_maps if config_map["metadata"].get("name") == name)

@@ -1,4 +1,4 @@
-"""Tells people why their gangs wait: conditions and events, written only when they say something new."""
+"""Write conditions and events that say why gangs wait, only when they change."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from spinney.api import reasons
+from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
@@ -30,7 +31,7 @@ from spinney.scheduler.why import texts
 
 
 class _Waiting(NamedTuple):
-    """What there is to tell about a gang: whether it has started, why the rest of it waits, and which pods that is."""
+    """A waiting gang: whether it has started, its problems, and its pending pods."""
 
     started: bool
     problems: tuple[Problem, ...]
@@ -38,7 +39,7 @@ class _Waiting(NamedTuple):
 
 
 class Reports:
-    """Keeps `status.schedulingConditions` of groups and `PodScheduled` of pods true."""
+    """Keeps `status.schedulingConditions` of PodGroups and `PodScheduled` of pods current."""
 
     def __init__(self, runtime: Runtime, shard: Shard, state: State, views: Views) -> None:
         self._client: Client = runtime.client
@@ -55,11 +56,11 @@ class Reports:
         self._telling = False
         views.groups.on_change(self._look)
 
-    async def tell(self, made: Plan) -> None:
-        """Tell what is new since the last plan; one at a time, so that an older word never comes after a newer one."""
-        placed = {decision.job for decision in made.decisions if decision.kind == "bind"}
+    async def tell(self, plan: Plan) -> None:
+        """Report what changed since the last plan; one report at a time, so that the newest is written last."""
+        placed = {decision.job for decision in plan.decisions if decision.kind == "bind"}
         self._next = {
-            key: _Waiting(any(job.active), tuple(made.problems.get(key, ())), _pending_tasks(job))
+            key: _Waiting(any(job.active), tuple(plan.problems.get(key, ())), _pending_tasks(job))
             for key, job in self._state.jobs.items()
             if job.pending and key not in placed
         }
@@ -78,16 +79,16 @@ class Reports:
             del self._told[key]
         for key in [key for key in self._marked if key not in waiting]:
             await self._clear(key)
-        for key, found in waiting.items():
-            if self._told.get(key) != found:
-                self._told[key] = found
-                await self._write(key, found.started, found.problems)
+        for key, gang in waiting.items():
+            if self._told.get(key) != gang:
+                self._told[key] = gang
+                await self._write(key, gang.started, gang.problems)
 
     def _look(self, change: Change[PodGroup]) -> None:
         key = f"{change.object.namespace}/{change.object.name}"
         if change.new is None:
             self._marked.pop(key, None)
-        elif any(found.node_pool == self._pool for found in change.new.status.scheduling_conditions):
+        elif any(condition.node_pool == self._pool for condition in change.new.status.scheduling_conditions):
             self._marked[key] = None
 
     async def _write(self, key: str, started: bool, problems: tuple[Problem, ...]) -> None:
@@ -113,9 +114,9 @@ class Reports:
                 await self._mark(key, pod, text)
 
     async def _condition(self, group: PodGroup, blockers: Sequence[Problem], text: str) -> None:
-        known = group.status.scheduling_conditions
-        same = next((found for found in known if found.node_pool == self._pool), None)
-        if same is not None and same.message == text:
+        conditions = group.status.scheduling_conditions
+        own = next((condition for condition in conditions if condition.node_pool == self._pool), None)
+        if own is not None and own.message == text:
             return
         entry: Json = {
             "type": reasons.UNSCHEDULABLE_ON_NODE_POOL,
@@ -124,7 +125,7 @@ class Reports:
             "reason": texts.reason(blockers[0]) if blockers else texts.PODS,
             "message": text,
             "reasons": [{"reason": texts.reason(problem), "message": texts.message(problem)} for problem in blockers],
-            "transitionID": str(max((int(found.transition_id or 0) for found in known), default=0) + 1),
+            "transitionID": str(max((int(condition.transition_id or 0) for condition in conditions), default=0) + 1),
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         self._marked[f"{group.namespace}/{group.name}"] = None
@@ -132,7 +133,7 @@ class Reports:
         await self._patch(group, {"status": {"schedulingConditions": [*self._others(group), entry]}})
 
     async def _clear(self, key: str) -> None:
-        """Take our condition back, also where the cache does not show it yet."""
+        """Remove our condition, even if the cache does not show it yet."""
         if key not in self._marked:
             return
         group = self._group(key)
@@ -143,8 +144,8 @@ class Reports:
             self._marked[key] = None
 
     def _others(self, group: PodGroup) -> list[Json]:
-        known = group.status.scheduling_conditions
-        return [msgspec.to_builtins(found) for found in known if found.node_pool != self._pool]
+        conditions = group.status.scheduling_conditions
+        return [msgspec.to_builtins(condition) for condition in conditions if condition.node_pool != self._pool]
 
     async def _patch(self, group: PodGroup, patch: Json) -> bool:
         try:
@@ -159,8 +160,8 @@ class Reports:
 
     async def _mark(self, key: str, pod: Pod, text: str) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
-        known = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
-        if known is not None and (known.status, known.reason, known.message) == ("False", "Unschedulable", text):
+        current = find(pod.status.conditions, "PodScheduled")
+        if current is not None and (current.status, current.reason, current.message) == _unschedulable(text):
             return
         self._events.event(pod, "Warning", "Unschedulable", text)
         patch = {"status": {"conditions": [condition]}}
@@ -176,12 +177,16 @@ class Reports:
         job = self._state.jobs.get(key)
         if job is None:
             return []
-        found = (self._views.pods.get((task.spec.namespace, task.spec.name)) for task in job.all_tasks())
-        return [pod for pod in found if pod is not None and not pod.spec.node_name]
+        pods = (self._views.pods.get((task.spec.namespace, task.spec.name)) for task in job.all_tasks())
+        return [pod for pod in pods if pod is not None and not pod.spec.node_name]
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
         return self._views.groups.get((namespace, name))
+
+
+def _unschedulable(text: str) -> tuple[str, str, str]:
+    return "False", "Unschedulable", text
 
 
 def _pending_tasks(job: Job) -> tuple[str, ...]:

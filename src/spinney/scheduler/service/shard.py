@@ -21,6 +21,6 @@ class Shard:
         """The shard's name, unique in a cluster."""
         return f"{self.scheduler_name}-{self.pool}" if self.pool else self.scheduler_name
 
-    def holds(self, found: Object) -> bool:
+    def holds(self, item: Object) -> bool:
         """Whether an object belongs to the shard."""
-        return found.metadata.labels.get(self.pool_label, "") == self.pool
+        return item.metadata.labels.get(self.pool_label, "") == self.pool

@@ -1,4 +1,4 @@
-"""Caches that never change: the scheduler's view of a snapshot, or of a cluster at one moment."""
+"""The scheduler's view of a snapshot: caches with a fixed content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Object)
 
 
 class FrozenCache(Generic[T]):
-    """What a `Cache` offers, over a fixed list."""
+    """A `Cache` with a fixed content."""
 
     has_synced = True
 
@@ -56,16 +56,16 @@ class FrozenCache(Generic[T]):
         return self._indexes[index].get(value, [])
 
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
-        """Every object is told once, as new."""
+        """Call the handler once for every object, as new."""
         for found in list(self._objects.values()):
             handler(Change(None, found))
 
     async def synced(self) -> None:
-        """It always is."""
+        """Return at once."""
 
 
 class FrozenCaches:
-    """What `Caches` offers, over fixed lists of plain objects."""
+    """`Caches` with a fixed content."""
 
     def __init__(self, objects: Mapping[Resource, list[Json]]) -> None:
         self._objects = objects
@@ -80,7 +80,7 @@ class FrozenCaches:
 
 
 class _Nowhere:
-    """A frozen world has nobody to talk to."""
+    """A transport that refuses every request."""
 
     async def send(self, request: Request) -> Response:
         raise ConnectionLost("this is a snapshot: nothing can be written")
@@ -89,7 +89,7 @@ class _Nowhere:
 
 
 class Picture:
-    """One moment of a cluster as the scheduler sees it, and what it would decide."""
+    """A cluster at one moment, and the plan that the scheduler makes for it."""
 
     def __init__(self, objects: Mapping[Resource, list[Json]], clock: Clock, shard: Shard, config: Config) -> None:
         self.caches = FrozenCaches(objects)

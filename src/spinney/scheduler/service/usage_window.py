@@ -1,4 +1,4 @@
-"""Since when use counts: the last so many hours, or since a moment that comes round again."""
+"""The window over which usage counts: sliding, or restarted at fixed times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHERE = "usageDBConfig.usageParams"
 
 @dataclass(frozen=True)
 class UsageWindow:
-    """A window of use: how it moves, how long it is, and when the first one began or a new one begins."""
+    """A usage window: its type, its length, and when it starts."""
 
     kind: str = SLIDING
     seconds: float = 7 * 86400.0
@@ -24,7 +24,7 @@ class UsageWindow:
     schedule: str = ""
 
     def length(self, now: datetime) -> float:
-        """The seconds up to now that count."""
+        """The length of the window that ends now, in seconds."""
         if self.kind == TUMBLING and self.begins is not None:
             passed = (now - self.begins).total_seconds()
             return passed % self.seconds if passed > 0 else 0.0
@@ -35,7 +35,7 @@ class UsageWindow:
 
 
 def window_of(parameters: UsageParams) -> UsageWindow:
-    """The window that a shard asks for; a mistake is an error that says what is allowed."""
+    """The window that a shard configures; raises ConfigError for wrong values."""
     kind = parameters.window_type or SLIDING
     if kind not in (SLIDING, TUMBLING, CRON):
         raise ConfigError(f"{_WHERE}.windowType is {kind!r}; it must be {SLIDING}, {TUMBLING} or {CRON}")

@@ -1,4 +1,4 @@
-"""The caches that the scheduler looks at."""
+"""The caches that the scheduler reads."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spinney.kube.caches.cache import Cache, Caches
 
 
 class ConfigMapName(Object, frozen=True):
-    """A config map without its contents: only its being there matters."""
+    """A ConfigMap without its data: only its existence matters."""
 
     resource: ClassVar[Resource] = ConfigMap.resource
 
 
 class Views:
-    """One cache per kind, shared with everyone else in the process."""
+    """One cache per kind, shared with other components of the process."""
 
     def __init__(self, caches: Caches) -> None:
         self.topologies = caches.of(Topology)
@@ -55,5 +55,5 @@ class Views:
 
     @property
     def about_storage(self) -> tuple[Cache[Any], ...]:
-        """What decides where pods with volumes and config maps may run."""
+        """The caches that decide where pods with volumes and ConfigMaps may run."""
         return self.config_maps, self.claims, self.volumes, self.storage_classes, self.nodes

@@ -1,4 +1,4 @@
-"""The smallest change that would let a waiting gang run, said from the data of its reasons."""
+"""Advice: the smallest change that would let a waiting gang run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _REFUSED = {
 
 
 def advice(problem: Problem) -> str:
-    """What to do about a problem; empty where there is nothing to say."""
+    """What to do about a problem; empty if there is no advice."""
     match problem:
         case OverLimit():
             return f"raise the limit of queue {problem.queue} by {_amount(problem.resource, problem.short)}"
@@ -151,5 +151,5 @@ def _amount(resource: int, amount: float) -> str:
 
 
 def counted(amount: float, what: str) -> str:
-    """So many of something."""
+    """An amount with its noun, in singular or plural."""
     return f"{number(amount)} {what if amount == 1 else f'{what}s'}"

@@ -1,4 +1,4 @@
-"""Why one gang waits or runs, put together from the state and a plan."""
+"""Explain why one gang waits or runs, from the state and a plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class Explanation:
-    """A gang's story at one moment."""
+    """What a plan decided about a gang, and why."""
 
     job: str
     queue: str
@@ -39,7 +39,7 @@ class Explanation:
     spared: Spared | None = None
 
     def sentences(self) -> list[str]:
-        """The story in words."""
+        """The explanation in sentences."""
         counted = ", ".join(f"{count} {name.lower()}" for name, count in sorted(self.pods.items())) or "no pods"
         lines = [f"gang {self.job} (queue {self.queue}, priority {self.priority}): {counted}."]
         for kind, text in (
@@ -47,9 +47,9 @@ class Explanation:
             ("wait", "{count} of its pods have a place on nodes that are being freed."),
             ("evict", "{count} of its pods would be evicted by {action}."),
         ):
-            found = [decision for decision in self.decisions if decision.kind == kind]
-            if found:
-                lines.append("  " + text.format(count=len(found), action=found[0].action))
+            decisions = [decision for decision in self.decisions if decision.kind == kind]
+            if decisions:
+                lines.append("  " + text.format(count=len(decisions), action=decisions[0].action))
         # Later attempts of one plan repeat a problem with other numbers; the first saw the cluster as it is.
         first = {_one_line(texts.message(problem)): advice(problem) for problem in reversed(self.problems)}
         for message, fix in reversed(first.items()):
@@ -74,7 +74,7 @@ class Explanation:
         )
 
     def data(self) -> dict[str, Any]:
-        """The story as plain data."""
+        """The explanation as plain data."""
         return {
             "gang": self.job,
             "queue": self.queue,
@@ -99,39 +99,39 @@ class Explanation:
         }
 
 
-def explain_job(state: State, made: Plan, key: str) -> Explanation:
-    """The story of a gang that the state knows."""
+def explain_job(state: State, plan: Plan, key: str) -> Explanation:
+    """The explanation of a gang in the state."""
     job = state.jobs[key]
     pods: dict[str, int] = {}
     for task in job.all_tasks():
         name = st.NAMES[task.status]
         pods[name] = pods.get(name, 0) + 1
-    held = made.reservations.held if made.reservations is not None else ()
-    kept = next((one for one in held if one.job == key), None)
-    problems = tuple(dict.fromkeys(made.problems.get(key, ()))) if job.pending else ()
+    held = plan.reservations.held if plan.reservations is not None else ()
+    kept = next((reservation for reservation in held if reservation.job == key), None)
+    problems = tuple(dict.fromkeys(plan.problems.get(key, ()))) if job.pending else ()
     return Explanation(
         key,
         job.spec.queue,
         job.spec.priority,
         pods,
-        tuple(decision for decision in made.decisions if decision.job == key),
+        tuple(decision for decision in plan.decisions if decision.job == key),
         problems,
         kept,
         _occupants(state, kept) if kept is not None else 0,
         state.freed.places(job.spec.replaces) if job.spec.replaces else {},
-        spared(state, made, job, problems),
+        spared(state, plan, job, problems),
     )
 
 
 def _details(problem: Problem) -> dict[str, Any]:
     details = asdict(problem)
     if isinstance(problem, NoRoom):
-        details["refusals"] = sorted((texts.refusal(found), count) for found, count in problem.refusals)
+        details["refusals"] = sorted((texts.refusal(refusal), count) for refusal, count in problem.refusals)
     return details
 
 
 def _occupants(state: State, kept: Reservation) -> int:
-    """Tasks of ours on kept nodes: those of other schedulers are counted out when nodes are chosen."""
+    """Our tasks on reserved nodes; pods of other schedulers are taken into account when nodes are reserved."""
     rows = (state.nodes.rows[name] for name in kept.nodes if name in state.nodes.rows)
     return sum(bool(task.spec.job) for row in rows for task in state.tasks_on(row))
 

@@ -1,4 +1,4 @@
-"""Why nobody makes room for a gang that waits: who ranks below it and what keeps them, in numbers, not in names."""
+"""Why nobody is evicted for a waiting gang: pods of lower priority and what protects them, in numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinney.scheduler.why.texts import UNITS, moment, number
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """The pods of a gang's own queue that rank below it, and what its queue may take from others."""
+    """Pods of lower priority in a gang's queue, and what its queue may reclaim from others."""
 
     # Pods in its queue that have a place, and of these: of lower priority; not preemptible; kept by a budget.
     running: int
@@ -38,7 +38,7 @@ class Spared:
     borrowed: float
 
     def sentences(self) -> list[str]:
-        """The numbers in words."""
+        """The numbers in sentences."""
         _, unit, size = UNITS[self.resource]
         lines = [self._own_queue()] if self.running else []
         if self.would_hold > self.fair:
@@ -74,12 +74,12 @@ class Spared:
         )
 
 
-def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) -> Spared | None:
-    """Why others keep their places; None for a gang that waits for something else, or has no queue."""
+def spared(state: State, plan: Plan, job: Job, problems: tuple[Problem, ...]) -> Spared | None:
+    """What protects others from eviction; None for a gang that waits for something else, or has no queue."""
     if job.queue < 0 or not problems or not _would_help(problems[0]):
         return None
-    wanted = [sum(task.cls.triple[one] for task in job.all_tasks() if task.status == st.PENDING) for one in range(3)]
-    resource = GPU if wanted[GPU] else CPU
+    pending = [task.cls.triple for task in job.all_tasks() if task.status == st.PENDING]
+    resource = GPU if any(triple[GPU] for triple in pending) else CPU
     running = lower = fixed = budgeted = 0
     for other in state.jobs.values():
         if other.queue != job.queue or other is job:
@@ -90,26 +90,29 @@ def spared(state: State, made: Plan, job: Job, problems: tuple[Problem, ...]) ->
             lower += len(present)
             fixed += len(present) if not other.preemptible else 0
             budgeted += sum(other.preemptible and task.budget is not None and task.budget.left <= 0 for task in present)
-    fair = made.fair_share.get(job.spec.queue, (0.0, 0.0, 0.0))[resource]
-    would_hold = state.charged[job.queue][resource] + wanted[resource]
-    borrowed = _borrowed(state, made, job, resource)
-    own = (running, lower, fixed, budgeted, *_young(state, made, job), job.spec.preempts)
+    fair = plan.fair_share.get(job.spec.queue, (0.0, 0.0, 0.0))[resource]
+    would_hold = state.charged[job.queue][resource] + sum(triple[resource] for triple in pending)
+    borrowed = _borrowed(state, plan, job, resource)
+    own = (running, lower, fixed, budgeted, *_young(state, plan, job), job.spec.preempts)
     return Spared(*own, resource, fair, would_hold, borrowed)
 
 
-def _young(state: State, made: Plan, job: Job) -> tuple[int, int, float]:
-    """Pods below the gang in its queue, and pods of other queues, that just started; and until when they are safe."""
+def _young(state: State, plan: Plan, job: Job) -> tuple[int, int, float]:
+    """The number of pods in their minimum run time, in the gang's queue and elsewhere, and when the last one ends."""
     here = elsewhere = 0
     until = 0.0
-    if made.min_runtimes is None:
+    if plan.min_runtimes is None:
         return here, elsewhere, until
     for other in state.jobs.values():
-        mine = other.queue == job.queue
-        if other is job or other.queue < 0 or not other.preemptible or (mine and other.priority >= job.priority):
+        same_queue = other.queue == job.queue
+        if other is job or other.queue < 0 or not other.preemptible or (same_queue and other.priority >= job.priority):
             continue
-        if safe := made.min_runtimes.protected_until(state.queues, made.now, job, other):
+        if safe := plan.min_runtimes.protected_until(state.queues, plan.now, job, other):
             until = max(until, safe)
-            here, elsewhere = here + mine * len(_present(other)), elsewhere + (not mine) * len(_present(other))
+            if same_queue:
+                here += len(_present(other))
+            else:
+                elsewhere += len(_present(other))
     return here, elsewhere, until
 
 
@@ -118,7 +121,7 @@ def _present(job: Job) -> list[Task]:
 
 
 def _would_help(problem: Problem) -> bool:
-    """Whether somebody's leaving could help: not what lacks more than room, or asks for more than there is."""
+    """Whether evictions could solve a problem."""
     match problem:
         case NoRoom():
             return eviction_helps(problem)
@@ -128,11 +131,11 @@ def _would_help(problem: Problem) -> bool:
             return False
 
 
-def _borrowed(state: State, made: Plan, job: Job, resource: int) -> float:
-    """What other queues that hold jobs have beyond their quota and their fair share."""
+def _borrowed(state: State, plan: Plan, job: Job, resource: int) -> float:
+    """What other leaf queues hold beyond quota and fair share."""
     queues, total = state.queues, 0.0
     for name, row in queues.index.items():
         quota = queues.quota[row][resource]
-        if row != job.queue and queues.leaf(row) and quota != UNLIMITED and name in made.fair_share:
-            total += max(0.0, state.charged[row][resource] - max(quota, made.fair_share[name][resource]))
+        if row != job.queue and queues.leaf(row) and quota != UNLIMITED and name in plan.fair_share:
+            total += max(0.0, state.charged[row][resource] - max(quota, plan.fair_share[name][resource]))
     return total

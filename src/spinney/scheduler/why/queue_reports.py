@@ -1,4 +1,4 @@
-"""What each queue may use, uses, and waits for."""
+"""Quota, usage and pending requests of each queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NONE: Triple = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class QueueReport:
-    """One queue with everything below it; amounts of cpu (milli), memory (bytes) and GPUs, -1 for unlimited."""
+    """A queue with everything below it; amounts of CPU (milli), memory (bytes) and GPUs, -1 for unlimited."""
 
     name: str
     parent: str
@@ -29,7 +29,7 @@ class QueueReport:
 
     @property
     def borrowed(self) -> Triple:
-        """What it holds beyond its quota."""
+        """What the queue holds beyond its quota."""
         over = [
             max(held - quota, 0.0) if quota >= 0 else 0.0
             for held, quota in zip(self.allocated, self.quota, strict=True)
@@ -37,17 +37,17 @@ class QueueReport:
         return over[0], over[1], over[2]
 
 
-def queue_reports(state: State, made: Plan) -> list[QueueReport]:
+def queue_reports(state: State, plan: Plan) -> list[QueueReport]:
     """Every queue, parents before children, siblings by name."""
     children: dict[str, list[QueueSpec]] = {}
     for spec in state.queue_specs.values():
-        known = spec.parent if spec.parent in state.queue_specs else ""
-        children.setdefault(known, []).append(spec)
+        parent_name = spec.parent if spec.parent in state.queue_specs else ""
+        children.setdefault(parent_name, []).append(spec)
     index = state.queues.index
     reports: list[QueueReport] = []
 
     def visit(parent: str, depth: int) -> None:
-        for spec in sorted(children.get(parent, ()), key=lambda found: found.name):
+        for spec in sorted(children.get(parent, ()), key=lambda queue: queue.name):
             row = index.get(spec.name)
             reports.append(
                 QueueReport(
@@ -57,7 +57,7 @@ def queue_reports(state: State, made: Plan) -> list[QueueReport]:
                     spec.priority,
                     _each(spec, lambda share: share.quota),
                     _each(spec, lambda share: share.limit),
-                    made.fair_share.get(spec.name, _NONE),
+                    plan.fair_share.get(spec.name, _NONE),
                     _triple(state.charged[row]) if row is not None else _NONE,
                     _triple(state.waiting[row]) if row is not None else _NONE,
                 )

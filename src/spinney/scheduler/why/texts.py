@@ -1,4 +1,4 @@
-"""Reasons in upstream's words: the conditions, events and messages that users know, rendered from data."""
+"""Render reasons as the sentences of conditions, events and messages, in upstream's words."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def message(problem: Problem) -> str:
 
 def job_message(problems: Iterable[Problem]) -> str:
     """Everything that keeps a job waiting, in one text."""
-    known = list(problems)
-    head = reason(known[0]) if len(known) == 1 else DEFAULT
-    return "".join([f"\n{head}.", *sorted(f"\n{message(problem)}." for problem in known)])
+    all_problems = list(problems)
+    head = reason(all_problems[0]) if len(all_problems) == 1 else DEFAULT
+    return "".join([f"\n{head}.", *sorted(f"\n{message(problem)}." for problem in all_problems)])
 
 
 def over_limit(problem: OverLimit) -> str:
-    """What the user of a queue at its limit reads."""
+    """The sentence for a queue at its limit."""
     name, unit, size = UNITS[problem.resource]
     wanted = problem.wanted[problem.resource]
     return (
@@ -98,7 +98,7 @@ def over_limit(problem: OverLimit) -> str:
 
 
 def over_quota(problem: OverQuota) -> str:
-    """What the user of a workload that may not be evicted reads when the quota is used up."""
+    """The sentence for a non-preemptible workload beyond its queue's quota."""
     name, unit, size = UNITS[problem.resource]
     what = "GB memory" if name == "memory" else name
     wanted = problem.wanted[problem.resource]
@@ -205,8 +205,8 @@ def _no_room(problem: NoRoom) -> str:
 
 
 def no_nodes(problem: NoRoom) -> str:
-    """Why no node takes a pod: how many nodes have which reason."""
-    refused = ". \n".join(sorted(f"{count} {refusal(found)}" for found, count in problem.refusals))
+    """Why no node takes a pod: each reason with its number of nodes."""
+    refused = ". \n".join(sorted(f"{count} {refusal(reason_of_node)}" for reason_of_node, count in problem.refusals))
     base = "no nodes with enough resources were found"
     return f"{base}: {refused}." if refused else base
 
