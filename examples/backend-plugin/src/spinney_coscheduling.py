@@ -41,8 +41,8 @@ class Coscheduling:
         losses = kit.gang_losses(gang, self.capabilities(cluster.served))
         return kit.Translation((kit.Wanted(GROUP, {"metadata": metadata, "spec": spec}),), losses)
 
-    def ready(self, gang, found):
-        return kit.all_exist(found)
+    def ready(self, gang, objects):
+        return kit.all_exist(objects)
 
 
 BACKEND = Coscheduling()

@@ -1,4 +1,4 @@
-"""What admission asks about a set: may its backend take it, and what does a gang of it have to carry."""
+"""Whether a backend can place a set, and the annotations that its gangs need for that backend."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spinney.backends.served import Served
 
 @dataclass(frozen=True)
 class Review:
-    """Problems refuse the set; warnings are told to whoever applied it."""
+    """Problems refuse the set; warnings are shown to whoever applied it."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
-    """Whether a backend can place a set: what it cannot express is refused, or lost where the set allows it."""
+    """Refuse what a backend cannot express of a set, or warn if the set allows the downgrade."""
     capabilities = backend.capabilities(served)
-    found = backend.check(pcs, served)
+    problems = backend.check(pcs, served)
     warnings = []
     if capabilities.api:
-        found += tuple(
+        problems += tuple(
             Problem(
                 loss.field,
                 f"{loss.reason(backend.name, capabilities.api)}; choose another backend, or set the annotation "
@@ -40,9 +40,9 @@ def review_set(backend: Backend, pcs: PodCliqueSet, served: Served) -> Review:
         named = ", ".join(dict.fromkeys(resource.api_version for resource in backend.resources))
         warnings.append(f"the cluster serves no API of backend {backend.name} ({named}); its gangs will wait for it")
     if allows_downgrade(pcs.metadata.annotations):
-        warnings += [f"{problem.field}: {problem.message}" for problem in found if problem.waivable]
-        found = tuple(problem for problem in found if not problem.waivable)
-    return Review(found, tuple(warnings))
+        warnings += [f"{problem.field}: {problem.message}" for problem in problems if problem.waivable]
+        problems = tuple(problem for problem in problems if not problem.waivable)
+    return Review(problems, tuple(warnings))
 
 
 def allows_downgrade(annotations: Mapping[str, str]) -> bool:
@@ -51,6 +51,6 @@ def allows_downgrade(annotations: Mapping[str, str]) -> bool:
 
 
 def gang_annotations(backend: Backend, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-    """All that a PodGang must carry for its backend; `pod_specs` is by pod group name."""
+    """The annotations that a PodGang needs for its backend; `pod_specs` is by pod group name."""
     opted = {ALLOW_DOWNGRADE: "true"} if allows_downgrade(pcs.metadata.annotations) else {}
     return {**backend.gang_annotations(pcs, pod_specs), **opted}

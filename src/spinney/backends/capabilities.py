@@ -1,4 +1,4 @@
-"""What a scheduler can express of a gang, as data: admission, conditions and the documentation read the same table."""
+"""What a scheduler can express of a gang, as data for admission, conditions and the documentation."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What one scheduler, in the API version a cluster serves, makes of a gang."""
+    """What one scheduler can express, in the API version that a cluster serves."""
 
     # The API version that is written; empty where the cluster serves none that would do.
     api: str
     features: frozenset[Feature]
-    # Pods beyond the minimum must stay gated until the gang is bound, because they would take the gang's room.
+    # Pods beyond the minimum stay gated until the gang is bound: they could take the resources of the minimum.
     surplus_held: bool = False
-    # One gated pod holds the whole gang: pods that stay gated must not belong to it.
+    # One gated pod keeps the whole gang waiting: pods that stay gated must not belong to it.
     gates_couple: bool = False
-    # Half-placed gangs block each other for good: only gangs that cannot do that are released together.
+    # Half-placed gangs can block each other forever: only gangs that cannot do so are released together.
     in_turn: bool = False
-    # The most roles that can be told apart; 0 is no limit.
+    # The largest number of roles; 0 is no limit.
     max_groups: int = 0
-    # Where the scheduler says what became of a gang.
+    # Where the scheduler reports on a gang.
     status: str = "pods"
     # What a reader should know before choosing it.
     remarks: tuple[str, ...] = ()

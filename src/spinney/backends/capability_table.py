@@ -1,4 +1,4 @@
-"""The capability table: every backend in every version, feature by feature, for people and for the documentation."""
+"""The capability table: every backend in every version, feature by feature."""
 
 from __future__ import annotations
 
@@ -23,37 +23,42 @@ class Column:
 def columns(backends: Iterable[Backend]) -> list[Column]:
     """Each backend once, and once more for every release of Kubernetes on which it can do something else."""
     backends = list(backends)
-    found: list[Column] = []
+    listed: list[Column] = []
     for backend in backends:
         by_release = {release: backend.capabilities(served_by(release, backends)) for release in GANG_APIS}
         if len(set(by_release.values())) == 1:
-            found.append(Column(backend.name, next(iter(by_release.values()))))
+            listed.append(Column(backend.name, next(iter(by_release.values()))))
             continue
-        found += [Column(f"{backend.name} {release}", each) for release, each in by_release.items() if each.api]
-    return found
+        listed += [
+            Column(f"{backend.name} {release}", capabilities)
+            for release, capabilities in by_release.items()
+            if capabilities.api
+        ]
+    return listed
 
 
-def rows(found: Iterable[Column]) -> list[list[str]]:
+def rows(listed: Iterable[Column]) -> list[list[str]]:
     """The table as text, its header first."""
-    found = list(found)
-    table = [["", *(column.title for column in found)]]
+    listed = list(listed)
+    table = [["", *(column.title for column in listed)]]
     table += [
-        [feature.value, *(_YES if column.capabilities.has(feature) else _NO for column in found)] for feature in Feature
+        [feature.value, *(_YES if column.capabilities.has(feature) else _NO for column in listed)]
+        for feature in Feature
     ]
-    table.append(["pods beyond the minimum", *(_surplus(column.capabilities) for column in found)])
-    table.append(["gangs let go", *(_pace(column.capabilities) for column in found)])
-    table.append(["status from", *(column.capabilities.status for column in found)])
-    table.append(["written as", *(column.capabilities.api for column in found)])
+    table.append(["pods beyond the minimum", *(_surplus(column.capabilities) for column in listed)])
+    table.append(["gangs released", *(_pace(column.capabilities) for column in listed)])
+    table.append(["status from", *(column.capabilities.status for column in listed)])
+    table.append(["written as", *(column.capabilities.api for column in listed)])
     return table
 
 
 def markdown(backends: Iterable[Backend]) -> str:
-    """The table and each version's remarks in Markdown, as they stand in the documentation."""
-    found = columns(backends)
-    header, *body = rows(found)
+    """The table and each version's remarks in Markdown, for the documentation."""
+    listed = columns(backends)
+    header, *body = rows(listed)
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(row) + " |" for row in body]
-    remarks = [f"- **{column.title}**: {'; '.join(column.capabilities.remarks)}." for column in found]
+    remarks = [f"- **{column.title}**: {'; '.join(column.capabilities.remarks)}." for column in listed]
     return "\n".join([*lines, "", *(remark for remark in remarks if not remark.endswith(": ."))])
 
 

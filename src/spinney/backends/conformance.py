@@ -8,7 +8,7 @@
     def test_conformance(check):
         check(BACKEND)
 
-A check raises `NotConforming` with what was found and what is expected. No cluster is needed.
+A check raises `NotConforming`, which says what is wrong and what is expected. No cluster is needed.
 """
 
 from __future__ import annotations
@@ -167,25 +167,26 @@ def check_losses_follow_capabilities(backend: Backend) -> None:
         capabilities = backend.capabilities(served)
         for gang in gangs() if capabilities.api else ():
             expected = {loss.feature for loss in gang_losses(gang, capabilities)}
-            found = {loss.feature for loss in backend.translate(gang, Cluster(served)).losses}
-            _expect(expected <= found, f"gang {gang.name}: translate() does not report the loss of {expected - found}")
-            unfounded = {feature for feature in found if capabilities.has(feature) and not _topological(feature)}
+            reported = {loss.feature for loss in backend.translate(gang, Cluster(served)).losses}
+            missing = expected - reported
+            _expect(not missing, f"gang {gang.name}: translate() does not report the loss of {missing}")
+            unfounded = {feature for feature in reported if capabilities.has(feature) and not _topological(feature)}
             _expect(not unfounded, f"gang {gang.name}: translate() reports {unfounded} lost, which capabilities() has")
 
 
 def check_nothing_is_promised_where_nothing_is_served(backend: Backend) -> None:
-    """Without its API a backend that has one names no API and writes no objects."""
+    """A backend that has an API names none and writes no objects where none is served."""
     if not backend.resources:
         return
     _expect(not backend.capabilities(Served()).api, "capabilities() names an API although nothing is served")
 
 
 def check_ready_answers(backend: Backend) -> None:
-    """With its objects there and nothing said about them, a gang is ready, and a reason is given."""
+    """A gang whose objects exist without a status is ready, and a reason is given."""
     for gang in gangs():
         for served in _clusters(backend):
-            found = [_stored(wanted) for wanted in _objects(backend, gang, served)]
-            readiness = backend.ready(gang, found)
+            objects = [_stored(wanted) for wanted in _objects(backend, gang, served)]
+            readiness = backend.ready(gang, objects)
             _expect(readiness.ready, f"gang {gang.name} is not ready although its objects are there: {readiness}")
             _expect(bool(re.fullmatch(r"[A-Za-z]+", readiness.reason)), f"reason {readiness.reason!r} must be one word")
 

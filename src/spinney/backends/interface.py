@@ -1,7 +1,7 @@
-"""What a backend is: the pure half that the operator loads, and that its controller runs on.
+"""What a backend is: the half without I/O, which the operator and the backend's controller use.
 
-A backend is any object with these members, registered under the entry point group `spinney.backends`. Nothing in it
-does I/O: what it must know of the cluster is handed in.
+A backend is any object with these members, registered under the entry point group `spinney.backends`. What it needs to
+know of the cluster is passed in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spinney.kube.runtime import Rule
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a set is refused: the field, and what to do. A set may opt in to losing what is `waivable`."""
+    """Why a set is refused: the field, and what to do. A set may allow the downgrade of what is `waivable`."""
 
     field: str
     message: str
@@ -31,7 +31,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Translation:
-    """A gang in the words of one scheduler: its objects in the order of creation, and what did not fit."""
+    """A gang as one scheduler's objects, in order of creation, and what they cannot express."""
 
     objects: tuple[Wanted, ...] = ()
     losses: tuple[Loss, ...] = ()
@@ -39,7 +39,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the scheduler's objects let a gang start, and why not; the message carries the scheduler's own words."""
+    """Whether a gang may start, and why not; the message repeats what the scheduler says."""
 
     ready: bool
     reason: str
@@ -48,7 +48,7 @@ class Readiness:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a backend may know of the cluster when it translates: what is served, and its own topology objects."""
+    """What a backend knows of the cluster when it translates: what is served, and its scheduler's topology objects."""
 
     served: Served
     topology: Sequence[Json] = field(default_factory=tuple)
@@ -67,7 +67,7 @@ class Backend(Protocol):
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Every resource it may write or look at; what of them is served is told back to it."""
+        """Every resource that it writes or reads; `served` tells which of them the cluster has."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -79,36 +79,36 @@ class Backend(Protocol):
 
     @property
     def lease(self) -> str:
-        """The Lease that its scheduler renews while it runs, in any namespace; empty where it has none."""
+        """The name of the Lease that its scheduler renews, in any namespace; empty if it has none."""
 
     def claims(self, scheduler_name: str) -> bool:
-        """Whether pods that name this scheduler are its own. The empty name is nobody's: it means the default."""
+        """Whether it takes pods with this `schedulerName`. An empty name is replaced by the default before."""
 
     def scheduler_name(self, requested: str) -> str:
-        """The `schedulerName` its pods carry, where the set asks for `requested` (which may be another's)."""
+        """The `schedulerName` of its pods if the set names `requested`, which may be another scheduler's."""
 
     def capabilities(self, served: Served) -> Capabilities:
         """What it can express on a cluster that serves this."""
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
-        """What is wrong with a set for this scheduler; asked at admission."""
+        """What this scheduler cannot do of a set; called at admission."""
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """What a PodGang must carry so that it can be translated without its set; `pod_specs` is by pod group name."""
+        """Annotations that a PodGang needs to be translated without its set; `pod_specs` is by pod group name."""
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
-        """The pod as its scheduler wants it, asked just before creation; the gate is there, labels are final."""
+        """The pod as its scheduler needs it; called just before creation, with its gate and final labels."""
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
         """The scheduler's objects for a gang."""
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
-        """Whether the gang may start, given its objects as they are now, in the order of `translate`."""
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
+        """Whether the gang may start, given its live objects in the order of `translate`."""
 
 
 @runtime_checkable
 class TopologyAware(Protocol):
-    """A backend whose scheduler has topology objects of its own, which are written or only checked."""
+    """A backend whose scheduler has its own topology objects, which the backend writes or only checks."""
 
     @property
     def topology_resource(self) -> Resource:
@@ -116,13 +116,13 @@ class TopologyAware(Protocol):
 
     @property
     def topology_scheduler(self) -> str:
-        """The name a ClusterTopologyBinding calls this scheduler by."""
+        """The name of this scheduler in a ClusterTopologyBinding."""
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
-        """The object to write for a binding, or None where someone else writes it."""
+        """The object to write for a binding, or None if someone else writes it."""
 
-    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
-        """What in the scheduler's objects contradicts a binding; empty when in sync."""
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
+        """How the scheduler's objects differ from a binding; empty when in sync."""
 
 
 @runtime_checkable
@@ -136,4 +136,4 @@ class Retrying(Protocol):
         """Whether the attempt that the gang's annotation counts is over."""
 
     def outdated(self, gang: PodGang, pods: Sequence[Pod]) -> list[Pod]:
-        """The pods that belong to an earlier attempt and must be made anew."""
+        """The pods of an earlier attempt, which must be created again."""

@@ -87,9 +87,9 @@ class Kai:
         }
         return Translation((Wanted(PodGroup.resource, body),))
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """The PodGroup exists; what the scheduler says about it is passed on."""
-        return all_exist(found, condition_message(found, "schedulingConditions"))
+        return all_exist(objects, condition_message(objects, "schedulingConditions"))
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
         """A KAI Topology of the binding's name, with its levels in the same order."""
@@ -100,9 +100,9 @@ class Kai:
         # KAI refuses a change of levels.
         return Wanted(Topology.resource, body, drift=Drift.RECREATE)
 
-    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
         """Whether the Topology of that name has the binding's levels."""
-        for topology in found:
+        for topology in topologies:
             if topology["metadata"]["name"] != reference:
                 continue
             levels = [level.get("nodeLabel") for level in topology.get("spec", {}).get("levels") or ()]

@@ -116,18 +116,18 @@ class Koordinator:
         )
         return Translation(objects, (*losses, *unknown))
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """The PodGroups exist; their phases say how far Koordinator is."""
-        phases = [f"{item['metadata']['name']} {phase}" for item in found if (phase := _phase(item))]
-        return all_exist(found, f"PodGroups: {', '.join(phases)}" if phases else "")
+        phases = [f"{item['metadata']['name']} {phase}" for item in objects if (phase := _phase(item))]
+        return all_exist(objects, f"PodGroups: {', '.join(phases)}" if phases else "")
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
         """The one ClusterNetworkTopology is the administrator's."""
         return None
 
-    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
         """Whether the layers of the ClusterNetworkTopology name every level's key, in the same order."""
-        layers = layers_of(found)
+        layers = layers_of(topologies)
         if not layers:
             return "there is no ClusterNetworkTopology named default, or it has no layers"
         keys = [level.key for level in binding.spec.levels if level.key != labels.HOSTNAME]
@@ -143,7 +143,7 @@ BACKEND = Koordinator()
 
 def layers_of(topologies: Sequence[Json]) -> dict[str, str]:
     """Label key → layer of the ClusterNetworkTopology `default`, broadest first."""
-    spec = next((found.get("spec") or {} for found in topologies if found["metadata"]["name"] == "default"), {})
+    spec = next((each.get("spec") or {} for each in topologies if each["metadata"]["name"] == "default"), {})
     entries: list[Json] = list(spec.get("networkTopologySpec") or ())
     parents = {str(entry["topologyLayer"]): str(entry.get("parentTopologyLayer") or "") for entry in entries}
 
@@ -161,14 +161,14 @@ def layers_of(topologies: Sequence[Json]) -> dict[str, str]:
 def _gathering(gang: PodGang, topologies: Sequence[Json]) -> tuple[list[Json], tuple[Loss, ...]]:
     """The gather strategy of the whole gang, and what of it the cluster's topology does not know."""
     required, preferred = packed_whole(gang)
-    asked = [(required, "MustGather", Feature.GANG_REQUIRED), (preferred, "PreferGather", Feature.GANG_PREFERRED)]
-    known = layers_of(topologies)
+    strategies = [(required, "MustGather", Feature.GANG_REQUIRED), (preferred, "PreferGather", Feature.GANG_PREFERRED)]
+    layers = layers_of(topologies)
     strategy: list[Json] = []
     unknown: list[Loss] = []
-    for key, word, feature in asked:
+    for key, word, feature in strategies:
         if not key:
             continue
-        layer = _NODE_LAYER if key == labels.HOSTNAME else known.get(key, "" if known else _layer_name(key))
+        layer = _NODE_LAYER if key == labels.HOSTNAME else layers.get(key, "" if layers else _layer_name(key))
         if layer:
             strategy.append({"layer": layer, "strategy": word})
         else:

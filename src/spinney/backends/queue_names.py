@@ -19,8 +19,8 @@ def queue_conflicts(pcs: PodCliqueSet, keys: Iterable[str]) -> tuple[Problem, ..
     named = _named(pcs, keys)
     if len(named) < 2:
         return ()
-    found = "; ".join(f"{queue!r} on {', '.join(places)}" for queue, places in named.items())
-    message = f"a gang is in one queue, found {found}; name one queue on the set"
+    conflict = "; ".join(f"{queue!r} on {', '.join(places)}" for queue, places in named.items())
+    message = f"a gang is in one queue, found {conflict}; name one queue on the set"
     return (Problem(f"metadata.labels[{keys[0]}]", message),)
 
 

@@ -1,4 +1,4 @@
-"""The rule most backends share: a gang is ready when its objects exist, whatever their scheduler says meanwhile."""
+"""The rule that most backends share: a gang is ready when its objects exist, whatever their status says."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from spinney.api.reasons import SYNCED
 from spinney.backends.interface import Readiness
 
 
-def all_exist(found: Sequence[Json], message: str = "") -> Readiness:
+def all_exist(objects: Sequence[Json], message: str = "") -> Readiness:
     """Ready: the controller calls `ready` only when every wanted object exists for this generation."""
-    names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in found)
+    names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in objects)
     return Readiness(True, SYNCED, message or f"{names} written" if names else message or "nothing to write")
 
 
-def condition_message(found: Iterable[Json], *lists: str) -> str:
-    """The newest thing a scheduler says in the status of its objects about not placing a gang yet."""
-    said = [
+def condition_message(objects: Iterable[Json], *lists: str) -> str:
+    """The newest condition in which a scheduler says why it has not placed a gang."""
+    complaints = [
         condition
-        for item in found
+        for item in objects
         for name in lists or ("conditions",)
         for condition in (item.get("status") or {}).get(name) or ()
         if _complains(condition)
     ]
-    if not said:
+    if not complaints:
         return ""
-    newest = max(said, key=lambda condition: str(condition.get("lastTransitionTime") or ""))
+    newest = max(complaints, key=lambda condition: str(condition.get("lastTransitionTime") or ""))
     return f"{newest.get('reason') or newest.get('type')}: {newest.get('message') or 'no message'}"
 
 

@@ -1,7 +1,7 @@
-"""The one place where backends are registered, found by name and chosen for a set.
+"""The registry of backends: finds them by name, and chooses one for a set.
 
-Built-in and third-party backends come through the same door, the entry point group `spinney.backends`. Importing this
-module loads nothing: `Registry.load` does.
+Built-in and third-party backends are registered alike, under the entry point group `spinney.backends`. `Registry.load`
+imports them.
 """
 
 from __future__ import annotations
@@ -43,20 +43,19 @@ class MixedSchedulers(ValueError):
     """The cliques of one set name different schedulers."""
 
     def __init__(self, by_scheduler: dict[str, list[str]]) -> None:
-        found = "; ".join(f"{name!r} in {', '.join(cliques)}" for name, cliques in sorted(by_scheduler.items()))
+        schedulers = "; ".join(f"{name!r} in {', '.join(cliques)}" for name, cliques in sorted(by_scheduler.items()))
         super().__init__(
             "spec.template.cliques[].spec.podSpec.schedulerName: all cliques of a set must name the same scheduler, "
-            f"found {found}; a gang is placed by one scheduler"
+            f"found {schedulers}; a gang is placed by one scheduler"
         )
 
 
 class UnknownBackend(ValueError):
     """A set asks, by annotation, for a backend that is not registered."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(
-            f"metadata.annotations[{SCHEDULER_BACKEND}]: no backend {name!r} is registered, only {', '.join(known)}"
-        )
+    def __init__(self, name: str, registered: Iterable[str]) -> None:
+        names = ", ".join(registered)
+        super().__init__(f"metadata.annotations[{SCHEDULER_BACKEND}]: no backend {name!r} is registered, only {names}")
 
 
 class UnknownFallback(ValueError):
@@ -68,7 +67,7 @@ class UnknownFallback(ValueError):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which backend takes a set, the `schedulerName` of its pods, and what the user should be told about it."""
+    """Which backend takes a set, the `schedulerName` of its pods, why, and warnings for the user."""
 
     backend: Backend
     scheduler_name: str
@@ -151,10 +150,10 @@ class Registry:
         """The backend for a set; raises `MixedSchedulers` or `UnknownBackend`, which are admission errors."""
         override = pcs.metadata.annotations.get(SCHEDULER_BACKEND, "")
         requested = requested_scheduler(pcs, default_profile)
-        known = self._choices.get((override, requested))
-        if known is None:
-            known = self._choices[override, requested] = self._choose(override, requested)
-        return known
+        choice = self._choices.get((override, requested))
+        if choice is None:
+            choice = self._choices[override, requested] = self._choose(override, requested)
+        return choice
 
     def _choose(self, override: str, requested: str) -> Choice:
         if override:
@@ -164,7 +163,7 @@ class Registry:
             return Choice(backend, backend.scheduler_name(requested), f"the annotation {SCHEDULER_BACKEND} names it")
         claimers = [backend for backend in self if backend.claims(requested)]
         if not claimers:
-            return self._fallen_back(requested)
+            return self._fall_back(requested)
         first, *others = claimers
         warnings = (
             (
@@ -176,7 +175,7 @@ class Registry:
         )
         return Choice(first, first.scheduler_name(requested), f"it claims schedulerName {requested!r}", warnings)
 
-    def _fallen_back(self, requested: str) -> Choice:
+    def _fall_back(self, requested: str) -> Choice:
         backend = self._backends[self._fallback]
         name = backend.scheduler_name(requested)
         warning = (

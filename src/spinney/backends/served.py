@@ -16,15 +16,15 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.runtime import Runtime
 
-# An upgrade of the API server tells nobody: it is looked for now and then.
+# An upgrade of the API server sends no event: look now and then.
 _LOOK_SECONDS = 600.0
-# A kind is established a little before it is listed.
+# A kind is established a little before discovery lists it.
 _SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Served:
-    """Those of the resources asked for that the cluster serves, by API version and kind."""
+    """The resources that the cluster serves, of those that were asked for."""
 
     resources: frozenset[Resource] = frozenset()
 
@@ -40,12 +40,12 @@ class Served:
 async def discover(client: Client, resources: Iterable[Resource]) -> Served:
     """Ask the API server which of some resources it serves now; a CRD may come or go between two calls."""
     discovery = Discovery(client)
-    asked = list(dict.fromkeys(resources))
+    wanted = list(dict.fromkeys(resources))
     # One question per API version: the answers for the others are then remembered.
-    versions = dict.fromkeys(resource.api_version for resource in asked)
+    versions = dict.fromkeys(resource.api_version for resource in wanted)
     await asyncio.gather(*(discovery.serves(version) for version in versions))
-    found = [await discovery.resource(resource.api_version, resource.kind) for resource in asked]
-    return Served(frozenset(resource for resource in found if resource is not None))
+    served = [await discovery.resource(resource.api_version, resource.kind) for resource in wanted]
+    return Served(frozenset(resource for resource in served if resource is not None))
 
 
 class _Group(Struct, frozen=True):
@@ -60,31 +60,33 @@ class _Definition(Object, frozen=True):
     spec: _Group = _Group()
 
 
-async def follow(runtime: Runtime, resources: Iterable[Resource], tell: Callable[[Served], Awaitable[None]]) -> None:
-    """Tell what is served whenever a definition of one of the groups comes, changes or goes; until cancelled."""
-    asked = tuple(resources)
-    groups = {resource.group for resource in asked}
-    stirred = asyncio.Event()
+async def follow(runtime: Runtime, resources: Iterable[Resource], report: Callable[[Served], Awaitable[None]]) -> None:
+    """Report what is served whenever a CRD of one of the groups changes; run until cancelled."""
+    wanted = tuple(resources)
+    groups = {resource.group for resource in wanted}
+    changed_event = asyncio.Event()
 
     def changed(change: Change[_Definition]) -> None:
         if change.object.spec.group in groups:
-            stirred.set()
+            changed_event.set()
 
     runtime.caches.of(_Definition).on_change(changed)
-    while asked:
+    while wanted:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
-                await stirred.wait()
-        if stirred.is_set():
-            stirred.clear()
-            await _tell(runtime, asked, tell)
+                await changed_event.wait()
+        if changed_event.is_set():
+            changed_event.clear()
+            await _report(runtime, wanted, report)
             await asyncio.sleep(_SETTLE_SECONDS)
-        await _tell(runtime, asked, tell)
+        await _report(runtime, wanted, report)
 
 
-async def _tell(runtime: Runtime, resources: tuple[Resource, ...], tell: Callable[[Served], Awaitable[None]]) -> None:
+async def _report(
+    runtime: Runtime, resources: tuple[Resource, ...], report: Callable[[Served], Awaitable[None]]
+) -> None:
     try:
-        await tell(await discover(runtime.client, resources))
+        await report(await discover(runtime.client, resources))
     except (ApiError, ConnectionLost):
         # The next look asks again; until then the last answer holds.
         return

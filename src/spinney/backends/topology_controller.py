@@ -1,4 +1,4 @@
-"""Keeps a scheduler's own topology objects in step with ClusterTopologyBindings: written, or checked for drift."""
+"""Keep a scheduler's topology objects in sync with ClusterTopologyBindings: write them, or report drift."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETRY_SECONDS = 15.0
 
 
 class TopologyController:
-    """The topology side of one backend; it owns that backend's entry in the status of every binding."""
+    """Writes or checks the topology of one backend, and its entry in the status of every binding."""
 
     def __init__(self, runtime: Runtime, name: str, backend: TopologyAware, targets: Targets) -> None:
         self._runtime = runtime
@@ -41,7 +41,7 @@ class TopologyController:
         return self._backend.topology_resource
 
     def serve(self) -> None:
-        """Look at every binding again whenever one of the scheduler's objects changes."""
+        """Reconcile every binding whenever one of the scheduler's objects changes."""
         self.controller.watch(self._targets.watched[self._backend.topology_resource], self._all)
 
     def _all(self, _: Change[Untyped]) -> Iterable[Key]:
@@ -77,20 +77,20 @@ class TopologyController:
             except Blocked as blocked:
                 message = str(blocked)
             return _status(backend.topology_scheduler, reference, message)
-        found = self._targets.all(backend.topology_resource)
-        if not named and not found:
-            # Nobody uses this scheduler's topology here: there is nothing to be out of step with.
+        topologies = self._targets.all(backend.topology_resource)
+        if not named and not topologies:
+            # This scheduler's topology is not used here.
             return None
-        return _status(backend.topology_scheduler, reference, backend.topology_drift(binding, reference, found))
+        return _status(backend.topology_scheduler, reference, backend.topology_drift(binding, reference, topologies))
 
     def _announce(self, binding: ClusterTopologyBinding, entry: SchedulerTopologyStatus | None) -> None:
         if entry is None:
             return
-        known = _known(binding.status.scheduler_topology_statuses, entry.scheduler_name)
-        if known is not None and known.in_sync == entry.in_sync:
+        current = _entry_of(binding.status.scheduler_topology_statuses, entry.scheduler_name)
+        if current is not None and current.in_sync == entry.in_sync:
             return
         if entry.in_sync:
-            message = f"the topology of {entry.scheduler_name} is in step"
+            message = f"the topology of {entry.scheduler_name} is in sync"
             self._recorder.event(binding, "Normal", reasons.TOPOLOGY_IN_SYNC, message)
         else:
             self._recorder.event(binding, "Warning", reasons.TOPOLOGY_DRIFT_DETECTED, entry.message)
@@ -99,7 +99,7 @@ class TopologyController:
 def plan_topology_status(
     binding: ClusterTopologyBinding, scheduler: str, entry: SchedulerTopologyStatus | None, clock: Clock
 ) -> Json | None:
-    """The merge patch that puts one scheduler's entry into a binding's status; None where it is there already."""
+    """The merge patch of a binding's status with one scheduler's entry; None if nothing changes."""
     before = binding.status.scheduler_topology_statuses
     after = _put(before, scheduler, entry)
     conditions = merged(binding.status.conditions, [_drift(after, binding.metadata.generation)], clock)
@@ -110,7 +110,7 @@ def plan_topology_status(
         return None
     status: Json = {
         "observedGeneration": generation,
-        "schedulerTopologyStatuses": [_plain(found) for found in after],
+        "schedulerTopologyStatuses": [_plain(status) for status in after],
         "conditions": as_json(conditions if conditions is not None else binding.status.conditions),
     }
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
@@ -125,22 +125,22 @@ def _status(scheduler: str, reference: str, message: str) -> SchedulerTopologySt
 def _put(
     before: Sequence[SchedulerTopologyStatus], scheduler: str, entry: SchedulerTopologyStatus | None
 ) -> tuple[SchedulerTopologyStatus, ...]:
-    if entry is not None and _known(before, scheduler) is not None:
-        return tuple(entry if found.scheduler_name == scheduler else found for found in before)
-    kept = tuple(found for found in before if found.scheduler_name != scheduler)
+    if entry is not None and _entry_of(before, scheduler) is not None:
+        return tuple(entry if status.scheduler_name == scheduler else status for status in before)
+    kept = tuple(status for status in before if status.scheduler_name != scheduler)
     return (*kept, entry) if entry is not None else kept
 
 
-def _known(statuses: Sequence[SchedulerTopologyStatus], scheduler: str) -> SchedulerTopologyStatus | None:
-    return next((found for found in statuses if found.scheduler_name == scheduler), None)
+def _entry_of(statuses: Sequence[SchedulerTopologyStatus], scheduler: str) -> SchedulerTopologyStatus | None:
+    return next((status for status in statuses if status.scheduler_name == scheduler), None)
 
 
 def _drift(statuses: Sequence[SchedulerTopologyStatus], generation: int) -> Condition:
-    """One condition over all schedulers: whoever changes an entry computes it anew from all of them."""
-    out = [found for found in statuses if not found.in_sync]
-    if not out:
+    """The condition over all schedulers, computed from all entries whenever one changes."""
+    drifted = [status for status in statuses if not status.in_sync]
+    if not drifted:
         return condition(reasons.SCHEDULER_TOPOLOGY_DRIFT, False, reasons.IN_SYNC, "", generation)
-    message = "; ".join(f"{found.scheduler_name}: {found.message}" for found in out)
+    message = "; ".join(f"{status.scheduler_name}: {status.message}" for status in drifted)
     return condition(reasons.SCHEDULER_TOPOLOGY_DRIFT, True, reasons.DRIFT, message, generation)
 
 

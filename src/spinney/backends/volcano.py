@@ -102,19 +102,19 @@ class Volcano:
         losses = gang_losses(gang, self.capabilities(cluster.served))
         return Translation((Wanted(VolcanoGroup.resource, body),), losses)
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """The PodGroup exists; Volcano's conditions say why it waits."""
-        return all_exist(found, condition_message(found))
+        return all_exist(objects, condition_message(objects))
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
         """HyperNodes are discovered by Volcano or made by an administrator."""
         return None
 
-    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, found: Sequence[Json]) -> str:
+    def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
         """Whether there are HyperNodes for every level, narrower levels on lower tiers."""
         tiers = {
             str(spec["tierName"]): int(spec.get("tier") or 0)
-            for spec in (node.get("spec") or {} for node in found)
+            for spec in (node.get("spec") or {} for node in topologies)
             if spec.get("tierName")
         }
         keys = [level.key for level in binding.spec.levels]

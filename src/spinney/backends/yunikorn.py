@@ -105,9 +105,9 @@ class YuniKorn:
         """Nothing to write."""
         return Translation((), gang_losses(gang, self.capabilities(cluster.served)))
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """At once: all is in the pods."""
-        return all_exist(found, "the gang is defined by its pods' annotations")
+        return all_exist(objects, "the gang is defined by its pods' annotations")
 
     def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
         """YuniKorn failed a pod of this attempt because placeholders were not placed in time."""

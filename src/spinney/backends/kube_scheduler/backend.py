@@ -32,7 +32,7 @@ _IN_TURN_RULES = (
 
 
 class Shape(Protocol):
-    """How one release of Kubernetes writes a gang down."""
+    """The objects that stand for a gang in one release of Kubernetes."""
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -86,8 +86,8 @@ class Default:
         shape = shape_for(served)
         if len(named) < 2 or shape is None or not shape.capabilities.api.endswith(("v1beta1", "v1alpha3")):
             return ()
-        found = ", ".join(sorted(repr(name) for name in named))
-        message = f"kube-scheduler places no gang whose pods differ in priority, found {found}; name one class"
+        classes = ", ".join(sorted(repr(name) for name in named))
+        message = f"kube-scheduler places no gang whose pods differ in priority, found {classes}; name one class"
         return (Problem("spec.template.cliques[].spec.podSpec.priorityClassName", message),)
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
@@ -106,9 +106,9 @@ class Default:
             return Translation((), gang_losses(gang, Capabilities("", frozenset())))
         return Translation(shape.objects(gang), gang_losses(gang, shape.capabilities))
 
-    def ready(self, gang: PodGang, found: Sequence[Json]) -> Readiness:
+    def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """The objects exist; from 1.36 on kube-scheduler says on them why a gang waits."""
-        return all_exist(found, condition_message(found))
+        return all_exist(objects, condition_message(objects))
 
 
 BACKEND = Default()

@@ -1,4 +1,4 @@
-"""What each release of Kubernetes serves for gangs when its feature gates are on: for looking ahead, offline."""
+"""What each release of Kubernetes serves for gangs with its feature gates on, for commands that run offline."""
 
 from __future__ import annotations
 

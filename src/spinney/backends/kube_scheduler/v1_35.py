@@ -1,8 +1,8 @@
 """Kubernetes 1.35: one Workload with one group for the whole gang.
 
 A Workload's groups know nothing of each other, so the roles of a gang are flattened into one group whose minimum is
-the sum of theirs. That is exact as long as only the minimum of each role is let go at first: the surplus is linked as
-well, but stays gated until the gang is bound.
+the sum of theirs. That is exact as long as only the minimum of each role is released at first: the surplus is linked
+too, but stays gated until the gang is bound.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def controller(gang: PodGang) -> Json:
 
 
 def total_minimum(gang: PodGang) -> int:
-    """The pods a gang cannot do without, over all roles."""
+    """The sum of the roles' minimums."""
     return sum(group.min_replicas for group in gang.spec.podgroups)
 
 
 def policy(minimum: int) -> Json:
-    """A gang of at least so many; without a minimum, pods one by one (a gang of 0 is refused)."""
+    """The policy for a minimum; without one, pods are placed one by one, as a gang of 0 is refused."""
     return {"gang": {"minCount": minimum}} if minimum > 0 else {"basic": {}}
