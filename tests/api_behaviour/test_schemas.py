@@ -149,12 +149,8 @@ async def test_an_object_inside_of_an_object(api: Api, namespace: str) -> None:
     nothing = await api.post(path, widget(path, inner={}), dryRun="All")
     assert nothing.message.endswith("[spec.inner.apiVersion: Required value, spec.inner.kind: Required value]")
     labels = await api.post(path, widget(path, inner={**head, "metadata": {"labels": {"a": 1}}}), dryRun="All")
-    labels.refused(
-        400,
-        "BadRequest",
-        'Widget in version "v1" cannot be handled as a Widget: spec.inner.metadata: Invalid value: {"labels":{"a":1}}: '
-        "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
-    )
+    labels.refused(400, "BadRequest")
+    assert labels.message.startswith('Widget in version "v1" cannot be handled as a Widget: spec.inner.metadata')
     wrong = (await api.post(path, widget(path, inner={"apiVersion": "a/b/c", "kind": "1"}), dryRun="All")).message
     assert 'spec.inner.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c' in wrong
     assert 'spec.inner.kind: Invalid value: "1": may have mixed case, but should otherwise match' in wrong

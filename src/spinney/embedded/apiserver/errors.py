@@ -217,6 +217,16 @@ def bad_request(message: str) -> Refusal:
     return Refusal(400, "BadRequest", message)
 
 
+class CannotBeHandled(Refusal):
+    """400: a body that is not an object of the kind that the path takes."""
+
+    def __init__(self, kind: str, version: str, wanted: str, problem: str, *, other_kind: bool = False) -> None:
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {wanted}: {problem}')
+        self.problem = problem
+        # Whether it is an object of another kind that is served.
+        self.other_kind = other_kind
+
+
 def method_not_allowed() -> Refusal:
     """405: the resource has no such verb."""
     return Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})

@@ -12,7 +12,7 @@ from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.access.authentication import Authenticator
 from spinney.embedded.apiserver.access.credentials import ISSUER
 from spinney.embedded.apiserver.access.rbac import Attributes
-from spinney.embedded.apiserver.calls import Call, read_body
+from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import (
     FieldError,
     bad_request,
@@ -22,6 +22,7 @@ from spinney.embedded.apiserver.errors import (
     not_found,
     required,
 )
+from spinney.embedded.apiserver.http.bodies import read_body
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.write import managed_fields

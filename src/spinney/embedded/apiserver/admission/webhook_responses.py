@@ -1,18 +1,16 @@
-"""What webhooks answer, read as Kubernetes reads it, and what it makes of an answer that is none."""
+"""The responses of webhooks: read, checked, and their patches applied."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.apiserver.calls import Unreadable, json_name, parse
 from spinney.embedded.apiserver.errors import Refusal, internal
-from spinney.embedded.apiserver.http import json_bodies
-from spinney.embedded.apiserver.write import json_patch
+from spinney.embedded.apiserver.http.bodies import UnreadableBody, must_be_object, parse
+from spinney.embedded.apiserver.write.json_patch import PatchDoesNotApply, apply_json_patch
 
 _REVIEW = "admission.k8s.io/v1"
 _NOT_CALLED = "failed to call webhook: "
@@ -41,21 +39,15 @@ def read(body: bytes, uid: str) -> Json:
 
 def _review(body: bytes) -> Json:
     try:
-        review: Any = parse(body, "application/yaml")
-    except Unreadable as error:
+        review = must_be_object(parse(body, "application/yaml"))
+    except UnreadableBody as error:
         raise BadAnswer(_NOT_CALLED + str(error)) from None
-    if not isinstance(review, dict):
-        raise BadAnswer(
-            f"{_NOT_CALLED}couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(review)} "
-            'into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
-            '"json:\\"kind,omitempty\\"" }'
-        )
     kind, version = review.get("kind", "AdmissionReview"), review.get("apiVersion", _REVIEW)
     if kind == "AdmissionReview" and version == "admission.k8s.io/v1beta1":
         told = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
         raise BadAnswer(_NOT_CALLED + told)
     if (kind, version) != ("AdmissionReview", _REVIEW):
-        told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        told = f'no kind "{kind}" is registered for version "{version}"'
         raise BadAnswer(_NOT_CALLED + told)
     return dict(review)
 
@@ -68,14 +60,16 @@ def patched(response: Json, document: Json) -> Json:
         raise BadAnswer(_NOT_CALLED + "illegal base64 data at input byte 0") from None
     try:
         operations = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        raise BadAnswer(f"received undecodable patch in webhook response: {json_bodies.explain(text)}") from None
+    except msgspec.DecodeError as error:
+        raise BadAnswer(f"received undecodable patch in webhook response: {error}") from None
     if not operations:
         return document
     if response.get("patchType") != "JSONPatch":
         raise BadAnswer(f'unsupported patch type "{response.get("patchType")}"')
     copied: Json = msgspec.json.decode(encode(document))
     try:
-        return json_patch.apply_json_patch(copied, operations)
+        return apply_json_patch(copied, operations)
+    except PatchDoesNotApply as error:
+        raise internal(error.why) from None
     except Refusal as refusal:
-        raise internal(str(refusal.__cause__ or refusal.message)) from None
+        raise internal(refusal.message) from None

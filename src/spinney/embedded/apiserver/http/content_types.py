@@ -1,4 +1,4 @@
-"""The forms of an answer: what an Accept header asks for, and YAML or indented JSON from the JSON that is kept."""
+"""Content types: what a body is written in, what an Accept header asks for, and YAML or indented JSON as an answer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import yaml
 from spinney.embedded.apiserver.errors import Refusal
 from spinney.kube.client.transport import Request, Response
 
+BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 JSON = {"content-type": "application/json", "cache-control": "no-cache, private"}
 OBJECT, TABLE, PARTIAL, PARTIALS = "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 # Lists can be watched as well.
 LISTS = f"{_ACCEPTED}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-
-
 _VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
+
+
+def media_type(request: Request) -> str:
+    """The content type of a request without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip() or "application/json"
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.admission.matching import Operation
-from spinney.embedded.apiserver.calls import Call, number, read_body
+from spinney.embedded.apiserver.calls import Call, number
 from spinney.embedded.apiserver.errors import (
     FieldError,
     Refusal,
@@ -21,6 +21,7 @@ from spinney.embedded.apiserver.errors import (
     unsupported,
     wrong_uid,
 )
+from spinney.embedded.apiserver.http.bodies import read_body
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.pod_eviction import allow

@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.apiserver.calls import Call, flag, media_type, read_body
+from spinney.embedded.apiserver.calls import Call, flag
 from spinney.embedded.apiserver.errors import (
-    Refusal,
+    CannotBeHandled,
     bad_request,
     conflict,
     internal,
@@ -18,7 +18,8 @@ from spinney.embedded.apiserver.errors import (
     not_found,
     wrong_uid,
 )
-from spinney.embedded.apiserver.http.content_types import JSON
+from spinney.embedded.apiserver.http.bodies import read_body
+from spinney.embedded.apiserver.http.content_types import JSON, media_type
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import scale_managed_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
@@ -57,8 +58,8 @@ def _scaled(call: Call, old: Json) -> Json:
     inner = replace(call, kind=SCALE)
     try:
         wanted = checked(inner, proposed)
-    except Refusal as refusal:
-        raise patch_request.blamed(inner, proposed, refusal) if call.verb == "patch" else refusal from None
+    except CannotBeHandled as error:
+        raise patch_request.patch_error(error) if call.verb == "patch" else error from None
     _check_metadata(call, wanted["metadata"], old["metadata"])
     return _with(old, _path(call.kind, "specReplicasPath"), _replicas(call, wanted))
 

@@ -8,7 +8,6 @@ walked.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -18,7 +17,8 @@ import jsonschema_rs
 from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339, rfc3339_micro
-from spinney.embedded.apiserver.errors import bad_request
+from spinney.embedded.apiserver.errors import shown
+from spinney.embedded.apiserver.schema.misfit import Misfit, wrong_type
 from spinney.embedded.apiserver.schema.shapes import META, RAW, Shape, built_in_shape, definitions, meta_shape, zeros
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -112,13 +112,6 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
     return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
 
 
-@dataclass(slots=True)
-class Findings:
-    """What a walk found: fields that the kind does not have."""
-
-    unknown: list[str] = field(default_factory=list)
-
-
 def conform(document: Json, group: str, version: str, kind: str, known: Json | None = None) -> tuple[Json, list[str]]:
     """The object in normal form, and the fields that its kind does not have.
 
@@ -129,21 +122,18 @@ def conform(document: Json, group: str, version: str, kind: str, known: Json | N
     changed = {key: _other_members(value, known.get(key)) for key, value in _other_members(document, known).items()}
     if validator is None or validator.is_valid(changed):
         return document, []
-    findings = Findings()
-    walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
-    shape = built_in_shape(group, version, kind)
-    return walker.value(document, shape, "", shape.name.rpartition(".")[2], known), findings.unknown
+    walker = _Walker()
+    return walker.value(document, built_in_shape(group, version, kind), "", known), walker.unknown
 
 
-def conform_metadata(metadata: Json, kind: str, version: str, known: Json) -> tuple[Json, list[str]]:
+def conform_metadata(metadata: Json, path: str, known: Json) -> tuple[Json, list[str]]:
     """The metadata of a custom resource in normal form, and the fields that metadata does not have."""
     validator = _metadata_validator()
     if validator.is_valid(_other_members(metadata, known)):
         return metadata, []
-    findings = Findings()
-    walker = _Walker(f'{kind} in version "{version}" cannot be handled as a {kind}', findings)
-    made: Json = walker.value(metadata, meta_shape(), "", "ObjectMeta", known)
-    return made, findings.unknown
+    walker = _Walker()
+    made: Json = walker.value(metadata, meta_shape(), path, known)
+    return made, walker.unknown
 
 
 def _other_members(value: Any, known: Any) -> Any:
@@ -161,76 +151,75 @@ def _metadata_validator() -> Any:
 
 
 class _Walker:
-    def __init__(self, refusal: str, findings: Findings) -> None:
-        self._refusal = refusal
-        self._findings = findings
+    """Puts a value into normal form, and notes the fields that its kind does not have."""
 
-    def value(self, value: Any, shape: Shape, path: str, owner: str, known: Any = None) -> Any:
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def value(self, value: Any, shape: Shape, path: str, known: Any = None) -> Any:
         if value is known and known is not None:
             return value
         if shape.name == _QUANTITY:
-            return self._quantity(value)
+            return _quantity(value, path)
         if shape.name == _TIME:
-            return rfc3339(self._time(value))
+            return rfc3339(_time(value, path))
         if shape.name == _MICRO_TIME:
-            return rfc3339_micro(self._time(value, "2006-01-02T15:04:05.000000Z07:00"))
+            return rfc3339_micro(_micro_time(value, path))
         if shape.name in _ANYTHING:
             return value
         if shape.name == _INT_OR_STRING:
             if isinstance(value, bool) or not isinstance(value, int | str):
-                raise self._mismatch(value, path, owner, "intstr.IntOrString")
+                raise wrong_type(path, "a number or a string", value)
             return value
         match shape.type:
             case "object":
-                return self._object(value, shape, path, owner, known)
+                return self._object(value, shape, path, known)
             case "array":
-                return self._list(value, shape, path, owner, known)
+                return self._list(value, shape, path, known)
             case "string":
                 if not isinstance(value, str):
-                    raise self._mismatch(value, path, owner, "string")
+                    raise wrong_type(path, "a string", value)
                 if shape.schema.get("format") == "byte":
-                    self._check_base64(value)
+                    _check_base64(value, path)
             case "integer":
-                return self._integer(value, shape, path, owner)
+                _check_integer(value, shape, path)
             case "boolean":
                 if not isinstance(value, bool):
-                    raise self._mismatch(value, path, owner, "bool")
+                    raise wrong_type(path, "a boolean", value)
             case "number":
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    raise self._mismatch(value, path, owner, "float64")
+                    raise wrong_type(path, "a number", value)
         return value
 
-    def _list(self, value: Any, shape: Shape, path: str, owner: str, known: Any) -> Any:
+    def _list(self, value: Any, shape: Shape, path: str, known: Any) -> Any:
         if not isinstance(value, list):
-            raise self._mismatch(value, path, owner, _go_list(shape))
+            raise wrong_type(path, "an array", value)
         before = {id(item) for item in known} if isinstance(known, list) else ()
         return [
-            item if id(item) in before else self.value(item, shape.items, f"{path}[{at}]", owner)
+            item if id(item) in before else self.value(item, shape.items, f"{path}[{at}]")
             for at, item in enumerate(value)
         ]
 
-    def _object(self, value: Any, shape: Shape, path: str, owner: str, known: Any) -> Any:
-        go_name = shape.name.rpartition(".")[2]
+    def _object(self, value: Any, shape: Shape, path: str, known: Any) -> Any:
         if not isinstance(value, dict):
-            raise self._mismatch(value, path, owner, _go_type(shape) if go_name else "map[string]string")
+            raise wrong_type(path, "an object", value)
         if not shape.properties:
-            zero = {"string": ""}.get(shape.values.type)
-            given = ((key, zero if item is None else item) for key, item in value.items())
-            return {key: self.value(item, shape.values, path, owner) for key, item in given if item is not None}
+            return self._map(value, shape.values, path)
         needed = shape.schema.get("required") or ()
         zero_members = zeros().get(shape.name, ())
         before = known if isinstance(known, dict) else {}
         result: Json = {}
         for key, item in value.items():
+            where = f"{path}.{key}" if path else key
             if key not in shape.properties:
-                self._findings.unknown.append(f"{path}.{key}".lstrip("."))
+                self.unknown.append(where)
                 continue
             if item is None:
                 if key in _NULL_IS_KEPT:
                     result[key] = None
                 continue
             child = shape.child(key)
-            made = self.value(item, child, f"{path}.{key}", go_name, before.get(key))
+            made = self.value(item, child, where, before.get(key))
             if made in ([], {}) and key not in needed and _left_out(child):
                 continue
             if not made and key in zero_members:
@@ -238,64 +227,51 @@ class _Walker:
             result[key] = made
         return result
 
-    def _integer(self, value: Any, shape: Shape, path: str, owner: str) -> Any:
-        go_type = shape.schema.get("format", "int64")
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._mismatch(value, path, owner, go_type)
-        limit = 2**31 if go_type == "int32" else 2**63
-        if not -limit <= value < limit:
-            raise self._mismatch(value, path, owner, go_type, f"number {value}")
-        return value
+    def _map(self, value: Json, values: Shape, path: str) -> Json:
+        """A map of values of one shape; a null is no entry, or an empty string."""
+        zero = {"string": ""}.get(values.type)
+        given = ((key, zero if item is None else item) for key, item in value.items())
+        return {key: self.value(item, values, f"{path}[{key}]") for key, item in given if item is not None}
 
-    def _check_base64(self, value: str) -> None:
-        wrong = re.search(r"[^A-Za-z0-9+/=\n\r]", value)
-        if wrong is not None or len(value.rstrip("\n")) % 4:
-            at = wrong.start() if wrong is not None else len(value) - len(value) % 4
-            raise bad_request(f"{self._refusal}: illegal base64 data at input byte {at}")
 
-    def _quantity(self, value: Any) -> str:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise bad_request(f"{self._refusal}: {_QUANTITY_RULE}")
-        try:
-            return quantity.canonical(str(value))
-        except ValueError:
-            raise bad_request(f"{self._refusal}: {_QUANTITY_RULE}") from None
+def _check_integer(value: Any, shape: Shape, path: str) -> None:
+    bits = 32 if shape.schema.get("format") == "int32" else 64
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(path, "an integer", value)
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise Misfit(path, f"{value} does not fit into {bits} bits")
 
-    def _time(self, value: Any, form: str = "2006-01-02T15:04:05Z07:00") -> datetime:
-        try:
-            moment = datetime.fromisoformat(value)
-        except (ValueError, TypeError):
-            wrong = f'parsing time "{value}" as "{form}": cannot parse "{value}" as "2006"'
-            raise bad_request(f"{self._refusal}: {wrong}") from None
-        if form.endswith(".000000Z07:00") and not _MICROSECONDS.match(value[19:]):
-            wrong = f'parsing time "{value}" as "{form}": cannot parse "{value[19:]}" as ".000000"'
-            raise bad_request(f"{self._refusal}: {wrong}")
-        return moment
 
-    def _mismatch(self, value: Any, path: str, owner: str, go_type: str, what: str = "") -> Exception:
-        field_path = re.sub(r"\[\d+\]", "", path).lstrip(".")
-        where = f"Go struct field {owner}.{field_path} of type {go_type}"
-        return bad_request(f"{self._refusal}: json: cannot unmarshal {what or _json_type(value)} into {where}")
+def _check_base64(value: str, path: str) -> None:
+    wrong = re.search(r"[^A-Za-z0-9+/=\n\r]", value)
+    if wrong is not None or len(value.rstrip("\n")) % 4:
+        at = wrong.start() if wrong is not None else len(value) - len(value) % 4
+        raise Misfit(path, f"illegal base64 data at input byte {at}")
+
+
+def _quantity(value: Any, path: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Misfit(path, _QUANTITY_RULE)
+    try:
+        return quantity.canonical(str(value))
+    except ValueError:
+        raise Misfit(path, _QUANTITY_RULE) from None
+
+
+def _time(value: Any, path: str) -> datetime:
+    try:
+        return datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        raise Misfit(path, f"{shown(value)} is not a time as in RFC 3339, such as 2006-01-02T15:04:05Z") from None
+
+
+def _micro_time(value: Any, path: str) -> datetime:
+    moment = _time(value, path)
+    if not _MICROSECONDS.match(value[19:]):
+        raise Misfit(path, f"{shown(value)} is not a time with microseconds, such as 2006-01-02T15:04:05.000000Z")
+    return moment
 
 
 def _left_out(shape: Shape) -> bool:
     """Whether Go leaves an empty value out: lists and maps, but not a struct that has no members at all."""
     return shape.type == "array" or "additionalProperties" in shape.schema
-
-
-def _go_type(shape: Shape) -> str:
-    """The name of a Go type, with its package: `v1.PodSpec`."""
-    return ".".join(shape.name.split(".")[-2:])
-
-
-def _go_list(shape: Shape) -> str:
-    return f"[]{_go_type(shape.items)}" if shape.items.name else f"[]{shape.items.type}"
-
-
-def _json_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return f"number {value}" if isinstance(value, float) else "number"
-    names: dict[type, str] = {str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "null")

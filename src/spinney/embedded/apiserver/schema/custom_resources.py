@@ -7,11 +7,11 @@ from typing import Any
 
 from spinney.api.formats import is_checked
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, bad_request, invalid
+from spinney.embedded.apiserver.errors import FieldError, invalid
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema
-from spinney.embedded.apiserver.schema.structural import Defaults, Misfit, compiled, has_defaults, prune, without_nulls
+from spinney.embedded.apiserver.schema.structural import Defaults, compiled, has_defaults, prune, without_nulls
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 
 _TYPE_AND_METADATA = ("apiVersion", "kind", "metadata")
@@ -48,7 +48,6 @@ class Custom:
         # The version of the definition's last change: older objects may not fit its schemas.
         self.since = since
         self.name: str = definition["metadata"]["name"]
-        self.kind: str = spec["names"]["kind"]
         self.versions = {
             version["name"]: _version(version, spec["group"], spec["names"]["kind"])
             for version in spec["versions"]
@@ -71,18 +70,14 @@ class Custom:
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         normal = served.normal.is_valid(body)
         if not normal:
-            try:
-                body = prune(body, served.schema, "", dropped)
-            except Misfit as misfit:
-                where = f'{self.kind} in version "{version}" cannot be handled as a {self.kind}'
-                raise bad_request(f"{where}: {misfit}") from None
+            body = prune(body, served.schema, "", dropped)
         before = (known or {}).get("metadata") or {}
-        metadata, unknown = conform_metadata(document["metadata"], self.kind, version, before)
+        metadata, unknown = conform_metadata(document["metadata"], "metadata", before)
         if served.defaults is not None:
             body = served.defaults.fill(body)
         if not normal:
             body = without_nulls(body, served.schema)
-        dropped += [f"metadata.{path}" for path in unknown]
+        dropped += unknown
         head = {"kind": document["kind"], "apiVersion": document["apiVersion"], "metadata": metadata}
         return head | body, sorted(dropped)
 

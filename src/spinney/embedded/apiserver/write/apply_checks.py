@@ -7,6 +7,7 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import Refusal, plain
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import Shape
 from spinney.embedded.apiserver.write.field_sets import item_key, told_key
 
@@ -35,23 +36,23 @@ def _walk(value: Any, shape: Shape, path: str, found: list[str]) -> None:
     match shape.type:
         case "object":
             if not isinstance(value, dict):
-                found.append(f"{path}: expected map, got &{{{_shown(value)}}}")
+                found.append(f"{path}: expected map, got {type_name(value)}")
                 return
             _map(value, shape, path, found)
         case "array":
             if not isinstance(value, list):
-                found.append(f"{path}: expected list, got &{{{_shown(value)}}}")
+                found.append(f"{path}: expected list, got {type_name(value)}")
                 return
             _list(value, shape, path, found)
         case "string":
             if not isinstance(value, str):
-                found.append(f"{path}: expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}")
+                found.append(f"{path}: expected string, got {type_name(value)}")
         case "integer" | "number":
             if isinstance(value, bool) or not isinstance(value, int | float):
-                found.append(f"{path}: expected numeric (int or float), got {_go_type(value)}")
+                found.append(f"{path}: expected numeric (int or float), got {type_name(value)}")
         case "boolean":
             if not isinstance(value, bool):
-                found.append(f"{path}: expected boolean, got &{{{_shown(value)}}}")
+                found.append(f"{path}: expected boolean, got {type_name(value)}")
 
 
 def _map(value: Json, shape: Shape, path: str, found: list[str]) -> None:
@@ -77,16 +78,3 @@ def _list(value: list[Any], shape: Shape, path: str, found: list[str]) -> None:
             found.append(f"{path}: duplicate entries for key {told_key(key)}")
         seen.add(key)
         _walk(item, shape.items, f"{path}{told_key(key)}", found)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + " ".join(map(_shown, value)) + "]"
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_shown(item)}" for key, item in sorted(value.items())) + "]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _go_type(value: Any) -> str:
-    names: dict[type, str] = {str: "string", bool: "bool", list: "[]interface {}"}
-    return names.get(type(value), "map[string]interface {}")

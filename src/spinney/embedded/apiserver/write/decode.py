@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.apiserver.calls import JSON_TYPES, Call, json_name, media_type, repeated_keys
-from spinney.embedded.apiserver.errors import Refusal, bad_request, internal, plain
-from spinney.embedded.apiserver.http import json_bodies
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, internal, plain
+from spinney.embedded.apiserver.http import bodies
+from spinney.embedded.apiserver.http.bodies import repeated_keys
+from spinney.embedded.apiserver.http.content_types import BODY_TYPES, media_type
+from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.conform import conform
+from spinney.embedded.apiserver.schema.misfit import Misfit, wrong_type
 from spinney.embedded.apiserver.write.type_meta import check_type
 
 
@@ -17,9 +21,9 @@ def check_duplicates(call: Call, document: Json) -> None:
     body, form = call.request.body, media_type(call.request)
     if len(encode(document)) == len(body) or call.field_validation == "Ignore":
         return
-    if form == JSON_TYPES[0] or form.endswith("-patch+json"):
-        call.duplicates = [f'duplicate field "{path}"' for path in json_bodies.duplicates(body)]
-    elif form == JSON_TYPES[1]:
+    if form == BODY_TYPES[0] or form.endswith("-patch+json"):
+        call.duplicates = [f'duplicate field "{path}"' for path in bodies.duplicates(body)]
+    elif form == BODY_TYPES[1]:
         call.duplicates = repeated_keys(body)
 
 
@@ -32,28 +36,32 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     if kind.custom is not None and kind.custom.versions[kind.version].warning:
         call.warnings.append(kind.custom.versions[kind.version].warning)
     check_type(document, call.kind, call.verb)
-    if not isinstance(document.get("metadata"), dict | None):
-        goal = f"struct field {kind.kind}.metadata" if kind.custom is None else "value"
-        raise bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"{json_name(document['metadata'])} into Go {goal} of type v1.ObjectMeta"
-        )
-    # Kind and version come first, whatever the body says of them.
-    document = {"kind": "", "apiVersion": "", **document}
-    document["kind"], document["apiVersion"] = kind.kind, kind.api_version
-    document["metadata"] = dict(document.get("metadata") or {})
-    if kind.custom is not None:
-        document, unknown = kind.custom.conform(kind.version, document, known)
-    else:
-        document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
-        document["metadata"] = dict(document.get("metadata") or {})
+    try:
+        document, unknown = _conformed(kind, document, known)
+    except Misfit as misfit:
+        raise CannotBeHandled(kind.kind, kind.version, kind.kind, str(misfit)) from None
     if unknown or call.duplicates:
         _unknown_fields(call, unknown)
     return document
 
 
+def _conformed(kind: Kind, document: Json, known: Json | None) -> tuple[Json, list[str]]:
+    """The object in the normal form of its kind, and the fields that the kind does not have."""
+    if not isinstance(document.get("metadata"), dict | None):
+        raise wrong_type("metadata", "an object", document["metadata"])
+    # Kind and version come first, whatever the body says of them.
+    document = {"kind": "", "apiVersion": "", **document}
+    document["kind"], document["apiVersion"] = kind.kind, kind.api_version
+    document["metadata"] = dict(document.get("metadata") or {})
+    if kind.custom is not None:
+        return kind.custom.conform(kind.version, document, known)
+    document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
+    document["metadata"] = dict(document.get("metadata") or {})
+    return document, unknown
+
+
 def _unknown_fields(call: Call, unknown: list[str]) -> None:
-    is_yaml = media_type(call.request) == JSON_TYPES[1]
+    is_yaml = media_type(call.request) == BODY_TYPES[1]
     missing = [f'unknown field "{path}"' for path in (sorted(unknown) if is_yaml else unknown)]
     told = call.duplicates + missing if is_yaml else missing + call.duplicates
     if call.field_validation == "Strict" and is_yaml and call.duplicates:
@@ -62,8 +70,8 @@ def _unknown_fields(call: Call, unknown: list[str]) -> None:
     call.duplicates = []
     if call.field_validation == "Strict":
         kind = call.kind
-        where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: '
-        raise bad_request(where + ", ".join(told))
+        problem = "strict decoding error: " + ", ".join(told)
+        raise CannotBeHandled(kind.kind, kind.version, kind.kind, problem)
     if call.field_validation == "Warn":
         call.warnings.extend(told)
 
@@ -73,11 +81,8 @@ def reformed(call: Call, seen: Json) -> Json:
     quiet = replace(call, query={**call.query, "fieldValidation": "Ignore"}, warnings=[])
     try:
         document = checked(quiet, seen)
-    except Refusal as refusal:
-        _, handled, why = refusal.message.partition(f" cannot be handled as a {call.kind.kind}: ")
-        if not handled:
-            raise
-        raise (plain(why) if why.startswith("converting ") else internal(why)) from None
+    except CannotBeHandled as error:
+        raise (plain(error.problem) if error.other_kind else internal(error.problem)) from None
     place(call, document["metadata"])
     return document
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.admission.matching import Operation
-from spinney.embedded.apiserver.calls import JSON_TYPES, Call, Unreadable, flag, json_name, media_type, number, parse
+from spinney.embedded.apiserver.calls import Call, flag, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -20,10 +20,12 @@ from spinney.embedded.apiserver.errors import (
     unsupported,
     unsupported_media_type,
 )
-from spinney.embedded.apiserver.http.content_types import JSON
+from spinney.embedded.apiserver.http.bodies import UnreadableBody, must_be_object, parse
+from spinney.embedded.apiserver.http.content_types import BODY_TYPES, JSON, media_type
 from spinney.embedded.apiserver.read.get_list import answer, listed, matcher
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
@@ -33,20 +35,13 @@ def options_of(call: Call) -> Json:
     """The DeleteOptions of a request, from its body or its query."""
     options: Json = {}
     if call.request.body:
-        if media_type(call.request) not in JSON_TYPES:
-            raise unsupported_media_type(JSON_TYPES)
+        if media_type(call.request) not in BODY_TYPES:
+            raise unsupported_media_type(BODY_TYPES)
         try:
             found = parse(call.request.body, media_type(call.request))
-        except Unreadable as error:
+            found = {} if found is None else must_be_object(found)
+        except UnreadableBody as error:
             raise bad_request(str(error)) from None
-        if found is None:
-            found = {}
-        if not isinstance(found, dict):
-            raise bad_request(
-                f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(found)} into Go value "
-                'of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
-                '"json:\\"kind,omitempty\\"" }'
-            )
         _check_form(found)
         _check_options(found)
         return found
@@ -65,19 +60,15 @@ def options_of(call: Call) -> Json:
 def _check_form(options: Json) -> None:
     for key in ("kind", "apiVersion"):
         if not isinstance(options.get(key, ""), str):
-            what = f"cannot unmarshal {json_name(options[key])} into Go struct field .{key} of type string"
-            raise bad_request(f"couldn't get version/kind; json parse error: json: {what}")
+            raise bad_request(f"{key}: expected a string, got {type_name(options[key])}")
     kind, version = options.get("kind") or "DeleteOptions", options.get("apiVersion") or "meta.k8s.io/v1"
     if version.count("/") > 1:
         raise bad_request(f"unexpected GroupVersion string: {version}")
     if kind != "DeleteOptions":
-        raise bad_request(
-            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        )
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
     seconds = options.get("gracePeriodSeconds")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
-        what = f"cannot unmarshal {json_name(seconds)} into Go struct field DeleteOptions.gracePeriodSeconds"
-        raise bad_request(f"json: {what} of type int64")
+        raise bad_request(f"gracePeriodSeconds: expected an integer, got {type_name(seconds)}")
 
 
 def _check_options(options: Json) -> None:

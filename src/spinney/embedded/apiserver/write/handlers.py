@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spinney.embedded.apiserver.calls import Call, media_type, read_body
+from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object, not_found
+from spinney.embedded.apiserver.http.bodies import read_body
+from spinney.embedded.apiserver.http.content_types import media_type
 from spinney.embedded.apiserver.read.get_list import answer
 from spinney.embedded.apiserver.write import patch_request
 from spinney.embedded.apiserver.write.creation import create_from

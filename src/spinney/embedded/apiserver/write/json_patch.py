@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.calls import json_name
 from spinney.embedded.apiserver.errors import Refusal, bad_request
+from spinney.embedded.apiserver.schema.misfit import type_name
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -25,29 +25,24 @@ def merge(target: Any, patch: Any) -> Any:
     return target
 
 
-def _unprocessable(why: str) -> Refusal:
-    """Kubernetes does not tell the reason; whoever debugs us finds it as the cause."""
-    refusal = Refusal(422, "Invalid", "the server rejected our request due to an error in our request", {})
-    refusal.__cause__ = ValueError(why)
-    return refusal
+class PatchDoesNotApply(Refusal):
+    """422: operations that do not fit the object. Kubernetes does not tell the client why."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(422, "Invalid", "the server rejected our request due to an error in our request", {})
+        self.why = why
 
 
 def apply_json_patch(document: Json, operations: Any) -> Json:
     """The document with the operations applied in order. What they do not touch is shared with the one given."""
     if not isinstance(operations, list):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_name(operations)} into Go value of type "
-            "[]handlers.jsonPatchOp"
-        )
+        raise bad_request(f"error decoding patch: expected an array, got {type_name(operations)}")
     if len(operations) > 10000:
         why = f"The allowed maximum operations in a JSON patch is 10000, got {len(operations)}"
         raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
     for operation in operations:
         if not isinstance(operation, dict):
-            raise bad_request(
-                f"error decoding patch: json: cannot unmarshal {json_name(operation)} into Go value of type "
-                "handlers.jsonPatchOp"
-            )
+            raise bad_request(f"error decoding patch: expected an object, got {type_name(operation)}")
         document = _apply(document, operation)
     return document
 
@@ -55,7 +50,7 @@ def apply_json_patch(document: Json, operations: Any) -> Json:
 def _apply(document: Any, operation: Json) -> Any:
     kind, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
-        raise _unprocessable("the server rejected our request due to an error in our request")
+        raise PatchDoesNotApply("the server rejected our request due to an error in our request")
     match kind:
         case "add":
             return _add(document, path, operation.get("value"))
@@ -71,7 +66,7 @@ def _apply(document: Any, operation: Json) -> Any:
             return _add(document, path, _copied(document, operation.get("from", "")))
         case "test":
             return _test(document, path, operation.get("value"))
-    raise _unprocessable(f"Unexpected kind: {kind}")
+    raise PatchDoesNotApply(f"Unexpected kind: {kind}")
 
 
 def _test(document: Any, path: str, wanted: Any) -> Any:
@@ -82,19 +77,19 @@ def _test(document: Any, path: str, wanted: Any) -> Any:
             return document
         raise
     if found != wanted or isinstance(found, bool) is not isinstance(wanted, bool):
-        raise _unprocessable(f"testing value {path} failed: test failed")
+        raise PatchDoesNotApply(f"testing value {path} failed: test failed")
     return document
 
 
 def _parts(path: str) -> list[str]:
     # What comes before the first slash is nothing to the library of Kubernetes.
     if "/" not in path:
-        raise _unprocessable(f"the path {path!r} of a JSON patch has no '/'")
+        raise PatchDoesNotApply(f"the path {path!r} of a JSON patch has no '/'")
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 
-def _missing(operation: str, path: str) -> Refusal:
-    return _unprocessable(f"{operation} operation does not apply: doc is missing path: {path}: missing value")
+def _missing(operation: str, path: str) -> PatchDoesNotApply:
+    return PatchDoesNotApply(f"{operation} operation does not apply: doc is missing path: {path}: missing value")
 
 
 def _place(node: Any, part: str, operation: str, path: str) -> Any:
@@ -142,7 +137,7 @@ def _add(document: Any, path: str, value: Any) -> Any:
         elif last.isdigit() and int(last) <= len(parent):
             parent.insert(int(last), value)
         else:
-            raise _unprocessable(f"add operation does not apply: doc is missing path: {path}: invalid array index")
+            raise PatchDoesNotApply(f"add operation does not apply: doc is missing path: {path}: invalid array index")
 
     return _edited(document, _parts(path), "add", path, add)
 
@@ -151,7 +146,7 @@ def _remove(document: Any, path: str, operation: str) -> Any:
     def remove(parent: Any, last: str) -> None:
         if isinstance(parent, dict) and last not in parent:
             why = f"Unable to remove nonexistent key: {last}: missing value"
-            raise _unprocessable(f"error in {operation} for path: '{path}': {why}")
+            raise PatchDoesNotApply(f"error in {operation} for path: '{path}': {why}")
         del parent[_place(parent, last, operation, path)]
 
     return _edited(document, _parts(path), operation, path, remove)

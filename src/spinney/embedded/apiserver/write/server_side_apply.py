@@ -7,9 +7,11 @@ from typing import Any, cast
 import msgspec
 
 from spinney.api.meta import Json, without_nulls
-from spinney.embedded.apiserver.calls import Call, Unreadable, flag, json_name, parse
+from spinney.embedded.apiserver.calls import Call, flag
 from spinney.embedded.apiserver.errors import Refusal, bad_request, conflict, invalid_options, not_found, required
+from spinney.embedded.apiserver.http.bodies import UnreadableBody, parse
 from spinney.embedded.apiserver.read.get_list import answer
+from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import Shape
 from spinney.embedded.apiserver.write import apply_checks, field_sets
 from spinney.embedded.apiserver.write.creation import create_from
@@ -63,19 +65,16 @@ def config_of(call: Call) -> Json:
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     try:
         config = parse(call.request.body, "application/yaml") if call.request.body.strip() else {}
-    except Unreadable as error:
-        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    except UnreadableBody as error:
+        raise bad_request(f"error decoding YAML: {error}") from None
     config = {} if config is None else config
     if not isinstance(config, dict):
-        raise bad_request(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
-            f"{json_name(config)} into Go value of type map[string]interface {{}}"
-        )
+        raise bad_request(f"error decoding YAML: expected an object, got {type_name(config)}")
     if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
         raise bad_request(f"invalid object type: {told_type(config)}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise bad_request("error decoding YAML: metadata is no object")
+        raise bad_request(f"error decoding YAML: metadata: expected an object, got {type_name(metadata)}")
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     if metadata.get("name") not in (None, "", call.name):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import bad_request, plain
+from spinney.embedded.apiserver.errors import bad_request, plain, shown
 from spinney.embedded.apiserver.schema.shapes import Shape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -30,7 +30,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         if directive == "delete":
             return {}
         if directive not in (None, "merge"):
-            raise plain(f"unknown patch type: {directive} in map: {go_map(patch)}")
+            raise plain(f"unknown patch type: {directive} in map: {shown(patch)}")
         target = _kept(target, patch)
     for key, value in patch.items():
         if directed and key.startswith(_DIRECTIVES):
@@ -81,15 +81,6 @@ def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
     return target
 
 
-def go_map(value: Any) -> str:
-    """A map as Go prints it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{go_map(value[key])}" for key in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(map(go_map, value)) + "]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _strip(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _strip(item) for key, item in value.items() if not key.startswith("$")}
@@ -109,7 +100,7 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     names = [item.get(key) for item in result]
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise plain(f"map: {go_map(item)} does not contain declared merge key: {key}")
+            raise plain(f"map: {shown(item)} does not contain declared merge key: {key}")
         name = item[key]
         if item.get("$patch") == "delete":
             result = [old for old in result if old.get(key) != name]
@@ -136,7 +127,7 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
         name = item.get(key) if key and isinstance(item, dict) else item
         if name not in rest:
             raise plain(
-                f"The order in patch list:\n{go_map(patch)}\n doesn't match $setElementOrder list:\n{go_map(order)}\n"
+                f"The order in patch list:\n{shown(patch)}\n doesn't match $setElementOrder list:\n{shown(order)}\n"
             )
 
 

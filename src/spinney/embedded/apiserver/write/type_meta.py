@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object
+from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, invalid, invalid_object
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.shapes import kind_names
 
@@ -30,15 +30,13 @@ def check_type(document: Json, kind: Kind, verb: str = "") -> None:
         shown_kind = replace(kind, kind=name or kind.kind)
         raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])
     version = version or kind.api_version
-    where = f'{name or kind.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: '
+    short = version.rpartition("/")[2]
     if kind_names().get((*_split(version), name or kind.kind)) or (version, name) == ("v1", "List"):
         group = "core" if not kind.group else kind.group.partition(".")[0]
-        short = version.rpartition("/")[2]
-        raise bad_request(f"{where}converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion")
-    raise bad_request(
-        f'{where}no kind "{name or kind.kind}" is registered for version "{version}" in scheme '
-        '"pkg/runtime/scheme.go:111"'
-    )
+        problem = f"converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion"
+        raise CannotBeHandled(name or kind.kind, short, kind.kind, problem, other_kind=True)
+    problem = f'no kind "{name or kind.kind}" is registered for version "{version}"'
+    raise CannotBeHandled(name or kind.kind, short, kind.kind, problem)
 
 
 def told_type(document: Json) -> str:

@@ -17,6 +17,7 @@ from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import (
+    CannotBeHandled,
     FieldError,
     Refusal,
     bad_request,
@@ -99,10 +100,10 @@ def _proposed(call: Call, old: Json, change: Change) -> Json:
         raise no_name(call)
     try:
         return checked(call, proposed, old if call.verb == "patch" else None)
-    except Refusal as refusal:
+    except CannotBeHandled as error:
         if call.verb != "patch" or call.kind.custom is not None:
             raise
-        raise patch_request.blamed(call, proposed, refusal) from None
+        raise patch_request.patch_error(error) from None
 
 
 def _errors(call: Call, old: Json, new: Json) -> list[FieldError]:
