@@ -18,37 +18,51 @@ LATER = NOW + timedelta(minutes=1)
 
 
 class TestConditions:
-    """A list of conditions changes one at a time."""
+    """Conditions are written when they change, with times that mean something."""
+
+    OURS = Condition(type="Ready", status="True", reason="Up", last_transition_time=NOW)
+    THEIRS = Condition(type="Other", status="False", reason="Theirs", last_transition_time=NOW)
 
     def test_the_time_moves_with_the_status_only(self) -> None:
-        """A new message keeps the moment since which the status holds."""
-        first = conditions.put((), Condition(type="Ready", status="False", reason="Waiting"), NOW)
-        same = conditions.put(first, Condition(type="Ready", status="False", reason="Other"), LATER)
-        assert (same[0].reason, same[0].last_transition_time) == ("Other", NOW)
-        turned = conditions.put(same, Condition(type="Ready", status="True", reason="Done"), LATER)
+        """A new reason keeps the time, a new status moves it."""
+        reworded = conditions.merged([self.OURS], [conditions.condition("Ready", True, "Running")], LATER)
+        assert (reworded[0].reason, reworded[0].last_transition_time) == ("Running", NOW)
+        turned = conditions.merged([self.OURS], [conditions.condition("Ready", False, "Down")], LATER)
         assert turned[0].last_transition_time == LATER
 
+    def test_what_says_so_already_is_equal(self) -> None:
+        """So nothing needs to be written."""
+        existing = (self.OURS, self.THEIRS)
+        assert conditions.merged(existing, [conditions.condition("Ready", True, "Up")], LATER) == existing
+
+    def test_a_new_condition_may_date_from_the_start(self) -> None:
+        """`first` tells "so from the start" from "changed later"."""
+        new = conditions.condition("Ready", False, "Down")
+        assert conditions.merged([], [new], LATER, first=NOW)[0].last_transition_time == NOW
+        assert conditions.merged([], [new], LATER)[0].last_transition_time == LATER
+
     def test_others_keep_their_place(self) -> None:
-        """Conditions of other writers stay, in order."""
-        kept = tuple(Condition(type=name, status="True") for name in ("A", "B", "C"))
-        changed = conditions.put(kept, Condition(type="B", status="False"), NOW)
-        assert [(each.type, each.status) for each in changed] == [("A", "True"), ("B", "False"), ("C", "True")]
-        assert [each.type for each in conditions.drop(changed, "A")] == ["B", "C"]
+        """Conditions of other writers stay, in order; those of dropped types go."""
+        wanted = [conditions.condition("Ready", False, "Down"), conditions.condition("New", "Unknown", "x")]
+        result = conditions.merged([self.THEIRS, self.OURS], wanted, LATER)
+        assert result[0] is self.THEIRS
+        assert [each.type for each in result] == ["Other", "Ready", "New"]
+        assert conditions.merged([self.THEIRS, self.OURS], [], LATER, drop=["Ready"]) == (self.THEIRS,)
 
     def test_questions(self) -> None:
         """Neither a condition that is False nor an absent one is true."""
-        found = (Condition(type="A", status="True"), Condition(type="B", status="False"))
-        assert conditions.is_true(found, "A")
-        assert not conditions.is_true(found, "B")
-        assert not conditions.is_true(found, "C")
+        existing = (self.OURS, self.THEIRS)
+        assert conditions.is_true(existing, "Ready")
+        assert not conditions.is_true(existing, "Other")
+        assert not conditions.is_true(existing, "Absent")
 
     def test_the_wire_form_has_every_required_member(self) -> None:
         """The schema requires a message even where it is empty."""
-        assert conditions.wire(conditions.put((), Condition(type="A", status="True", reason="R"), NOW)) == [
+        assert conditions.as_json([self.OURS]) == [
             {
-                "type": "A",
+                "type": "Ready",
                 "status": "True",
-                "reason": "R",
+                "reason": "Up",
                 "message": "",
                 "lastTransitionTime": "2026-01-02T03:04:05Z",
             }

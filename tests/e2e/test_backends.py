@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spinney.api import kai, koordinator, scheduling, volcano
+from spinney.api.conditions import find
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json, Object, convert
 from spinney.api.podgang import PodGang
@@ -12,7 +13,6 @@ from spinney.api.untyped import untyped
 from spinney.backends.interface import Cluster
 from spinney.backends.registry import Registry
 from spinney.backends.served import discover
-from spinney.kube.conditions import find
 from spinney.kube.desired import plan
 from spinney.kube.difference import without_none
 from tests import make, worlds

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from spinney.api.conditions import find
 from spinney.api.core import PersistentVolume, PersistentVolumeClaim
 from spinney.api.crd import crds
 from spinney.api.grove import PodCliqueSet
@@ -20,7 +21,6 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client, Patch
-from spinney.kube.conditions import find
 from spinney.kube.controllers.host import Host
 from spinney.sim.loop import clock, run_virtual
 from tests import make

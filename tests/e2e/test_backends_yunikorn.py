@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from spinney.api import labels
+from spinney.api.conditions import is_true
 from spinney.api.core import Event
 from spinney.api.grove import PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.embedded.cluster import Cluster
-from spinney.kube.conditions import is_true
 from spinney.sim.loop import run_virtual
 from tests import make
 from tests.backends import kills

@@ -1,66 +1,62 @@
-"""Status conditions: find one, and change a list so that unchanged ones keep their time."""
+"""Status conditions: make, find and merge them; a time moves only where a status changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from spinney.api.meta import Condition, Json
-from spinney.api.times import rfc3339
 
 TRUE = "True"
 FALSE = "False"
 UNKNOWN = "Unknown"
 
 
-def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    """The condition of a type, if there."""
-    return next((condition for condition in conditions if condition.type == type_), None)
+def condition(type: str, status: bool | str, reason: str, message: str = "", observed_generation: int = 0) -> Condition:
+    """A wanted condition; `merged` gives it its time."""
+    if isinstance(status, bool):
+        status = TRUE if status else FALSE
+    return Condition(type=type, status=status, reason=reason, message=message, observed_generation=observed_generation)
 
 
-def is_true(conditions: Iterable[Condition], type_: str) -> bool:
+def find(conditions: Iterable[Condition], type: str) -> Condition | None:
+    """The condition of a type."""
+    return next((condition for condition in conditions if condition.type == type), None)
+
+
+def is_true(conditions: Iterable[Condition], type: str) -> bool:
     """Whether a condition is there and True."""
-    found = find(conditions, type_)
-    return found is not None and found.status == TRUE
+    condition = find(conditions, type)
+    return condition is not None and condition.status == TRUE
 
 
-def put(conditions: Iterable[Condition], new: Condition, now: datetime) -> tuple[Condition, ...]:
-    """The list with one condition set in its place; its transition time moves only when its status does."""
-    kept = tuple(conditions)
-    old = find(kept, new.type)
-    since = old.last_transition_time if old and old.status == new.status else None
-    stamped = Condition(
-        type=new.type,
-        status=new.status,
-        observed_generation=new.observed_generation,
-        last_transition_time=since or new.last_transition_time or now,
-        reason=new.reason,
-        message=new.message,
-    )
-    if old is None:
-        return (*kept, stamped)
-    return tuple(stamped if condition.type == new.type else condition for condition in kept)
+def merged(
+    existing: Sequence[Condition],
+    wanted: Iterable[Condition],
+    now: datetime,
+    *,
+    first: datetime | None = None,
+    drop: Collection[str] = (),
+) -> tuple[Condition, ...]:
+    """The whole list to write: wanted conditions in place, others' as they are, those of types in `drop` removed.
+
+    `first` is the time of a condition that was not there before. The object's creation time there tells "so from the
+    start" from "changed later".
+    """
+    moment = now.replace(microsecond=0)
+    result = {condition.type: condition for condition in existing if condition.type not in drop}
+    for condition in wanted:
+        before = result.get(condition.type)
+        if before is None:
+            since = first or moment
+        else:
+            since = (before.last_transition_time if before.status == condition.status else None) or moment
+        result[condition.type] = msgspec.structs.replace(condition, last_transition_time=since)
+    return tuple(result.values())
 
 
-def drop(conditions: Iterable[Condition], type_: str) -> tuple[Condition, ...]:
-    """The list without the conditions of a type."""
-    return tuple(condition for condition in conditions if condition.type != type_)
-
-
-def wire(conditions: Iterable[Condition]) -> list[Json]:
-    """The list as a patch carries it: every required member written, times in whole seconds."""
-    return [_wire(condition) for condition in conditions]
-
-
-def _wire(condition: Condition) -> Json:
-    written: Json = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    if condition.last_transition_time:
-        written["lastTransitionTime"] = rfc3339(condition.last_transition_time)
-    if condition.observed_generation:
-        written["observedGeneration"] = condition.observed_generation
-    return written
+def as_json(conditions: Iterable[Condition]) -> list[Json]:
+    """Conditions as plain data, with the members that Kubernetes requires even where they are empty."""
+    return [{"message": "", **msgspec.to_builtins(condition)} for condition in conditions]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from spinney.api import reasons
+from spinney.api.conditions import find, is_true
 from spinney.api.labels import ATTEMPT, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
 from spinney.api.meta import Json, Key
 from spinney.api.pod import Pod
@@ -28,7 +29,6 @@ from spinney.backends.sync import Leftovers, Targets
 from spinney.backends.topology_controller import TopologyController
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.flow import Priority
-from spinney.kube.conditions import find, is_true
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound

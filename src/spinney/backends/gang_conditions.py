@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spinney.api.conditions import as_json, condition, find, merged
 from spinney.api.meta import Condition, Json
 from spinney.api.podgang import PodGang
 from spinney.api.reasons import BACKEND_READY, DOWNGRADED, FEATURES_LOST, NOTHING_LOST, PENDING
 from spinney.backends.capabilities import Loss
 from spinney.backends.interface import Readiness
 from spinney.kube.clock import Clock
-from spinney.kube.conditions import as_json, condition, find, merged
 
 
 def plan_status(
@@ -18,8 +18,8 @@ def plan_status(
 ) -> Json | None:
     """The merge patch of the gang's status, or None if nothing changes. `target` is backend and API version."""
     wanted = [_ready(gang, readiness), *_downgraded(gang, losses, target)]
-    conditions = merged(gang.status.conditions, wanted, clock)
-    if conditions is None:
+    conditions = merged(gang.status.conditions, wanted, clock.now())
+    if conditions == gang.status.conditions:
         return None
     # The list is atomic and the phase required: both go out whole, on the version they were read from.
     return {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from spinney.api.conditions import find
 from spinney.api.labels import PODGANG
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.reasons import FAILED, POD_SCHEDULED, SCHEDULING_GATED, SUCCEEDED
 from spinney.kube.caches.cache import Cache
-from spinney.kube.conditions import find
 
 BY_GANG = "gang"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from spinney.api import reasons
+from spinney.api.conditions import is_true
 from spinney.api.labels import ALLOW_DOWNGRADE
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
@@ -16,7 +17,6 @@ from spinney.backends.interface import Backend, Cluster, Readiness
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY
 from spinney.backends.served import Served
 from spinney.backends.sync import Targets
-from spinney.kube.conditions import is_true
 from spinney.kube.errors import ApiError, Conflict
 from spinney.kube.writer import Blocked
 

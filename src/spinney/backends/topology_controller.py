@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from spinney.api import reasons
+from spinney.api.conditions import as_json, condition, find, merged
 from spinney.api.grove import ClusterTopologyBinding, SchedulerTopologyStatus
 from spinney.api.meta import Condition, Json, Key, Resource
 from spinney.api.untyped import Untyped
@@ -14,7 +15,6 @@ from spinney.backends.interface import TopologyAware
 from spinney.backends.sync import Targets
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
-from spinney.kube.conditions import as_json, condition, find, merged
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
@@ -102,16 +102,17 @@ def plan_topology_status(
     """The merge patch of a binding's status with one scheduler's entry; None if nothing changes."""
     before = binding.status.scheduler_topology_statuses
     after = _put(before, scheduler, entry)
-    conditions = merged(binding.status.conditions, [_drift(after, binding.metadata.generation)], clock)
+    conditions = merged(binding.status.conditions, [_drift(after, binding.metadata.generation)], clock.now())
     generation = binding.metadata.generation
-    if after == before and conditions is None and binding.status.observed_generation == generation:
+    unchanged = after == before and conditions == binding.status.conditions
+    if unchanged and binding.status.observed_generation == generation:
         return None
     if not after and find(binding.status.conditions, reasons.SCHEDULER_TOPOLOGY_DRIFT) is None:
         return None
     status: Json = {
         "observedGeneration": generation,
         "schedulerTopologyStatuses": [_plain(status) for status in after],
-        "conditions": as_json(conditions if conditions is not None else binding.status.conditions),
+        "conditions": as_json(conditions),
     }
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from spinney.api import duration, labels, reasons
-from spinney.api.conditions import find, is_true, put
+from spinney.api.conditions import as_json, find, is_true, merged
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Condition, Json
 from spinney.grove.model import revisions
 from spinney.grove.model.group_counts import is_replica_healthy
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
-from spinney.kube.clock import seconds
-from spinney.kube.conditions import as_json
 
 _DEFAULT_DELAY = timedelta(hours=4)
 # Upstream stamps a condition when it first writes it, a moment after the object was created.
@@ -160,4 +158,4 @@ def marked(found: PodCliqueScalingGroup, now: datetime) -> list[Json] | None:
         reason=reasons.GANG_TERMINATION_ACTIVE,
         message="the set replica was below its minimum for terminationDelay and is replaced",
     )
-    return as_json(put(found.status.conditions, note, seconds(now)))
+    return as_json(merged(found.status.conditions, [note], now))

@@ -8,10 +8,8 @@ from typing import Any
 
 import msgspec
 
-from spinney.api.conditions import find
+from spinney.api.conditions import as_json, merged
 from spinney.api.meta import Condition, Json, Struct
-from spinney.kube.clock import seconds
-from spinney.kube.conditions import as_json
 
 
 def difference(stored: Struct, wanted: Json) -> Json:
@@ -38,13 +36,4 @@ def merge_conditions(
     `first` is the time of a condition that was not there before. The object's creation time there tells "so from the
     start" from "changed later".
     """
-    moment = seconds(now)
-    result = {condition.type: condition for condition in existing}
-    for condition in wanted:
-        before = find(existing, condition.type)
-        if before is None:
-            since = first or moment
-        else:
-            since = (before.last_transition_time or moment) if before.status == condition.status else moment
-        result[condition.type] = msgspec.structs.replace(condition, last_transition_time=since)
-    return as_json(result.values())
+    return as_json(merged(existing, wanted, now, first=first))

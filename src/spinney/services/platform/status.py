@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from spinney.api import conditions, reasons
+from spinney.api import reasons
+from spinney.api.conditions import as_json, merged
 from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Condition, Json
@@ -34,14 +35,11 @@ class Findings:
 def plan_conditions(owner: Config | SchedulingShard, found: Findings, now: datetime) -> Json | None:
     """The status patch, or None where the object says so already."""
     wanted = _wanted(found, owner.metadata.generation)
-    result = owner.status.conditions
-    if found.prometheus is None:
-        result = tuple(condition for condition in result if condition.type != PROMETHEUS)
-    for condition in wanted:
-        result = conditions.put(result, condition, now)
-    if result == owner.status.conditions:
+    gone = (PROMETHEUS,) if found.prometheus is None else ()
+    conditions = merged(owner.status.conditions, wanted, now, drop=gone)
+    if conditions == owner.status.conditions:
         return None
-    return {"status": {"conditions": conditions.wire(result)}}
+    return {"status": {"conditions": as_json(conditions)}}
 
 
 def _wanted(found: Findings, generation: int) -> list[Condition]:

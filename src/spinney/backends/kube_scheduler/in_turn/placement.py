@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.api.affinity import selects_node, tolerates
+from spinney.api.conditions import find
 from spinney.api.core import Node
 from spinney.api.labels import GPU_RESOURCE
 from spinney.api.pod import Pod
@@ -19,7 +20,6 @@ from spinney.api.reasons import NODE_READY
 from spinney.api.volumes import Reach
 from spinney.backends.kube_scheduler.in_turn.inter_pod_rules import InterPodRules, anti_affinity_terms
 from spinney.backends.kube_scheduler.in_turn.node_info import Amounts, NodeInfo, request_of
-from spinney.kube.conditions import find
 
 # The node found for each pod, by name.
 Placement = Mapping[str, str]

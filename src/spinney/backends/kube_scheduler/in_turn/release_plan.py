@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from spinney.api import reasons
+from spinney.api.conditions import find
 from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
@@ -22,7 +23,6 @@ from spinney.backends.gang_pods import bound, gated
 from spinney.backends.interface import Readiness
 from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
 from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Placement, Unplaced, place
-from spinney.kube.conditions import find
 
 BIND_TIMEOUT = timedelta(minutes=5)
 FIRST_BACKOFF = timedelta(minutes=1)

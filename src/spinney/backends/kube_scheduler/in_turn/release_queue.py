@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spinney.api import reasons
+from spinney.api.conditions import find
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.meta import Key
 from spinney.api.pod import Pod
@@ -39,7 +40,6 @@ from spinney.backends.kube_scheduler.in_turn.release_plan import (
 )
 from spinney.backends.served import discover
 from spinney.kube.caches.cache import Cache, Change
-from spinney.kube.conditions import find
 from spinney.kube.runtime import Runtime
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
