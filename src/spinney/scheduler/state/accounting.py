@@ -20,6 +20,11 @@ class Accounting:
         # How many of the tasks that share a claim are counted on a node row.
         self._claim_counts: dict[tuple[int, str], int] = {}
 
+    def drop_node(self, row: int) -> None:
+        """Forget the claims of a node that is gone: its row may become another node's."""
+        for key in [key for key in self._claim_counts if key[0] == row]:
+            del self._claim_counts[key]
+
     def track(self, task: Task, row: int, status: int, sign: int, log: UndoLog | None = None) -> None:
         """Add a task to a node's books (sign 1) or take it out (-1)."""
         nodes, cls = self.nodes, task.cls

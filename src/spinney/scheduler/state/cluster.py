@@ -151,26 +151,38 @@ class State:
     def set_node(self, spec: NodeSpec) -> None:
         """Add a node, or change it; tasks on it stay counted."""
         row = self.nodes.rows.get(spec.name)
+        old = self.nodes.specs[row] if row is not None else None
+        if old == spec:
+            return
         if row is not None:
-            if self.nodes.specs[row] == spec:
-                return
-            self.drop_node(spec.name)
+            self._clear(spec.name, row)
         row = self.nodes.add(spec)
         self._align()
         for task in self._by_node.get(spec.name, {}).values():
             if task.status & st.USED:
                 self._put(task, row)
+        if old is None or old.gpu_memory != spec.gpu_memory:
+            self._recharge_memory(spec.name)
 
     def drop_node(self, name: str) -> None:
         """Take a node away; its tasks are no longer anywhere."""
         row = self.nodes.rows.get(name)
-        if row is None:
-            return
+        if row is not None:
+            self._clear(name, row)
+            self._recharge_memory(name)
+
+    def _clear(self, name: str, row: int) -> None:
         for task in self._by_node.get(name, {}).values():
             task.node = -1
+        self.accounting.drop_node(row)
         self.gpus.drop_node(row)
         self.foreign.pop(row, None)
         self.nodes.remove(row)
+
+    def _recharge_memory(self, node: str) -> None:
+        """Charge queues anew if tasks of a node ask for GPU memory: its worth in GPUs depends on the node."""
+        if any(task.cls.memory and task.job is not None for task in self._by_node.get(node, {}).values()):
+            self._queues = None
 
     def set_job(self, spec: JobSpec) -> None:
         """Add a gang, or change it; its tasks are taken along."""
