@@ -14,7 +14,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.scheduling import PriorityClass
-from spinney.scheduler.intake.disruption_budgets import allowed_by, budgets_over
+from spinney.scheduler.intake.disruption_budgets import budgets_of_pod, evictions_allowed
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
@@ -148,7 +148,7 @@ def test_which_budgets_an_eviction_counts_against(
     found: Pod, over: list[PodDisruptionBudget], wanted: tuple[str, ...]
 ) -> None:
     """As the eviction API decides."""
-    assert budgets_over(found, over) == wanted
+    assert budgets_of_pod(found, over) == wanted
 
 
 def test_a_budget_that_was_changed_allows_nothing_until_it_is_looked_at() -> None:
@@ -156,7 +156,7 @@ def test_a_budget_that_was_changed_allows_nothing_until_it_is_looked_at() -> Non
     changed = convert(
         PodDisruptionBudget, {"metadata": {"name": "b", "generation": 2}, "status": {"disruptionsAllowed": 3}}
     )
-    assert (allowed_by(budget("b", 3)), allowed_by(changed)) == (3, 0)
+    assert (evictions_allowed(budget("b", 3)), evictions_allowed(changed)) == (3, 0)
 
 
 @virtual

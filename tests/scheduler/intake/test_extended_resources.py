@@ -15,7 +15,7 @@ from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.embedded.apiserver.resources import registry
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.resourceclaims import DEVICE_CLASSES
-from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
+from spinney.scheduler.intake.extended_resources import classes_by_resource, needs_devices, requests_of
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import stage, virtual
@@ -45,10 +45,12 @@ def asked(found: Pod) -> tuple[dict[str, int], set[tuple[str, str]]]:
 
 def test_the_newest_class_serves_a_resource() -> None:
     """And every class serves the resource of its own name."""
-    found = served_by([device_class("b", NIC), device_class("a", NIC, "2026-02-01T00:00:00Z"), device_class("c", NIC)])
+    found = classes_by_resource(
+        [device_class("b", NIC), device_class("a", NIC, "2026-02-01T00:00:00Z"), device_class("c", NIC)]
+    )
     assert found[NIC] == "a"
     assert found["deviceclass.resource.kubernetes.io/c"] == "c"
-    assert served_by([device_class("b", NIC), device_class("a", NIC)])[NIC] == "a"
+    assert classes_by_resource([device_class("b", NIC), device_class("a", NIC)])[NIC] == "a"
 
 
 def test_a_plugin_of_the_kubelet_comes_first() -> None:

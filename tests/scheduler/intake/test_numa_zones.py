@@ -15,7 +15,7 @@ from spinney.api.meta import Json, convert
 from spinney.api.noderesourcetopology import NodeResourceTopology
 from spinney.api.schedulerfile import PluginEntry, SchedulerFile, Tier
 from spinney.scheduler.config import DEFAULT_PLUGINS
-from spinney.scheduler.intake.numa_zones import given_to, numa_of
+from spinney.scheduler.intake.numa_zones import numa_of, zones_of_pod
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
@@ -91,10 +91,12 @@ def test_what_was_seen_counts_before_what_was_decided_and_predicted() -> None:
     built = make.pod("p").annotate(labels.NUMA_PREDICTED, note("predicted"))
     spec = {"podName": "p", "predictedNUMAZones": [{"zone": "decided", "amount": {"cpu": "1500m"}}]}
     request = convert(BindRequest, {"metadata": {"name": "p"}, "spec": spec})
-    assert given_to(convert(Pod, built.build()), None) == (("predicted", (("cpu", 1500.0),)),)
-    assert given_to(convert(Pod, built.build()), request)[0][0] == "decided"
-    assert given_to(convert(Pod, built.annotate(labels.NUMA_OBSERVED, note("seen")).build()), request)[0][0] == "seen"
-    assert given_to(convert(Pod, built.annotate(labels.NUMA_OBSERVED, "?").build()), request)[0][0] == "decided"
+    assert zones_of_pod(convert(Pod, built.build()), None) == (("predicted", (("cpu", 1500.0),)),)
+    assert zones_of_pod(convert(Pod, built.build()), request)[0][0] == "decided"
+    assert (
+        zones_of_pod(convert(Pod, built.annotate(labels.NUMA_OBSERVED, note("seen")).build()), request)[0][0] == "seen"
+    )
+    assert zones_of_pod(convert(Pod, built.annotate(labels.NUMA_OBSERVED, "?").build()), request)[0][0] == "decided"
 
 
 @virtual

@@ -25,7 +25,7 @@ from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.intake.snapshot import KINDS, read
 from spinney.scheduler.result import Turn
 from spinney.scheduler.service.component import COMPONENT
-from spinney.scheduler.service.debug_pages import Pages
+from spinney.scheduler.service.debug_pages import DebugPages
 from spinney.scheduler.share.simulation import Question, simulate
 from tests import make
 from tests.scheduler.clusters import Cluster
@@ -62,7 +62,7 @@ async def test_the_order_of_gangs_can_be_asked_for(client: Client) -> None:
     plugins = (*Config().plugins, PluginConfig("reflectjoborder"))
     made = cluster.plan(config=Config(plugins=plugins))
     turns: list[tuple[Turn, ...] | None] = [None, made.turns]
-    pages = Pages(client, FILE, Config(plugins=plugins), lambda: turns.pop(0))
+    pages = DebugPages(client, FILE, Config(plugins=plugins), lambda: turns.pop(0))
     async with TestClient(TestServer(pages.application())) as asking:
         assert (await asking.get("/get-job-order")).status == 503
         found = await (await asking.get("/get-job-order")).json()
@@ -86,7 +86,7 @@ ANSWER = {
 
 async def test_shares_of_queues_that_do_not_exist(client: Client, tmp_path: Path) -> None:
     """Upstream's own example, asked of the scheduler and on the command line; nonsense is refused."""
-    async with TestClient(TestServer(Pages(client, FILE, Config(), lambda: None).application())) as asking:
+    async with TestClient(TestServer(DebugPages(client, FILE, Config(), lambda: None).application())) as asking:
         assert await (await asking.post("/simulate", json=QUESTION)).json() == ANSWER
         assert (await asking.post("/simulate", json={"queues": 3})).status == 400
     file = tmp_path / "plan.json"
@@ -107,7 +107,7 @@ def test_a_department_divides_what_it_is_given() -> None:
 
 async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp_path: Path) -> None:
     """It holds the objects, the configuration and the shard: `spinney snapshot run` decides what the service would."""
-    async with TestClient(TestServer(Pages(client, FILE, from_file(FILE), lambda: None).application())) as asking:
+    async with TestClient(TestServer(DebugPages(client, FILE, from_file(FILE), lambda: None).application())) as asking:
         answer = await asking.get("/get-snapshot")
         assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
         content = await answer.read()
@@ -126,7 +126,7 @@ async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp
 
 async def test_pages_answer_only_to_the_loopback_address(client: Client) -> None:
     """A name that was made to point here is refused: a web page elsewhere must not read the cluster."""
-    async with TestClient(TestServer(Pages(client, FILE, Config(), lambda: None).application())) as asking:
+    async with TestClient(TestServer(DebugPages(client, FILE, Config(), lambda: None).application())) as asking:
         answer = await asking.get("/get-snapshot", headers={"host": "evil.example.com"})
         assert answer.status == 403
 

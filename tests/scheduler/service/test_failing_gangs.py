@@ -14,7 +14,7 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.intake import cluster_objects
 from spinney.scheduler.place.placer import Placer
 from spinney.scheduler.plan import Plan, Stumble, plan
-from spinney.scheduler.service.failing_gangs import Aside
+from spinney.scheduler.service.failing_gangs import FailingGangs
 from spinney.scheduler.state.gangs import Gang
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import LeftAside
@@ -50,7 +50,7 @@ def cluster() -> Cluster:
     return Cluster(4).queue("q", 100).job("bad", "q", [""]).job("good", "q", [""])
 
 
-def decide(aside: Aside, stage: Cluster, now: float = 0.0) -> Plan:
+def decide(aside: FailingGangs, stage: Cluster, now: float = 0.0) -> Plan:
     """One more plan."""
     return aside.plan(stage.state, Config(), now, None)
 
@@ -58,7 +58,7 @@ def decide(aside: Aside, stage: Cluster, now: float = 0.0) -> Plan:
 @pytest.mark.usefixtures("tried")
 def test_the_others_are_placed_and_it_hears_why_it_waits() -> None:
     """What was done for it is taken back, and its reason says whose fault it is."""
-    done = decide(Aside(), cluster())
+    done = decide(FailingGangs(), cluster())
     assert statuses(done) == {"good-0": "Binding"}
     (problem,) = done.problems["bad"]
     assert isinstance(problem, LeftAside)
@@ -68,7 +68,7 @@ def test_the_others_are_placed_and_it_hears_why_it_waits() -> None:
 
 def test_it_is_tried_again_when_it_changes_and_from_time_to_time(tried: list[str]) -> None:
     """Between that, no plan is lost on it."""
-    aside, stage = Aside(), cluster()
+    aside, stage = FailingGangs(), cluster()
     decide(aside, stage)
     tried.clear()
     decide(aside, stage, now=60.0)

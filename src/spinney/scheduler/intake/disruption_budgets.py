@@ -17,14 +17,14 @@ def budget_key(budget: PodDisruptionBudget) -> str:
     return f"{budget.namespace}/{budget.name}"
 
 
-def allowed_by(budget: PodDisruptionBudget) -> int:
+def evictions_allowed(budget: PodDisruptionBudget) -> int:
     """The number of pods that may be evicted now; 0 until the status is of the latest generation."""
     if budget.status.observed_generation < budget.metadata.generation:
         return 0
     return max(0, budget.status.disruptions_allowed)
 
 
-def budgets_over(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> tuple[str, ...]:
+def budgets_of_pod(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> tuple[str, ...]:
     """The budgets that the eviction of a pod counts against; none for a pod that does not run yet."""
     if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
         return ()

@@ -17,7 +17,7 @@ _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 _ALWAYS = "Always"
 
 
-def served_by(classes: Iterable[DeviceClass]) -> dict[str, str]:
+def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """The device class of each extended resource; of several the newest, then the first by name."""
     served: dict[str, str] = {}
     by_name = sorted(classes, key=lambda device_class: device_class.name, reverse=True)

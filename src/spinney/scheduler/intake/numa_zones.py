@@ -46,7 +46,7 @@ def _zone(zone: Zone) -> NumaZone:
     )
 
 
-def given_to(pod: Pod, request: BindRequest | None) -> ZoneShares:
+def zones_of_pod(pod: Pod, request: BindRequest | None) -> ZoneShares:
     """The zones of a pod: as observed on the node, else as decided, else as predicted when it was bound."""
     decided = request.spec.predicted_numa_zones if request is not None else ()
     notes = pod.metadata.annotations

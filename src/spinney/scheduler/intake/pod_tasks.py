@@ -263,12 +263,12 @@ def _is_gpu(name: str) -> bool:
     return name.endswith("gpu") or bool(_MIG.search(name))
 
 
-def resting(spec: TaskSpec) -> TaskSpec:
+def in_backoff(spec: TaskSpec) -> TaskSpec:
     """The task during backoff: gated, so that it is not placed."""
     return replace(spec, status=st.GATED) if spec.status == st.PENDING else spec
 
 
-def away_from(spec: TaskSpec, nodes: frozenset[str], node_count: int) -> TaskSpec:
+def avoiding(spec: TaskSpec, nodes: frozenset[str], node_count: int) -> TaskSpec:
     """The task without the nodes that its bind failed on; with all nodes if none is left."""
     if len(nodes) >= node_count:
         return spec
@@ -278,6 +278,6 @@ def away_from(spec: TaskSpec, nodes: frozenset[str], node_count: int) -> TaskSpe
     return replace(spec, constraints=constraints)
 
 
-def leaving(spec: TaskSpec) -> TaskSpec:
+def releasing(spec: TaskSpec) -> TaskSpec:
     """The task as releasing, before its pod shows the eviction."""
     return replace(spec, status=st.RELEASING) if spec.status & st.ACTIVE else spec

@@ -45,12 +45,12 @@ class BindBackoff:
         """Forget the failures of a pod that was bound or deleted."""
         self._known.pop(uid, None)
 
-    def rests(self, uid: str) -> bool:
+    def active(self, uid: str) -> bool:
         """Whether the backoff has not elapsed yet."""
         failure = self._known.get(uid)
         return failure is not None and asyncio.get_running_loop().time() < failure.rests_until
 
-    def nodes(self, uid: str) -> frozenset[str]:
+    def failed_nodes(self, uid: str) -> frozenset[str]:
         """Nodes that the pod failed on, while others are preferred."""
         failure = self._known.get(uid)
         if failure is None or asyncio.get_running_loop().time() >= failure.avoids_until:

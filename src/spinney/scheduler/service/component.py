@@ -18,7 +18,7 @@ from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import ConfigError
 from spinney.scheduler.intake.config_file import from_file
-from spinney.scheduler.service.debug_pages import Pages
+from spinney.scheduler.service.debug_pages import DebugPages
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage, UsageQuery, metrics_of
 from spinney.scheduler.service.shard import Shard
@@ -49,7 +49,7 @@ async def run(runtime: Runtime, config: object = None) -> None:
         await scheduler.run()
         return
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(Pages(runtime.client, file, settings, lambda: scheduler.turns).serve(port))
+        tasks.create_task(DebugPages(runtime.client, file, settings, lambda: scheduler.turns).serve(port))
         tasks.create_task(scheduler.run())
 
 

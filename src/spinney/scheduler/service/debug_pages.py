@@ -24,7 +24,7 @@ _HOST = "127.0.0.1"
 _NANOSECONDS = 1_000_000_000
 
 
-class Pages:
+class DebugPages:
     """The debug pages of a scheduler, reached by `kubectl port-forward`."""
 
     def __init__(

@@ -39,7 +39,7 @@ def gang_of(pod: Pod) -> str:
     return f"{pod.namespace}/:workload/{link.name}/{link.pod_group}/{link.pod_group_replica_key}"
 
 
-def is_ours(job: str) -> bool:
+def is_stand_in(job: str) -> bool:
     """Whether a gang belongs to the stand-in."""
     return "/:" in job
 
@@ -108,7 +108,7 @@ class StandIn:
 
     def forget(self, job: str) -> None:
         """Drop a gang whose last pod was deleted."""
-        if is_ours(job) and not self._pods.by(_BY_GANG, job):
+        if is_stand_in(job) and not self._pods.by(_BY_GANG, job):
             self._state.drop_job(job)
 
     def _minimum(self, pod: Pod) -> int | None:

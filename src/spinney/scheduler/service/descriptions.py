@@ -16,8 +16,8 @@ from spinney.api.volumes import Reach, attached_by, attached_to, needs_storage, 
 from spinney.kube.caches.cache import Cache
 from spinney.kube.clock import Clock
 from spinney.scheduler.intake import cluster_objects, pod_tasks
-from spinney.scheduler.intake.disruption_budgets import allowed_by, budget_key, budgets_over
-from spinney.scheduler.intake.numa_zones import containers_of, given_to, numa_of
+from spinney.scheduler.intake.disruption_budgets import budget_key, budgets_of_pod, evictions_allowed
+from spinney.scheduler.intake.numa_zones import containers_of, numa_of, zones_of_pod
 from spinney.scheduler.service.bind_backoff import BindBackoff
 from spinney.scheduler.service.default_scheduler import StandIn
 from spinney.scheduler.service.device_claims import DeviceClaims
@@ -138,7 +138,7 @@ class Descriptions:
             return
         name, tasks = budget_key(budget), self._state.tasks
         under_way = sum(uid in tasks and name in tasks[uid].spec.budgets for uid in self._intentions.evictions)
-        self._state.set_budget(name, allowed_by(budget) - under_way)
+        self._state.set_budget(name, evictions_allowed(budget) - under_way)
 
     def pod(self, key: Key) -> None:
         """Set or drop a pod that is ours, that the stand-in places, or that is on a node."""
@@ -176,16 +176,16 @@ class Descriptions:
         if requests:
             spec = replace(spec, claims=requests)
         if self._zones is not None:
-            spec = replace(spec, numa_zones=given_to(pod, request), containers=containers_of(pod))
+            spec = replace(spec, numa_zones=zones_of_pod(pod, request), containers=containers_of(pod))
         if volumes := attached_by(pod, self._views.storage):
             spec = replace(spec, volumes=volumes, constraints=replace(spec.constraints, attaches=True))
-        if budgets := budgets_over(pod, self._views.budgets.by(_BY_NAMESPACE, pod.namespace)):
+        if budgets := budgets_of_pod(pod, self._views.budgets.by(_BY_NAMESPACE, pod.namespace)):
             spec = replace(spec, budgets=budgets)
-        if self._backoff.rests(pod.uid):
-            spec = pod_tasks.resting(spec)
-        elif failed_on := self._backoff.nodes(pod.uid):
-            spec = pod_tasks.away_from(spec, failed_on, len(self._state.nodes.rows))
-        return pod_tasks.leaving(spec) if pod.uid in self._intentions.evictions else spec
+        if self._backoff.active(pod.uid):
+            spec = pod_tasks.in_backoff(spec)
+        elif failed_on := self._backoff.failed_nodes(pod.uid):
+            spec = pod_tasks.avoiding(spec, failed_on, len(self._state.nodes.rows))
+        return pod_tasks.releasing(spec) if pod.uid in self._intentions.evictions else spec
 
     def _namespaces(self, selector: LabelSelector) -> list[str]:
         return [namespace.name for namespace in self._views.namespaces if matches(selector, namespace.metadata.labels)]

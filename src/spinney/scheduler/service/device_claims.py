@@ -27,7 +27,7 @@ from spinney.scheduler.intake.devices import (
     offers_on,
     requested_classes,
 )
-from spinney.scheduler.intake.extended_resources import needs_devices, requests_of, served_by
+from spinney.scheduler.intake.extended_resources import classes_by_resource, needs_devices, requests_of
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state.specs import DeviceRequest
 
@@ -83,7 +83,7 @@ class DeviceClaims:
 
     def extended_on(self, node: Node) -> dict[str, int]:
         """Extended resources that a node's devices serve and its kubelet does not; GPUs are counted elsewhere."""
-        served = served_by(self._classes)
+        served = classes_by_resource(self._classes)
         wanted = [name for name in served if not name.endswith("gpu") and name not in node.status.allocatable]
         if not wanted:
             return {}
@@ -198,7 +198,7 @@ class DeviceClaims:
 
     def _allocate_extended(self, pod: Pod, node: Node) -> Json:
         """The allocation for a pod's extended resources; empty if it needs none."""
-        served = served_by(self._classes)
+        served = classes_by_resource(self._classes)
         if not (resources := needs_devices(pod, node, served)):
             return {}
         requests, mappings = requests_of(pod, resources, served)

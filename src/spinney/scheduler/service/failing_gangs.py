@@ -26,7 +26,7 @@ class _Left:
     since: float
 
 
-class Aside:
+class FailingGangs:
     """The gangs that are left out; each is tried again when its spec changes, and periodically."""
 
     def __init__(self) -> None:

@@ -22,15 +22,15 @@ from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.plugins.minruntime import longest_runtime
 from spinney.scheduler.result import Turn
 from spinney.scheduler.service.binds import Binds
-from spinney.scheduler.service.default_scheduler import is_ours
+from spinney.scheduler.service.default_scheduler import is_stand_in
 from spinney.scheduler.service.evictions import Evictions, Victim
-from spinney.scheduler.service.failing_gangs import Aside
+from spinney.scheduler.service.failing_gangs import FailingGangs
 from spinney.scheduler.service.feed import Feed
 from spinney.scheduler.service.metrics import CycleMetrics, Timing
 from spinney.scheduler.service.partial_decisions import PartialDecisions
-from spinney.scheduler.service.persistence import Memory
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage
 from spinney.scheduler.service.reports import Reports
+from spinney.scheduler.service.saved_record import SavedRecord
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
@@ -104,9 +104,9 @@ class Scheduler:
         self._usage_refreshed = float("-inf")
         if usage is not None:
             feed.descriptions.usage_of = usage.share
-        self.memory = Memory(runtime, shard, usage if isinstance(usage, UsageRecord) else None)
+        self.saved = SavedRecord(runtime, shard, usage if isinstance(usage, UsageRecord) else None)
         self._metrics = CycleMetrics(shard.pool, views.queues)
-        self._aside = Aside()
+        self._failing = FailingGangs()
         self._tasks: set[asyncio.Task[None]] = set()
         self.cycles = 0
         # The order in which the last cycle took gangs; None before the first.
@@ -115,9 +115,9 @@ class Scheduler:
     async def run(self) -> None:
         """Run a cycle whenever something changed, until cancelled."""
         await self.feed.synced()
-        await self.memory.load()
+        await self.saved.load()
         self.feed.apply()
-        self.state.freed.restore(self.memory.freed)
+        self.state.freed.restore(self.saved.freed)
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())
         self._runtime.ready()
@@ -137,7 +137,7 @@ class Scheduler:
 
     async def _something_changed(self) -> None:
         now = self._runtime.clock.now().timestamp()
-        deadline = next_deadline(self.state, self._config, now, self.memory.reservations.since)
+        deadline = next_deadline(self.state, self._config, now, self.saved.reservations.since)
         if self._usage is not None:
             # Shares move with time alone where they depend on past use.
             deadline = min(deadline or math.inf, now + _USAGE_SECONDS)
@@ -157,19 +157,19 @@ class Scheduler:
         now = self._runtime.clock.now().timestamp()
         self._account(now)
         described = loop.time()
-        kept, stopwatch = self.memory.reservations, Stopwatch(loop.time)
-        plan = await self._think(lambda: self._aside.plan(self.state, self._config, now, kept, stopwatch))
+        kept, stopwatch = self.saved.reservations, Stopwatch(loop.time)
+        plan = await self._think(lambda: self._failing.plan(self.state, self._config, now, kept, stopwatch))
         planned = loop.time()
         self.cycles += 1
         self.turns = plan.turns
         self._carry_out(plan)
-        self.memory.note(self.state, plan, now)
+        self.saved.record(self.state, plan, now)
         reported = loop.time()
         timing = Timing(
             described - started, reported - planned, reported - started, stopwatch.plugins, stopwatch.actions
         )
         self._metrics.count(self.state, plan, now, timing)
-        self._start(self._reports.tell(plan))
+        self._start(self._reports.report(plan))
 
     def _account(self, now: float) -> None:
         """Record what queues held since the last cycle, and update their usage once a minute."""
@@ -193,7 +193,7 @@ class Scheduler:
                 evictions[decision.action, owner, decision.beneficiary].append(decision)
         for job, decisions in binds.items():
             if bodies := self._binds.intend(decisions):
-                self._start(self._binds.bind_directly(bodies) if is_ours(job) else self._binds.bind(bodies))
+                self._start(self._binds.bind_directly(bodies) if is_stand_in(job) else self._binds.bind(bodies))
         for decisions in evictions.values():
             self._start(self._evict(self._evictions.intend(decisions), decisions[0].beneficiary))
             for job in dict.fromkeys(decision.job for decision in decisions):
@@ -207,7 +207,7 @@ class Scheduler:
 
     async def _evict(self, victims: list[Victim], beneficiary: str) -> None:
         if not await self._evictions.evict(victims):
-            self.memory.let_go(beneficiary)
+            self.saved.drop_reservation(beneficiary)
 
     def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
         namespace, _, name = job.partition("/")

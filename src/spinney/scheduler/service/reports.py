@@ -20,7 +20,7 @@ from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.errors import NotFound as NotFoundError
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.service.default_scheduler import is_ours
+from spinney.scheduler.service.default_scheduler import is_stand_in
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import status as st
@@ -49,14 +49,14 @@ class Reports:
         self._state = state
         self._events = Recorder(runtime.client, runtime.clock, shard.scheduler_name)
         # What was last told about each waiting gang.
-        self._told: dict[str, _Waiting] = {}
+        self._reported: dict[str, _Waiting] = {}
         # Groups that carry a condition of ours, by what we wrote or what their watch tells, a predecessor's included.
         self._marked: dict[str, None] = {}
         self._next: dict[str, _Waiting] | None = None
-        self._telling = False
+        self._reporting = False
         views.groups.on_change(self._look)
 
-    async def tell(self, plan: Plan) -> None:
+    async def report(self, plan: Plan) -> None:
         """Report what changed since the last plan; one report at a time, so that the newest is written last."""
         placed = {decision.job for decision in plan.decisions if decision.kind == "bind"}
         self._next = {
@@ -64,24 +64,24 @@ class Reports:
             for key, job in self._state.jobs.items()
             if job.pending and key not in placed
         }
-        if self._telling:
+        if self._reporting:
             return
-        self._telling = True
+        self._reporting = True
         try:
             while self._next is not None:
                 waiting, self._next = self._next, None
-                await self._tell(waiting)
+                await self._report(waiting)
         finally:
-            self._telling = False
+            self._reporting = False
 
-    async def _tell(self, waiting: dict[str, _Waiting]) -> None:
-        for key in [key for key in self._told if key not in waiting]:
-            del self._told[key]
+    async def _report(self, waiting: dict[str, _Waiting]) -> None:
+        for key in [key for key in self._reported if key not in waiting]:
+            del self._reported[key]
         for key in [key for key in self._marked if key not in waiting]:
             await self._clear(key)
         for key, gang in waiting.items():
-            if self._told.get(key) != gang:
-                self._told[key] = gang
+            if self._reported.get(key) != gang:
+                self._reported[key] = gang
                 await self._write(key, gang.started, gang.problems)
 
     def _look(self, change: Change[PodGroup]) -> None:
@@ -93,7 +93,7 @@ class Reports:
 
     async def _write(self, key: str, started: bool, problems: tuple[Problem, ...]) -> None:
         group = self._group(key)
-        if group is None and not is_ours(key):
+        if group is None and not is_stand_in(key):
             return
         unready = [problem for problem in problems if isinstance(problem, NotReady)]
         if unready:
@@ -154,7 +154,7 @@ class Reports:
             return True
         except (ApiError, ConnectionLost):
             # The next plan says it again.
-            self._told.pop(f"{group.namespace}/{group.name}", None)
+            self._reported.pop(f"{group.namespace}/{group.name}", None)
             return False
         return True
 
@@ -171,7 +171,7 @@ class Reports:
             return
         except (ApiError, ConnectionLost):
             # The next plan says it again.
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
 
     def _pending(self, key: str) -> list[Pod]:
         job = self._state.jobs.get(key)

@@ -18,9 +18,9 @@ from spinney.kube.errors import ConnectionLost
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.service.failing_gangs import Aside
+from spinney.scheduler.service.failing_gangs import FailingGangs
 from spinney.scheduler.service.feed import Feed
-from spinney.scheduler.service.record import departures_of, reservations_of
+from spinney.scheduler.service.saved_record import departures_of, reservations_of
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.state.cluster import State
 
@@ -108,4 +108,4 @@ class Picture:
         config_maps = objects.get(ConfigMap.resource, [])
         self.state.freed.restore(departures_of(shard, config_maps))
         kept = reservations_of(shard, config_maps)
-        self.plan: Plan = Aside().plan(self.state, config, self.now.timestamp(), kept)
+        self.plan: Plan = FailingGangs().plan(self.state, config, self.now.timestamp(), kept)

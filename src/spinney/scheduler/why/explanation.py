@@ -13,7 +13,7 @@ from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.problems import NoRoom, Problem
 from spinney.scheduler.why import texts
 from spinney.scheduler.why.advice import advice
-from spinney.scheduler.why.protected_tasks import Spared, spared
+from spinney.scheduler.why.protected_tasks import Protection, protection
 
 # Names of nodes told at most: a large gang has hundreds.
 _MOST_NAMES = 5
@@ -36,7 +36,7 @@ class Explanation:
     # Nodes that its pods, or those of the gang it replaces, have left, and until when others keep away from them.
     left: dict[str, float] = field(default_factory=dict)
     # Why nobody makes room for it; None where room is not what it waits for.
-    spared: Spared | None = None
+    protection: Protection | None = None
 
     def sentences(self) -> list[str]:
         """The explanation in sentences."""
@@ -56,8 +56,8 @@ class Explanation:
             lines.append(f"  {message}")
             if fix:
                 lines.append(f"    → {fix}.")
-        if self.spared is not None and not self.decisions:
-            lines += [f"  {sentence}" for sentence in self.spared.sentences()]
+        if self.protection is not None and not self.decisions:
+            lines += [f"  {sentence}" for sentence in self.protection.sentences()]
         if self.kept is not None and self.kept.nodes:
             lines.append(f"  {self._kept_nodes(self.kept)}")
         if self.left and "Pending" in self.pods:
@@ -84,7 +84,7 @@ class Explanation:
             if self.kept is None
             else {"nodes": self.kept.nodes, "since": self.kept.since, "guests": len(self.kept.guests)},
             "left": self.left,
-            "spared": None if self.spared is None else asdict(self.spared),
+            "spared": None if self.protection is None else asdict(self.protection),
             "decisions": [decision._asdict() for decision in self.decisions],
             "problems": [
                 {
@@ -119,7 +119,7 @@ def explain_job(state: State, plan: Plan, key: str) -> Explanation:
         kept,
         _occupants(state, kept) if kept is not None else 0,
         state.freed.places(job.spec.replaces) if job.spec.replaces else {},
-        spared(state, plan, job, problems),
+        protection(state, plan, job, problems),
     )
 
 

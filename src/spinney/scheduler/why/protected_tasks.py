@@ -16,7 +16,7 @@ from spinney.scheduler.why.texts import UNITS, moment, number
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class Protection:
     """Pods of lower priority in a gang's queue, and what its queue may reclaim from others."""
 
     # Pods in its queue that have a place, and of these: of lower priority; not preemptible; kept by a budget.
@@ -74,7 +74,7 @@ class Spared:
         )
 
 
-def spared(state: State, plan: Plan, job: Job, problems: tuple[Problem, ...]) -> Spared | None:
+def protection(state: State, plan: Plan, job: Job, problems: tuple[Problem, ...]) -> Protection | None:
     """What protects others from eviction; None for a gang that waits for something else, or has no queue."""
     if job.queue < 0 or not problems or not _would_help(problems[0]):
         return None
@@ -94,7 +94,7 @@ def spared(state: State, plan: Plan, job: Job, problems: tuple[Problem, ...]) ->
     would_hold = state.charged[job.queue][resource] + sum(triple[resource] for triple in pending)
     borrowed = _borrowed(state, plan, job, resource)
     own = (running, lower, fixed, budgeted, *_young(state, plan, job), job.spec.preempts)
-    return Spared(*own, resource, fair, would_hold, borrowed)
+    return Protection(*own, resource, fair, would_hold, borrowed)
 
 
 def _young(state: State, plan: Plan, job: Job) -> tuple[int, int, float]:

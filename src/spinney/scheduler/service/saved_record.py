@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,9 +21,8 @@ from spinney.api.meta import Json
 from spinney.api.times import rfc3339
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
-from spinney.scheduler.place.reservations import RECORD_KEY, Reservations
+from spinney.scheduler.place.reservations import RECORD_KEY, RECORD_SUFFIX, Reservations
 from spinney.scheduler.plan import Plan
-from spinney.scheduler.service.record import departures_in, record_name, reservations_in
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
@@ -38,7 +38,7 @@ _USAGE_SECONDS = 300.0
 _GATHER_SECONDS = 1.0
 
 
-class Remembered(msgspec.Struct, frozen=True):
+class SavedEviction(msgspec.Struct, frozen=True):
     """An eviction in the saved record."""
 
     time: str
@@ -48,7 +48,7 @@ class Remembered(msgspec.Struct, frozen=True):
     beneficiary: str = ""
 
 
-class Memory:
+class SavedRecord:
     """The saved record of a shard."""
 
     def __init__(self, runtime: Runtime, shard: Shard, usage: UsageRecord | None) -> None:
@@ -56,7 +56,7 @@ class Memory:
         self._namespace = runtime.namespace
         self._name = record_name(shard)
         self.usage = usage
-        self.decisions: deque[Remembered] = deque(maxlen=_MOST_DECISIONS)
+        self.decisions: deque[SavedEviction] = deque(maxlen=_MOST_DECISIONS)
         self.reservations = Reservations(runtime.clock.now().timestamp())
         # Nodes that pods of gangs being updated have left.
         self.freed: Departures = ()
@@ -67,7 +67,7 @@ class Memory:
         """Load the record of the shard; start a new one if it cannot be read."""
         try:
             record = await self._client.get(ConfigMap, (self._namespace, self._name))
-            self.decisions.extend(msgspec.json.decode(record.data.get("decisions", "[]"), type=list[Remembered]))
+            self.decisions.extend(msgspec.json.decode(record.data.get("decisions", "[]"), type=list[SavedEviction]))
             self.reservations = reservations_in(record.data) or self.reservations
             self.freed = departures_in(record.data)
             if self.usage is not None and "usage" in record.data:
@@ -83,7 +83,7 @@ class Memory:
         self.usage.capacity = _triple(stored["capacity"])
         self.usage.used = {name: _triple(amounts) for name, amounts in stored["used"].items()}
 
-    def note(self, state: State, plan: Plan, now: float) -> None:
+    def record(self, state: State, plan: Plan, now: float) -> None:
         """Record what a cycle decided, and what queues hold."""
         evicted: dict[tuple[str, str, str], int] = {}
         for decision in plan.decisions:
@@ -92,7 +92,7 @@ class Memory:
                 evicted[key] = evicted.get(key, 0) + 1
         moment = rfc3339(datetime.fromtimestamp(now, UTC))
         for (action, job, beneficiary), pods in evicted.items():
-            self.decisions.append(Remembered(moment, action, job, pods, beneficiary))
+            self.decisions.append(SavedEviction(moment, action, job, pods, beneficiary))
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
         keeps = plan.reservations is not None and plan.reservations.held != self.reservations.held
         self.reservations = plan.reservations or self.reservations
@@ -100,7 +100,7 @@ class Memory:
         if evicted or usage_is_due or keeps or freed != self.freed:
             self._save_soon(now)
 
-    def let_go(self, job: str) -> None:
+    def drop_reservation(self, job: str) -> None:
         """Drop the reservation of a gang whose victims may not be evicted."""
         self.reservations = self.reservations.without(job)
 
@@ -135,3 +135,37 @@ class Memory:
 def _triple(amounts: Any) -> Triple:
     cpu, memory, gpus = amounts
     return float(cpu), float(memory), float(gpus)
+
+
+def record_name(shard: Shard) -> str:
+    """The name of a shard's ConfigMap."""
+    return f"{shard.name}{RECORD_SUFFIX}"
+
+
+def reservations_in(data: Mapping[str, str]) -> Reservations | None:
+    """The reservations in a record; None if it has none."""
+    stored = data.get(RECORD_KEY)
+    return msgspec.json.decode(stored, type=Reservations) if stored else None
+
+
+def departures_in(data: Mapping[str, str]) -> Departures:
+    """The departures in a record."""
+    return msgspec.json.decode(data.get(FREED_KEY) or "[]", type=Departures)
+
+
+def reservations_of(shard: Shard, config_maps: Iterable[Json]) -> Reservations | None:
+    """The reservations of a shard, from all ConfigMaps of a cluster; None without a record."""
+    return next(
+        (reservations for data in _records(shard, config_maps) if (reservations := reservations_in(data)) is not None),
+        None,
+    )
+
+
+def departures_of(shard: Shard, config_maps: Iterable[Json]) -> Departures:
+    """The departures of a shard, from all ConfigMaps of a cluster."""
+    return next((departures for data in _records(shard, config_maps) if (departures := departures_in(data))), ())
+
+
+def _records(shard: Shard, config_maps: Iterable[Json]) -> Iterator[Mapping[str, str]]:
+    name = record_name(shard)
+    return (config_map.get("data") or {} for config_map in config_maps if config_map["metadata"].get("name") == name)
