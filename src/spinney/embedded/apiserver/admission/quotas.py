@@ -7,16 +7,15 @@ from fractions import Fraction
 
 from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.admission.quota_usage import CLAIMS, PODS, SERVICES, Usage, holds_for, usage
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
+from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.quota import Scope, Usage
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Item, load
 
 TABLE = "/resourcequotas"
-# What containers have to say where a quota limits it.
-_SAID = ("cpu", "memory")
 
 
 def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None = None) -> None:
@@ -26,11 +25,11 @@ def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None
     kind = call.kind
     for item, quota in quotas_of(core, call.namespace):
         hard = quota["hard"]
-        if not holds_for(quota, kind, document):
+        if not _covers(quota, kind, document):
             continue
-        if kind.table == PODS and old is None:
-            _must_specify(call, item, hard, document["spec"])
-        before = usage(kind, old) if old is not None and holds_for(quota, kind, old) else {}
+        if old is None and (missing := kind.resource.quota.missing(hard, document)):
+            raise forbidden(kind, call.name, f"failed quota: {item.name}: must specify {'; '.join(missing)}")
+        before = usage(kind, old) if old is not None and _covers(quota, kind, old) else {}
         asked = {name: amount - before.get(name, 0) for name, amount in usage(kind, document).items() if name in hard}
         wanted = {name: amount for name, amount in asked.items() if amount > 0}
         if not wanted:
@@ -49,26 +48,24 @@ def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None
 
 def admit_change(core: Core, kinds: Kinds, call: Call, new: Json, old: Json) -> None:
     """Refuse a change that asks for more than a quota has left, of kinds that may grow."""
-    if (call.kind.table in (CLAIMS, SERVICES) and not call.subresource) or call.subresource == "resize":
+    if (call.kind.resource.quota.grows and not call.subresource) or call.subresource == "resize":
         admit(core, kinds, call, new, old)
 
 
-def _must_specify(call: Call, item: Item, hard: Json, spec: Json) -> None:
-    """Where a quota limits what pods ask for, every container has to say it."""
-    missing: list[str] = []
-    for name in sorted(hard):
-        kind, _, resource = name.rpartition(".") if name not in _SAID else ("requests", "", name)
-        if kind not in ("requests", "limits") or resource not in _SAID:
-            continue
-        silent = [
-            container["name"]
-            for container in (*spec["containers"], *(spec.get("initContainers") or ()))
-            if resource not in ((container.get("resources") or {}).get(kind) or {})
-        ]
-        if silent:
-            missing.append(f"{name} for: {','.join(sorted(silent))}")
-    if missing:
-        raise forbidden(call.kind, call.name, f"failed quota: {item.name}: must specify {'; '.join(missing)}")
+def usage(kind: Kind, document: Json) -> Usage:
+    """What an object takes of a quota."""
+    used_by_object: Usage = {f"count/{kind.qualified}": Fraction(1)}
+    if kind.resource.quota.counted:
+        used_by_object[kind.plural] = Fraction(1)
+    return used_by_object | kind.resource.quota.usage(document)
+
+
+def _covers(quota: Json, kind: Kind, document: Json) -> bool:
+    """Whether all scopes of a quota cover an object."""
+    scopes = [Scope(name) for name in quota.get("scopes") or ()]
+    for entry in (quota.get("scopeSelector") or {}).get("matchExpressions") or ():
+        scopes.append(Scope(entry["scopeName"], entry["operator"], tuple(entry.get("values") or ())))
+    return all(kind.resource.quota.covers(scope, document) for scope in scopes)
 
 
 def quotas_of(core: Core, namespace: str) -> Iterator[tuple[Item, Json]]:
@@ -88,7 +85,7 @@ def used(core: Core, kinds: Kinds, namespace: str, quota: Json) -> Usage:
             continue
         for item in rows.range(namespace):
             document = load(item)
-            if not holds_for(quota, kind, document):
+            if not _covers(quota, kind, document):
                 continue
             for name, amount in usage(kind, document).items():
                 if name in total:

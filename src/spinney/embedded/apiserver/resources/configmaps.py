@@ -14,6 +14,7 @@ from spinney.embedded.apiserver.errors import (
     too_long,
 )
 from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Resource,
@@ -64,6 +65,7 @@ CONFIG_MAPS = Resource(
     kind="ConfigMap",
     plural="configmaps",
     short_names=("cm",),
+    quota=Quota(counted=True),
     checks=Checks(object=_check, update=_check_update),
     table=Table("Name,Data,Age", _cells),
 )

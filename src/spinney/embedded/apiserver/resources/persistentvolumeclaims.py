@@ -20,6 +20,7 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import add_finalizer
 from spinney.embedded.apiserver.resources.persistentvolumes import access_modes, class_name
+from spinney.embedded.apiserver.resources.quota import Quota, Scope, Usage, amounts
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Deletion,
@@ -148,6 +149,31 @@ def _cells(document: Json, now: datetime) -> list[Any]:
     ]
 
 
+_BY_CLASS = "storageclass.storage.k8s.io"
+
+
+def _usage(document: Json) -> Usage:
+    spec = document.get("spec") or {}
+    storage = amounts(spec, "requests").get("storage", Fraction())
+    name = class_name(document)
+    used: Usage = {"requests.storage": storage}
+    if name:
+        used[f"{name}.{_BY_CLASS}/requests.storage"] = storage
+        used[f"{name}.{_BY_CLASS}/persistentvolumeclaims"] = Fraction(1)
+    return used
+
+
+def _covered(scope: Scope, document: Json) -> bool:
+    """Whether a scope of a quota covers a claim, by the attribute classes that it has or gets."""
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    classes = {
+        spec.get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    }
+    return scope.name == "VolumeAttributesClass" and scope.selects({name for name in classes if name})
+
+
 PERSISTENT_VOLUME_CLAIMS = Resource(
     kind="PersistentVolumeClaim",
     plural="persistentvolumeclaims",
@@ -157,6 +183,7 @@ PERSISTENT_VOLUME_CLAIMS = Resource(
     complete=_complete,
     prepare_create=_prepare_create,
     deletion=Deletion(returns_object=True),
+    quota=Quota(counted=True, usage=_usage, covers=_covered, grows=True),
     checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
     warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
     table=Table("Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode", _cells),

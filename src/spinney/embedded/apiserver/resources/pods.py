@@ -12,9 +12,11 @@ from spinney.embedded.apiserver.resources import (
     pod_cells,
     pod_defaults,
     pod_deletion,
+    pod_quota,
 )
 from spinney.embedded.apiserver.resources.complete import with_members, with_times
 from spinney.embedded.apiserver.resources.pod_warnings import warn_of_host_name, warn_of_pod
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Deletion,
@@ -115,6 +117,7 @@ PODS = Resource(
     status_keeps=("ownerReferences",),
     has_generation=True,
     deletion=Deletion(begin=pod_deletion.begin, returns_object=True),
+    quota=Quota(usage=pod_quota.usage, covers=pod_quota.covers, missing=pod_quota.missing),
     checks=Checks(
         object=pod_specs.check,
         create=pod_specs.check_create,

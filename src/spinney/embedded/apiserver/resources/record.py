@@ -12,6 +12,7 @@ from spinney.api.naming import subdomain_problems
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells, deletion_marks
+from spinney.embedded.apiserver.resources.quota import Quota
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY = ("create",)
 READ_ONLY = ("get", "list")
+_NO_QUOTA = Quota()
 
 Check = Callable[[Json], list[FieldError]]
 CheckUpdate = Callable[[Json, Json], list[FieldError]]
@@ -156,6 +158,7 @@ class Resource:
     allow_create_on_update: bool = False
 
     deletion: Deletion = Deletion()
+    quota: Quota = _NO_QUOTA
     checks: Checks = Checks()
     warnings: Warnings = Warnings()
     table: Table = Table("Name,@Created At", cells.created)

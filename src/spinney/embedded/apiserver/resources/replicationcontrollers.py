@@ -8,6 +8,7 @@ from spinney.embedded.apiserver.resources import complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
 from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.replicasets import replica_cells
 from spinney.embedded.apiserver.resources.validation import pod_specs
@@ -55,6 +56,7 @@ REPLICATION_CONTROLLERS = Resource(
     complete=complete.status_members({"replicas": 0}, times=("lastTransitionTime",)),
     has_generation=True,
     deletion=Deletion(orphans_by_default=True),
+    quota=Quota(counted=True),
     checks=Checks(object=_check),
     warnings=template_warnings("spec", "template"),
     table=Table("Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_cells),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from fractions import Fraction
 from typing import Any
 
 from spinney.api import naming
@@ -21,6 +22,7 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.resources import (
     cells,
 )
+from spinney.embedded.apiserver.resources.quota import Quota, Usage
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Deletion,
@@ -284,6 +286,17 @@ def _cells(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), ",".join(filter(None, state)), cells.age(document, now)]
 
 
+def _usage(document: Json) -> Usage:
+    spec = document.get("spec") or {}
+    used: Usage = {}
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        exact = request.get("exactly") or {}
+        if exact.get("deviceClassName"):
+            name = f"{exact['deviceClassName']}.deviceclass.resource.k8s.io/devices"
+            used[name] = used.get(name, Fraction()) + int(exact.get("count") or 1)
+    return used
+
+
 RESOURCE_CLAIMS = Resource(
     group="resource.k8s.io",
     kind="ResourceClaim",
@@ -291,6 +304,7 @@ RESOURCE_CLAIMS = Resource(
     subresources=("status",),
     default=_default,
     deletion=Deletion(returns_object=True),
+    quota=Quota(usage=_usage),
     checks=Checks(create=_check, update=_check_update, subresources={"status": _check_status}),
     table=Table("Name,State,Age", _cells),
 )

@@ -10,6 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Deletion,
@@ -149,6 +150,7 @@ RESOURCE_QUOTAS = Resource(
     subresources=("status",),
     default=only_spec,
     deletion=Deletion(returns_object=True),
+    quota=Quota(counted=True),
     checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
     table=Table("Name,Request,Limit,Age", _cells),
 )

@@ -20,6 +20,7 @@ from spinney.embedded.apiserver.resources import (
     cells,
 )
 from spinney.embedded.apiserver.resources.configmaps import MAX_BYTES, check_immutable, check_keys
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Resource,
@@ -90,6 +91,7 @@ SECRETS = Resource(
     kind="Secret",
     plural="secrets",
     default=_default,
+    quota=Quota(counted=True),
     checks=Checks(object=_check, update=_check_update),
     table=Table("Name,Type,Data,Age", _cells),
     selectable=("type",),

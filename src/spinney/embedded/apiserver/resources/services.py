@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from datetime import datetime
+from fractions import Fraction
 from typing import Any
 
 from spinney.api import naming
@@ -14,6 +15,7 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, Refusal, invalid, invalid_object
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
+from spinney.embedded.apiserver.resources.quota import Quota, Usage
 from spinney.embedded.apiserver.resources.record import (
     Checks,
     Deletion,
@@ -341,6 +343,18 @@ def _external(document: Json) -> str:
     return cells.or_none(given)
 
 
+def _usage(document: Json) -> Usage:
+    spec = document.get("spec") or {}
+    kind, ports = spec.get("type"), spec.get("ports") or ()
+    held = len(ports)
+    if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+        held = sum(1 for port in ports if port.get("nodePort"))
+    return {
+        "services.nodeports": Fraction(held if kind in ("NodePort", "LoadBalancer") else 0),
+        "services.loadbalancers": Fraction(int(kind == "LoadBalancer")),
+    }
+
+
 SERVICES = Resource(
     kind="Service",
     plural="services",
@@ -353,6 +367,7 @@ SERVICES = Resource(
     default_status=True,
     allow_create_on_update=True,
     deletion=Deletion(returns_object=True),
+    quota=Quota(counted=True, usage=_usage, grows=True),
     checks=Checks(
         name=naming.dns_1035_problems,
         object=service_specs.check,
