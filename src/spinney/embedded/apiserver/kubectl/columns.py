@@ -1,4 +1,4 @@
-"""The columns that people see in `kubectl get`, and how cells are written."""
+"""The columns of `kubectl get`, and the cells of custom resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Cells = Callable[[Json, datetime], list[Any]]
 
 @dataclass(frozen=True)
 class Columns:
-    """Headers, and the cells of one object."""
+    """Column definitions, and a function for the cells of an object."""
 
     headers: tuple[Json, ...]
     cells: Cells
@@ -34,7 +34,7 @@ class Columns:
 
 @lru_cache(maxsize=1)
 def _descriptions() -> dict[str, dict[str, str]]:
-    """What the columns of each table mean; `scripts/column_data.py` makes the file."""
+    """The descriptions of columns, by table; `scripts/column_data.py` generates the file."""
     packed = files("spinney.embedded.apiserver").joinpath("data/columns.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, str]])
 
@@ -92,10 +92,10 @@ def _custom(columns: tuple[Json, ...]) -> Columns:
 
 
 def _cell(column: Json, document: Json, now: datetime) -> Any:
-    found = find(document, column["jsonPath"])
-    if not found:
+    values = find(document, column["jsonPath"])
+    if not values:
         return None
-    value, kind = found[0], column.get("type", "string")
+    value, kind = values[0], column.get("type", "string")
     # A value of another type than its column is not shown.
     if kind == "date":
         return age(value, now) if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Other forms of an object: a Table for people, only the metadata for collectors."""
+"""Objects as a Table, or as their metadata only."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *,
 
 
 def bookmark(kind: Kind, metadata: Json, now: datetime) -> Json:
-    """A bookmark in the form of a Table: the row of an object that has nothing but a version."""
+    """A bookmark as a Table with one row."""
     cells = columns.for_kind(kind).cells({"metadata": {"name": ""}}, now)
     partial_object = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {

@@ -1,4 +1,4 @@
-"""Spans of time as kubectl writes them."""
+"""Durations as kubectl prints them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 def age(stamp: str | None, now: datetime) -> str:
-    """How long ago."""
+    """The time since a timestamp."""
     if not stamp:
         return "<unknown>"
     try:
@@ -17,7 +17,7 @@ def age(stamp: str | None, now: datetime) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A span in the one or two largest units that matter."""
+    """A duration in its one or two largest units."""
     seconds = max(seconds, 0)
     if seconds < 120:
         return f"{seconds}s"

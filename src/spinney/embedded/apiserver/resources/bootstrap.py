@@ -1,4 +1,4 @@
-"""What a cluster has from its first day: namespaces, the roles that everyone knows, classes of system priority."""
+"""The objects that every new cluster has: namespaces, default roles and system priority classes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 20
 
 
 async def fill(pipeline: Pipeline) -> None:
-    """Make everything that is not there yet."""
+    """Create what does not exist yet."""
     for name in NAMESPACES:
         await _make(pipeline, "v1", "Namespace", {"metadata": {"name": name}})
     for name, value in _PRIORITIES.items():
@@ -164,7 +164,7 @@ async def _bind(pipeline: Pipeline, role: str, subjects: list[tuple[str, str]]) 
 
 
 async def _make(pipeline: Pipeline, api_version: str, kind: str, body: Json) -> None:
-    found = pipeline.kinds.by_kind(api_version, kind)
-    assert found is not None
-    if pipeline.core.store.get(found.table, body["metadata"]["name"]) is None:
+    served = pipeline.kinds.by_kind(api_version, kind)
+    assert served is not None
+    if pipeline.core.store.get(served.table, body["metadata"]["name"]) is None:
         await create_by_server(pipeline, api_version, kind, body)

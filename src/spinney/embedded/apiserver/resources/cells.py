@@ -1,4 +1,4 @@
-"""What the cells of many kinds have in common."""
+"""Cells of `kubectl get` that several kinds share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def name(document: Json) -> str:
 
 
 def age(document: Json, now: datetime) -> str:
-    """How long ago it was made."""
+    """The age."""
     return ages.age(document["metadata"].get("creationTimestamp"), now)
 
 
@@ -44,7 +44,7 @@ def status(document: Json) -> Json:
 
 
 def or_none(items: Iterable[Any]) -> str:
-    """Items in one cell."""
+    """Items in one cell, separated by commas."""
     return ",".join(str(item) for item in items) or "<none>"
 
 

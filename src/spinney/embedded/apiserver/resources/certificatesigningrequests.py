@@ -16,7 +16,7 @@ from spinney.embedded.apiserver.resources.record import (
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:
-    """Who asks for a certificate is not for the request to say."""
+    """Record the user who sent the request."""
     user = call.user
     extra = {key: list(values) for key, values in user.extra.items()}
     asker: Json = {"username": user.name, "groups": list(user.groups), "uid": user.uid, "extra": extra}
@@ -41,9 +41,9 @@ def _cells(document: Json, now: datetime) -> list[Any]:
 
 
 def _state(status: Json) -> str:
-    told = {entry.get("type") for entry in status.get("conditions") or ()}
-    state = next((kind for kind in ("Denied", "Approved") if kind in told), "Pending")
-    state += ",Failed" if "Failed" in told else ""
+    types = {entry.get("type") for entry in status.get("conditions") or ()}
+    state = next((kind for kind in ("Denied", "Approved") if kind in types), "Pending")
+    state += ",Failed" if "Failed" in types else ""
     return state + (",Issued" if status.get("certificate") else "")
 
 

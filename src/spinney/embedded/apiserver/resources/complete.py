@@ -1,4 +1,4 @@
-"""What Kubernetes writes even where nobody said it: counts that are zero, and halves of a pair that mean the same."""
+"""Members that Kubernetes writes even where nobody set them, such as counts of zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 
 
 def status_members(members: Json | None = None, times: tuple[str, ...] = ()) -> Callable[[Json], Json]:
-    """Complete a status by members that are always there, and its conditions by times that may never have been set."""
+    """Add members that are missing in a status, and null for times that are missing in its conditions."""
     always = members or {}
 
     def complete(document: Json) -> Json:
@@ -26,7 +26,7 @@ def status_members(members: Json | None = None, times: tuple[str, ...] = ()) -> 
 
 
 def object_members(*names: str, **members: Any) -> Callable[[Json], Json]:
-    """Complete an object by members that are always there, null where only their name is given."""
+    """Add members that are missing or empty in an object; null for those given by name only."""
     always = {**members, **dict.fromkeys(names)}
 
     def complete(document: Json) -> Json:
@@ -36,7 +36,7 @@ def object_members(*names: str, **members: Any) -> Callable[[Json], Json]:
 
 
 def spec_member(name: str) -> Callable[[Json], Json]:
-    """Complete a spec by a member that is null where it is empty."""
+    """Write null for a list in the spec that is missing or empty."""
 
     def complete(document: Json) -> Json:
         spec = document.get("spec") or {}
@@ -53,5 +53,5 @@ def with_times(status: Json, times: tuple[str, ...]) -> Json:
 
 
 def with_members(given: Json, members: Json) -> Json:
-    """What is given, and after it the members that are missing."""
+    """Add missing members after those that are given."""
     return {**given, **members, **given}

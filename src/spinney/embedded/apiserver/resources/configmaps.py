@@ -52,7 +52,7 @@ def check_immutable(new: Json, old: Json, parts: Sequence[str]) -> list[FieldErr
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a ConfigMap."""
+    """Check an update of a ConfigMap."""
     return check_immutable(new, old, ("data", "binaryData"))
 
 

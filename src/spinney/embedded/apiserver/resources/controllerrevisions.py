@@ -26,11 +26,11 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
 def _cells(document: Json, now: datetime) -> list[Any]:
     owners = document["metadata"].get("ownerReferences") or ()
     owner = next((entry for entry in owners if entry.get("controller")), None)
-    told = "<none>"
+    controller = "<none>"
     if owner:
         group = owner.get("apiVersion", "").rpartition("/")[0]
-        told = f"{'.'.join(filter(None, (owner['kind'], group))).lower()}/{owner['name']}"
-    return [cells.name(document), told, document.get("revision", 0), cells.age(document, now)]
+        controller = f"{'.'.join(filter(None, (owner['kind'], group))).lower()}/{owner['name']}"
+    return [cells.name(document), controller, document.get("revision", 0), cells.age(document, now)]
 
 
 CONTROLLER_REVISIONS = Resource(

@@ -1,4 +1,4 @@
-"""The kinds of storage drivers, which are stored for them without checks."""
+"""The kinds that storage drivers use, which are stored without checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: group, names, versions, columns, scale and conversion."""
+"""CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _check(document: Json) -> list[FieldError]:
     spec, metadata = document.get("spec") or {}, document["metadata"]
     group, labels = spec.get("group", ""), spec.get("names") or {}
     name, errors = metadata.get("name", ""), []
-    # Once it is there, neither of them changes, and that is told instead.
+    # In an update, a change of these fields is reported instead.
     is_new = "resourceVersion" not in metadata
     if is_new and name != f"{labels.get('plural', '')}.{group}":
         errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
@@ -122,7 +122,7 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
     if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"
         errors.append(invalid("spec.versions", versions, detail))
-    # Kubernetes keeps the first version's name a second time, in a field of its own.
+    # Kubernetes has the first version's name in a second field, and reports it twice.
     return errors + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
 
 
@@ -136,7 +136,7 @@ def _stored(versions: list[Json]) -> list[FieldError]:
 
 
 def _contents(versions: list[Json]) -> list[FieldError]:
-    """What versions hold; where all agree it is told of once, as a part of the whole definition."""
+    """Check the contents of versions; errors that all versions share are reported once."""
     errors: list[FieldError] = []
     for key, at_top in (
         ("schema", "validation"),
@@ -163,24 +163,24 @@ def _selectable(version: Json, path: str) -> list[FieldError]:
         return [invalid(f"{path}.selectableFields", "", detail)]
     seen: set[str] = set()
     for at, field in enumerate(version.get("selectableFields") or ()):
-        where, told = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
-        if not told:
+        where, json_path = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
+        if not json_path:
             errors.append(required(where))
             continue
         node: Any = schema
-        for part in told.strip(".").split("."):
+        for part in json_path.strip(".").split("."):
             node = (node.get("properties") or {}).get(part) or {}
-        if not node.get("type") or told.startswith(".metadata."):
-            errors.append(invalid(where, told, "is an invalid path: does not refer to a valid field"))
+        if not node.get("type") or json_path.startswith(".metadata."):
+            errors.append(invalid(where, json_path, "is an invalid path: does not refer to a valid field"))
         elif node["type"] not in ("string", "integer", "boolean"):
             detail = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings with formats "
                 "are allowed."
             )
-            errors.append(invalid(where, told, detail))
-        elif told in seen:
-            errors.append(duplicate(where, told))
-        seen.add(told)
+            errors.append(invalid(where, json_path, detail))
+        elif json_path in seen:
+            errors.append(duplicate(where, json_path))
+        seen.add(json_path)
     return errors
 
 
@@ -214,8 +214,8 @@ def _scale(scale: Json | None, path: str) -> list[FieldError]:
 
 def _column(column: Json, path: str) -> list[FieldError]:
     errors = [
-        required(f"{path}.{told}")
-        for key, told in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath"))
+        required(f"{path}.{shown}")
+        for key, shown in (("name", "name"), ("type", "type"), ("jsonPath", "JSONPath"))
         if not column.get(key)
     ]
     if column.get("type") and column["type"] not in _COLUMN_TYPES:
@@ -247,17 +247,17 @@ def _conversion(conversion: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a definition."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    """Check an update of a definition."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
     for key in ("group", "scope"):
-        if mine.get(key) != was.get(key):
-            errors.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
+        if spec.get(key) != old_spec.get(key):
+            errors.append(invalid(f"spec.{key}", spec.get(key), "field is immutable"))
     for key in ("kind", "plural"):
-        value = (mine.get("names") or {}).get(key)
-        if value != (was.get("names") or {}).get(key):
+        value = (spec.get("names") or {}).get(key)
+        if value != (old_spec.get("names") or {}).get(key):
             errors.append(invalid(f"spec.names.{key}", value, "field is immutable"))
-    present = {version.get("name") for version in mine.get("versions") or ()}
+    present = {version.get("name") for version in spec.get("versions") or ()}
     for at, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in present:
             detail = (

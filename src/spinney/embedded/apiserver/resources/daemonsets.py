@@ -38,7 +38,7 @@ def _default(document: Json) -> None:
 
 
 def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
-    """A DaemonSet counts its templates itself, and nobody else does."""
+    """Count the templates of a DaemonSet in its annotation."""
     key = TEMPLATE_GENERATION
     count = int((old["metadata"].get("annotations") or {}).get(key, "1"))
     if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):

@@ -1,4 +1,4 @@
-"""Filling in what an object leaves out."""
+"""Functions that fill in missing members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The marks of an object that is being deleted and has to wait for someone."""
+"""The metadata of an object that is being deleted and waits for its finalizers."""
 
 from __future__ import annotations
 

@@ -70,7 +70,6 @@ DEPLOYMENTS = Resource(
     checks=Checks(
         object=_check,
         update=check_selector_update,
-        object_first=True,
         subresources={"status": rollouts.check_status},
     ),
     warnings=template_warnings("spec", "template"),

@@ -1,4 +1,4 @@
-"""Endpoints and EndpointSlices: where the pods of a service are."""
+"""Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -66,11 +66,13 @@ def _old_port(port: Json, path: str, *, named: bool) -> list[FieldError]:
 
 def _protocols(port: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    protocol, known = port.get("protocol", "TCP"), port.get("appProtocol")
+    protocol, app_protocol = port.get("protocol", "TCP"), port.get("appProtocol")
     if protocol not in _PROTOCOLS:
         errors.append(unsupported(f"{path}.protocol", protocol, _PROTOCOLS))
-    if known is not None:
-        errors += [invalid(f"{path}.appProtocol", known, problem) for problem in naming.qualified_problems(known)]
+    if app_protocol is not None:
+        errors += [
+            invalid(f"{path}.appProtocol", app_protocol, problem) for problem in naming.qualified_problems(app_protocol)
+        ]
     return errors
 
 
@@ -171,12 +173,12 @@ def _warn_of_slice(document: Json) -> Iterator[str]:
 
 def _cells(document: Json, now: datetime) -> list[Any]:
     """Endpoints."""
-    found = []
+    addresses = []
     for subset in document.get("subsets") or ():
         for port in subset.get("ports") or [{}]:
             for address in subset.get("addresses") or ():
-                found.append(_joined(address.get("ip", ""), port.get("port")))
-    shown = cells.some(found) if document.get("subsets") else "<none>"
+                addresses.append(_joined(address.get("ip", ""), port.get("port")))
+    shown = cells.some(addresses) if document.get("subsets") else "<none>"
     return [cells.name(document), shown, cells.age(document, now)]
 
 

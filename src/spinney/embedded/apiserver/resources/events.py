@@ -1,4 +1,4 @@
-"""Events, as the core group and `events.k8s.io` take them."""
+"""Events, of the core group and of `events.k8s.io`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_create(document: Json) -> list[FieldError]:
-    """A new Event: `events.k8s.io` asks for what the core group leaves open."""
+    """Check a new Event of `events.k8s.io`, which requires more than the core group."""
     if document.get("apiVersion") != _NEWER:
         return []
     event = _to_stored(document)
@@ -90,7 +90,7 @@ def _from_stored(document: Json) -> Json:
 
 
 def _to_stored(document: Json) -> Json:
-    """An event of `events.k8s.io` as the core group writes it."""
+    """Convert an event of `events.k8s.io` to the core group."""
     return {_STORED_MEMBERS.get(key, key): value for key, value in document.items()}
 
 

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: what they scale, by which metrics, and how fast."""
+"""HorizontalPodAutoscalers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
 
 _SOURCES = ("ContainerResource", "External", "Object", "Pods", "Resource")
-# Members in the order in which they are looked at.
+# Members in the order of the checks.
 _MEMBERS = {
     "object": "Object",
     "external": "External",
@@ -53,7 +53,7 @@ def check(document: Json) -> list[FieldError]:
 
 
 def _reference(target: Json, path: str, *, grouped: bool = True) -> list[FieldError]:
-    """An object by its kind and name."""
+    """Check a reference to an object."""
     errors: list[FieldError] = []
     for key in ("kind", "name"):
         value = target.get(key)
@@ -153,7 +153,7 @@ def _target(target: Json, path: str) -> list[FieldError]:
 
 
 def _rules(rules: Json, path: str) -> list[FieldError]:
-    """How fast replicas come or go."""
+    """Check the scaling rules of one direction."""
     errors: list[FieldError] = []
     window, chosen, policies = (rules.get(key) for key in ("stabilizationWindowSeconds", "selectPolicy", "policies"))
     if window is not None and window < 0:
@@ -224,20 +224,20 @@ _SHOWN_SOURCES = {
 _TARGETS_SHOWN = 2
 
 
-def _shown_targets(metrics: list[Json], found: list[Json]) -> str:
-    """Where the metrics are and where they should be; the first two of them."""
-    pairs = zip(metrics, [*found, *({} for _ in metrics)], strict=False)
+def _shown_targets(metrics: list[Json], current_metrics: list[Json]) -> str:
+    """Current values and targets of the first two metrics."""
+    pairs = zip(metrics, [*current_metrics, *({} for _ in metrics)], strict=False)
     shown = ", ".join(_shown_target(metric, current) for metric, current in list(pairs)[:_TARGETS_SHOWN])
     more = len(metrics) - _TARGETS_SHOWN
     return (f"{shown} + {more} more..." if more > 0 else shown) or "<none>"
 
 
-def _shown_target(metric: Json, found: Json) -> str:
+def _shown_target(metric: Json, current_metric: Json) -> str:
     source = _SHOWN_SOURCES.get(metric.get("type", ""), "")
     if not source:
         return "<unknown type>"
     entry = metric.get(source) or {}
-    wanted, current = entry.get("target") or {}, (found.get(source) or {}).get("current") or {}
+    wanted, current = entry.get("target") or {}, (current_metric.get(source) or {}).get("current") or {}
     if source in ("resource", "containerResource"):
         if "averageValue" in wanted:
             return f"{entry.get('name')}: {current.get('averageValue', '<unknown>')}/{wanted['averageValue']}"

@@ -43,21 +43,21 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    mine, was = (each.get("spec") or {} for each in (new, old))
-    if mine.get("controller") == was.get("controller"):
+    spec, old_spec = (each.get("spec") or {} for each in (new, old))
+    if spec.get("controller") == old_spec.get("controller"):
         return []
-    return [invalid("spec.controller", mine.get("controller", ""), "field is immutable")]
+    return [invalid("spec.controller", spec.get("controller", ""), "field is immutable")]
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
-    found = spec.get("parameters")
-    told = (
-        f"{cells.qualified(found.get('kind', ''), found.get('apiGroup'))}/{found.get('name', '')}"
-        if found
+    reference = spec.get("parameters")
+    parameters = (
+        f"{cells.qualified(reference.get('kind', ''), reference.get('apiGroup'))}/{reference.get('name', '')}"
+        if reference
         else "<none>"
     )
-    return [cells.name(document), spec.get("controller", ""), told, cells.age(document, now)]
+    return [cells.name(document), spec.get("controller", ""), parameters, cells.age(document, now)]
 
 
 INGRESS_CLASSES = Resource(

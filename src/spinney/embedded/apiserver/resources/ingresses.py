@@ -83,14 +83,14 @@ def _rule(rule: Json, path: str) -> list[FieldError]:
     paths = rule["http"].get("paths") or ()
     if not paths:
         errors.append(required(f"{path}.http.paths"))
-    for at, each in enumerate(paths):
-        errors += _path(each, f"{path}.http.paths[{at}]")
+    for at, rule_path in enumerate(paths):
+        errors += _path(rule_path, f"{path}.http.paths[{at}]")
     return errors
 
 
-def _path(each: Json, path: str) -> list[FieldError]:
+def _path(rule_path: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    kind, text, where = each.get("pathType"), each.get("path", ""), f"{path}.path"
+    kind, text, where = rule_path.get("pathType"), rule_path.get("path", ""), f"{path}.path"
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
     if kind in ("Exact", "Prefix"):
@@ -104,7 +104,7 @@ def _path(each: Json, path: str) -> list[FieldError]:
             errors.append(invalid(where, text, "must be an absolute path"))
     else:
         errors.append(unsupported(f"{path}.pathType", kind, _PATH_TYPES))
-    return errors + _backend(each.get("backend") or {}, f"{path}.backend")
+    return errors + _backend(rule_path.get("backend") or {}, f"{path}.backend")
 
 
 def _backend(backend: Json, path: str) -> list[FieldError]:
@@ -133,7 +133,7 @@ def _backend(backend: Json, path: str) -> list[FieldError]:
 
 
 def check_reference(reference: Json, path: str) -> list[FieldError]:
-    """A reference to an object of any group."""
+    """Check a reference to an object of any group."""
     errors: list[FieldError] = []
     group = reference.get("apiGroup")
     if group is not None:
@@ -148,7 +148,7 @@ def check_reference(reference: Json, path: str) -> list[FieldError]:
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """What a load balancer may say of an Ingress."""
+    """Check the load balancer status of an Ingress."""
     errors: list[FieldError] = []
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     for at, point in enumerate(points):
@@ -179,7 +179,7 @@ def _cells(document: Json, now: datetime) -> list[Any]:
 
 
 def _hosts(hosts: list[str]) -> str:
-    """The hosts of rules; what is more than three is counted by rules, those without a host too."""
+    """The first three hosts of rules, and how many rules there are beyond them."""
     shown: list[str] = []
     for at, host in enumerate(hosts):
         if host:

@@ -26,11 +26,11 @@ def _default_spec(spec: Json) -> None:
     default_template(spec)
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = spec["parallelism"] = 1
-    each = spec.get("backoffLimitPerIndex") is not None
+    per_index = spec.get("backoffLimitPerIndex") is not None
     fill(
         spec,
         parallelism=1,
-        backoffLimit=2**31 - 1 if each else 6,
+        backoffLimit=2**31 - 1 if per_index else 6,
         completionMode="NonIndexed",
         suspend=False,
         manualSelector=False,
@@ -57,7 +57,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
         return
     name, uid = metadata.get("name", ""), metadata["uid"]
     template = spec["template"]
-    # Labels of the user's own are kept, and refused later where they are not what they should be.
+    # Labels that the user set are kept here; the checks refuse wrong ones.
     labels = {
         "controller-uid": uid,
         "job-name": name,
@@ -136,7 +136,6 @@ JOBS = Resource(
     checks=Checks(
         object=job_specs.check,
         update=job_specs.check_update,
-        object_first=True,
         subresources={"status": job_status.check},
     ),
     warnings=template_warnings("spec", "template", own=warn_of_name),

@@ -16,7 +16,7 @@ _PLAIN = Resource()
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A path below an object, with the kind that travels over it."""
+    """A subresource, with the kind of its body."""
 
     name: str
     group: str
@@ -27,7 +27,7 @@ class Subresource:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource at one version."""
+    """A resource at one version."""
 
     group: str
     version: str
@@ -44,7 +44,7 @@ class Kind:
     resource: Resource = _PLAIN
     # Set where this version is not the one that objects are stored at.
     other: OtherVersion | None = None
-    # Derived once, since every request asks for them; `stored` is the version that objects are kept at.
+    # Derived once, since every request needs them. `stored` is the version that objects are stored at.
     api_version: str = ""
     stored: str = ""
     table: str = ""
@@ -68,7 +68,7 @@ class Kind:
         )
 
     def key(self, namespace: str, name: str) -> str:
-        """Where an object lies in the table."""
+        """The key of an object in its table."""
         return f"{namespace}/{name}" if self.namespaced else name
 
 
@@ -89,7 +89,7 @@ _OWN_BODIES = {"log": ("get",), "finalize": ("update",)}
 
 
 def subresource(name: str, group: str, version: str, kind: str) -> Subresource:
-    """The subresource of that name, below a kind."""
+    """The subresource of a kind, by name."""
     if name == "proxy":
         return Subresource(name, "", "v1", f"{kind}ProxyOptions", _PROXY)
     if name in _OTHER_BODIES:

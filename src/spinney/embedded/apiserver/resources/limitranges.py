@@ -1,4 +1,4 @@
-"""The limit ranges of a namespace."""
+"""LimitRanges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.embedded.apiserver.resources.validation import containers
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _OTHERS = ("storage", "cpu", "memory", "ephemeral-storage", "pods", "persistentvolumeclaims")
-# What may not be above what: the field that is wrong, the one it is compared with, and how the two are told.
+# Pairs of fields of which the first may not exceed the second, with their names in the message.
 _ORDER = (
     ("min", "min", "max", "min value {0} is greater than max value {1}"),
     ("defaultRequest", "min", "defaultRequest", "min value {0} is greater than default request value {1}"),
@@ -30,7 +30,7 @@ _ORDER = (
     ("default", "min", "default", "min value {0} is greater than default value {1}"),
     ("default", "default", "max", "default value {0} is greater than max value {1}"),
 )
-# The value that such a message shows, where it is not that of the field.
+# The field whose value the message shows, where it is another one.
 _SHOWN = {("default", "min", "default"): "min", ("default", "default", "max"): "max"}
 
 
@@ -62,7 +62,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _names(limit: Json, where: str) -> list[FieldError]:
-    """Only what containers can ask for is limited for containers and pods."""
+    """Check the names of limited resources."""
     errors: list[FieldError] = []
     for key in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
         if limit.get("type") == "Pod" and key.startswith("default"):
@@ -120,7 +120,7 @@ def _default(document: Json) -> None:
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:
-    # The one kind that needs no name at all.
+    # This kind alone may be created without a name.
     call.name = document["metadata"].setdefault("name", core.chance.uid())
 
 

@@ -27,7 +27,7 @@ from spinney.embedded.apiserver.resources.record import (
 
 
 def _default(document: Json) -> None:
-    """A Namespace carries its name as a label, too."""
+    """Set the label that holds the name of the namespace."""
     metadata = document["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
@@ -68,7 +68,7 @@ def _unqualified_finalizers(document: Json) -> list[tuple[int, str]]:
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """A Namespace is active until it is deleted, and terminating from then on."""
+    """Check the phase: Active until the namespace is deleted, Terminating after that."""
     phase = (new.get("status") or {}).get("phase")
     wanted, when = "Active", "empty"
     if old["metadata"].get("deletionTimestamp"):

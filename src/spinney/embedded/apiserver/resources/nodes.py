@@ -63,8 +63,8 @@ def _taints(taints: list[Json] | tuple[()]) -> list[FieldError]:
             errors.append(unsupported(f"{where}.effect", effect, _EFFECTS))
         if (key, effect) in seen:
             error = duplicate(where, taint)
-            told = f"{error.message}: taints must be unique by key and effect pair"
-            errors.append(FieldError(error.reason, error.field, told))
+            message = f"{error.message}: taints must be unique by key and effect pair"
+            errors.append(FieldError(error.reason, error.field, message))
         seen.add((key, effect))
     return errors
 
@@ -83,22 +83,22 @@ def _amounts(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Node."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    """Check an update of a Node."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    before, now = was.get("podCIDRs") or [], mine.get("podCIDRs") or []
+    before, now = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
     rule = 'node updates may not change {} except from "" to valid'
     if before and before != now:
         errors.append(forbidden_field("spec.podCIDRs", rule.format("podCIDR")))
-    if was.get("providerID") and was["providerID"] != mine.get("providerID"):
+    if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
         errors.append(forbidden_field("spec.providerID", rule.format("providerID")))
-    if was.get("externalID") != mine.get("externalID"):
+    if old_spec.get("externalID") != spec.get("externalID"):
         errors.append(forbidden_field("spec.externalID", "may not be updated"))
     return errors
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """What a kubelet may say of its node."""
+    """Check the status of a node."""
     errors = _amounts(new)
     addresses = (new.get("status") or {}).get("addresses") or []
     return errors + [
@@ -146,7 +146,6 @@ def _complete(document: Json) -> Json:
     return _complete_status(document)
 
 
-# Built-in kinds with a status subresource whose status may be given at creation.
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 

@@ -38,7 +38,7 @@ def _default(document: Json) -> None:
     source = spec.get("dataSource")
     if source is not None and not source.get("apiGroup") and source.get("kind") not in (None, "PersistentVolumeClaim"):
         del spec["dataSource"]
-    # Both names of the source say the same.
+    # Both fields name the same source.
     if spec.get("dataSource") is not None:
         spec.setdefault("dataSourceRef", dict(spec["dataSource"]))
     elif spec.get("dataSourceRef") is not None and not spec["dataSourceRef"].get("namespace"):
@@ -58,7 +58,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
 
 
 def _default_storage_class(core: Core) -> str:
-    """The class that claims without one get."""
+    """The storage class of claims that name none."""
     for item in core.store.table("storage.k8s.io/storageclasses").range(""):
         if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
             return item.name
@@ -83,30 +83,30 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a PersistentVolumeClaim."""
-    mine, was = dict(new.get("spec") or {}), dict(old.get("spec") or {})
+    """Check an update of a PersistentVolumeClaim."""
+    spec, old_spec = dict(new.get("spec") or {}), dict(old.get("spec") or {})
     bound = (old.get("status") or {}).get("phase") == "Bound"
     if bound:
         for key in ("resources", "volumeAttributesClassName"):
-            mine.pop(key, None)
-            if key in was:
-                mine[key] = was[key]
-    if not was.get("volumeName") and "volumeName" in mine:
-        was["volumeName"] = mine["volumeName"]
-    # A claim that names no class may get the default one later; the empty class is a choice.
-    if was.get("storageClassName") is None:
-        mine.pop("storageClassName", None)
+            spec.pop(key, None)
+            if key in old_spec:
+                spec[key] = old_spec[key]
+    if not old_spec.get("volumeName") and "volumeName" in spec:
+        old_spec["volumeName"] = spec["volumeName"]
+    # A claim without a class may get the default class later; an empty class is final.
+    if old_spec.get("storageClassName") is None:
+        spec.pop("storageClassName", None)
     errors: list[FieldError] = []
-    if mine != was:
+    if spec != old_spec:
         detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
-        errors.append(forbidden_field("spec", f"{detail} claims\n{changed_fields(was, mine)}"))
+        errors.append(forbidden_field("spec", f"{detail} claims\n{changed_fields(old_spec, spec)}"))
     sizes = [_size(each.get("spec") or {}) for each in (new, old)]
     kept = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if sizes[0] < sizes[1] and sizes[0] <= quantity.exact(kept):
         where = "spec.resources.requests.storage"
         errors.append(forbidden_field(where, "field can not be less than status.capacity"))
-    if mine.get("volumeMode") != was.get("volumeMode"):
-        errors.append(invalid("volumeMode", mine.get("volumeMode"), "field is immutable"))
+    if spec.get("volumeMode") != old_spec.get("volumeMode"):
+        errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
     return errors
 
 
@@ -115,7 +115,7 @@ def _size(spec: Json) -> Fraction:
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """How much a claim got."""
+    """Check the capacity in the status of a claim."""
     return [
         invalid(f"status.capacity[{name}]", quantity.units(amount), "must be a valid resource quantity")
         for name, amount in ((new.get("status") or {}).get("capacity") or {}).items()

@@ -32,7 +32,7 @@ from spinney.embedded.apiserver.resources.validation.names import changed_fields
 _POLICIES = ("Delete", "Recycle", "Retain")
 
 
-# Members of a volume's spec that are no source.
+# Members of a volume's spec that are not its source.
 _PLAIN = frozenset(
     (
         "accessModes",
@@ -84,7 +84,7 @@ def _node_affinity(affinity: Json | None) -> list[FieldError]:
 
 
 def _volume_source(spec: Json, path: str) -> list[FieldError]:
-    """Where the bytes are."""
+    """Check the source of a volume."""
     sources = [key for key in spec if key not in _PLAIN]
     if not sources:
         return [required(path, "must specify a volume type")]
@@ -116,14 +116,14 @@ def _volume_class(spec: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    before, now = ({key: value for key, value in each.items() if key not in _PLAIN} for each in (was, mine))
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    before, now = ({key: value for key, value in each.items() if key not in _PLAIN} for each in (old_spec, spec))
     errors: list[FieldError] = []
     if before != now:
         path = "spec.persistentvolumesource"
         errors.append(forbidden_field(path, f"{path} is immutable after creation\n{changed_fields(before, now)}"))
-    if mine.get("volumeMode") != was.get("volumeMode"):
-        errors.append(invalid("volumeMode", mine.get("volumeMode"), "field is immutable"))
+    if spec.get("volumeMode") != old_spec.get("volumeMode"):
+        errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
     return errors
 
 
@@ -141,7 +141,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
 
 
 def _prepare_status(core: Core, volume: Json, old: Json) -> None:
-    """A volume says since when it is in its phase."""
+    """Record when the phase of a volume changed."""
     status, before = volume.get("status") or {}, old.get("status") or {}
     if status.get("phase") != before.get("phase"):
         volume["status"] = {**status, "lastPhaseTransitionTime": core.timestamp()}

@@ -1,4 +1,4 @@
-"""Kinds that are stored as they are sent, or not stored at all: only their names and columns are special."""
+"""Kinds without defaults and checks: they are stored as sent, or not stored at all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from spinney.embedded.apiserver.resources.record import (
 
 
 def _address_cells(document: Json, now: datetime) -> list[Any]:
-    """An IPAddress; its age is in the row, though no column tells of it."""
+    """Name, parent, and an age that Kubernetes writes without a column."""
     parent = cells.spec(document).get("parentRef")
-    told = "<none>"
+    reference = "<none>"
     if parent:
         resource = cells.qualified(parent.get("resource", ""), parent.get("group")).lower()
-        told = "/".join(cells.given((resource, parent.get("namespace"), parent.get("name"))))
-    return [cells.name(document), told, cells.age(document, now)]
+        reference = "/".join(cells.given((resource, parent.get("namespace"), parent.get("name"))))
+    return [cells.name(document), reference, cells.age(document, now)]
 
 
 def _address_range_cells(document: Json, now: datetime) -> list[Any]:
@@ -43,13 +43,13 @@ def _component_cells(document: Json, now: datetime) -> list[Any]:
 
 def _api_service_cells(document: Json, now: datetime) -> list[Any]:
     service = cells.spec(document).get("service")
-    told = f"{service['namespace']}/{service['name']}" if service else "Local"
+    target = f"{service['namespace']}/{service['name']}" if service else "Local"
     conditions = cells.status(document).get("conditions") or ()
     ready: Json = next((entry for entry in conditions if entry["type"] == "Available"), {})
     state = ready.get("status", "Unknown")
     if state != "True" and ready.get("reason"):
         state = f"{state} ({ready['reason']})"
-    return [cells.name(document), told, state, cells.age(document, now)]
+    return [cells.name(document), target, state, cells.age(document, now)]
 
 
 BINDINGS = Resource(kind="Binding", plural="bindings", verbs=CREATE_ONLY)

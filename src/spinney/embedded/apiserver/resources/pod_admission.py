@@ -1,4 +1,4 @@
-"""Pods at the core: priority, tolerations, quality of service, gates, and the status that updates must keep."""
+"""Admission of pods: priority, tolerations, QoS class, and the first status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GATED: Json = {
 
 
 def admit(core: Core, call: Call, pod: Json) -> None:
-    """What admission and the pod strategy put into a new pod, whoever its neighbours are."""
+    """Set what admission sets in a new pod: priority, tolerations, service account, and limit range defaults."""
     spec = pod["spec"]
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -61,7 +61,7 @@ def restart(core: Core, pod: Json) -> None:
 
 
 def check_account(core: Core, call: Call, spec: Json) -> None:
-    """Refuse a pod whose account is not there."""
+    """Refuse a pod whose service account does not exist."""
     name = spec["serviceAccountName"]
     if core.store.get("/serviceaccounts", f"{call.namespace}/{name}") is None:
         why = f'error looking up service account {call.namespace}/{name}: serviceaccount "{name}" not found'
@@ -69,7 +69,7 @@ def check_account(core: Core, call: Call, spec: Json) -> None:
 
 
 def first_status(core: Core, spec: Json, quality_class: str = "") -> Json:
-    """The status of a new pod, as its spec is by now; its quality of service may be known."""
+    """The status of a new pod. The caller may know its QoS class."""
     status: Json = {"phase": "Pending", "qosClass": quality_class or quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": core.timestamp()}]
@@ -88,8 +88,8 @@ def _priority(core: Core, call: Call, spec: Json) -> None:
         item = core.store.get("scheduling.k8s.io/priorityclasses", name)
         if item is None:
             raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
-        found = msgspec.json.decode(item.body)
-        value, policy = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+        priority_class = msgspec.json.decode(item.body)
+        value, policy = priority_class.get("value", 0), priority_class.get("preemptionPolicy", "PreemptLowerPriority")
     given = spec.get("priority")
     if given is not None and given != value:
         why = (
@@ -112,13 +112,17 @@ def default_priority(core: Core) -> tuple[str, int, str]:
     """The global default class: its name, value and preemption policy."""
     for item in core.store.table("scheduling.k8s.io/priorityclasses").range(""):
         if b'"globalDefault":true' in item.body:
-            found = msgspec.json.decode(item.body)
-            return item.name, found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+            priority_class = msgspec.json.decode(item.body)
+            return (
+                item.name,
+                priority_class.get("value", 0),
+                priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
+            )
     return "", 0, "PreemptLowerPriority"
 
 
 def readmitted(spec: Json, old: Json) -> Json:
-    """A changed spec with what admission puts in again where a writer left it out."""
+    """A changed spec with what admission sets, where the writer left it out."""
     kept: Json = {key: old[key] for key in ("priority", "preemptionPolicy") if key in old and key not in spec}
     spec = {**spec, **kept}
     tolerate(spec)
@@ -126,7 +130,7 @@ def readmitted(spec: Json, old: Json) -> Json:
 
 
 def tolerate(spec: Json) -> None:
-    """Let a pod put up with troubles of its node for a while, unless it says for how long."""
+    """Tolerate an unready or unreachable node for five minutes, unless the pod says otherwise."""
     tolerations: list[Json] = list(spec.get("tolerations") or ())
     for key in _NODE_TROUBLES:
         if not any(_covers(toleration, key) for toleration in tolerations):
@@ -139,18 +143,18 @@ def _covers(toleration: Json, key: str) -> bool:
 
 
 def with_part(part: str, new: Json, old: Json) -> Json:
-    """The old spec with what the pod's subresource of that name lets a writer change."""
+    """The old spec with what a subresource may change."""
     if part == "ephemeralcontainers":
         added = [dict(container) for container in new.get("ephemeralContainers") or ()]
         for container in added:
             default_container(container)
         return {**old, "ephemeralContainers": added}
-    made = dict(old)
+    result = dict(old)
     for key in ("containers", "initContainers"):
         before = {container["name"]: container for container in old.get(key) or ()}
         if new.get(key):
-            made[key] = [_resized(container, before.get(container.get("name", ""))) for container in new[key]]
-    return made
+            result[key] = [_resized(container, before.get(container.get("name", ""))) for container in new[key]]
+    return result
 
 
 def _resized(container: Json, before: Json | None) -> Json:
@@ -196,7 +200,7 @@ def _containers(spec: Json) -> Iterable[Json]:
 
 
 def kept_status(status: Json, old: Json) -> Json:
-    """A new status with what a writer may not drop from it."""
+    """A new status with the fields that a writer cannot remove."""
     kept = dict(status)
     if not kept.get("qosClass") and old.get("qosClass"):
         kept["qosClass"] = old["qosClass"]

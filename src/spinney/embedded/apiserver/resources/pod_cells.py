@@ -1,4 +1,4 @@
-"""The cells of a pod: kubectl's reading of its containers."""
+"""The cells of a pod in `kubectl get`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pod_cells(pod: Json, now: datetime) -> list[Any]:
 
 
 def reason(pod: Json) -> str:
-    """The one word for how a pod is doing."""
+    """The status of a pod in one word."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     shown = status.get("reason") or status.get("phase", "")
     for condition in status.get("conditions") or ():
@@ -63,14 +63,14 @@ def reason(pod: Json) -> str:
 
 
 def row_conditions(pod: Json) -> list[Json]:
-    """What a table says of the row of a pod that has ended."""
+    """The conditions of a table row for a pod that has ended."""
     phase = (pod.get("status") or {}).get("phase", "")
     message = _ENDS.get(phase)
     return [{"type": "Completed", "status": "True", "reason": phase, "message": message}] if message else []
 
 
 def _initializing(spec: Json, status: Json) -> bool:
-    """Whether an init container is still at work; a pod that says it is initialized is past that."""
+    """Whether an init container is still running, and the pod is not Initialized."""
     return bool(_init_reason(spec, status)) and not _holds(status, "Initialized")
 
 

@@ -1,4 +1,4 @@
-"""Defaults of pods and of pod templates, as the versioned API documents them."""
+"""Defaults of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IMAGE = re.compile(
 
 
 def pod_spec(spec: Json) -> None:
-    """A pod spec, of a pod or of a template."""
+    """Fill in the defaults of a pod spec."""
     fill(
         spec,
         restartPolicy="Always",
@@ -38,9 +38,9 @@ def pod_spec(spec: Json) -> None:
 
 
 def default_container(container: Json) -> None:
-    """A container, of any sort."""
+    """Fill in the defaults of a container."""
     if "stopSignal" in (container.get("lifecycle") or {}):
-        # The feature that knows it is not switched on.
+        # The feature gate of this field is off.
         rest = {key: value for key, value in container.pop("lifecycle").items() if key != "stopSignal"}
         container.update({"lifecycle": rest} if rest else {})
     if "imagePullPolicy" not in container:
@@ -67,7 +67,7 @@ def default_container(container: Json) -> None:
 
 
 def _round_up(amounts: Json) -> None:
-    """Nothing is counted more finely than by the thousandth."""
+    """Round amounts up to thousandths."""
     for name, text in amounts.items():
         if text[-1:] in ("n", "u"):
             amounts[name] = quantity.from_milli(quantity.milli(text))
@@ -75,7 +75,7 @@ def _round_up(amounts: Json) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_latest(image: str) -> bool:
-    """Whether a name of an image means its newest version; one that cannot be read means none."""
+    """Whether an image has the tag `latest` or none."""
     if "@" in image or not _IMAGE.match(image):
         return False
     return image.rpartition("/")[2].partition(":")[2] in ("", "latest")
@@ -122,7 +122,7 @@ def _downward(source: Json) -> None:
 
 
 def pod(document: Json) -> None:
-    """A pod of its own."""
+    """Fill in the defaults of a pod."""
     spec = document.setdefault("spec", {})
     pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -134,20 +134,20 @@ def pod(document: Json) -> None:
 
 
 def _own_resources(spec: Json) -> None:
-    """What all containers of a pod share: where only a limit is said, they ask for what they do, or for all of it."""
+    """Fill in pod-level requests from the requests of containers, or from pod-level limits."""
     resources = spec["resources"]
     limits = resources.get("limits")
     if not limits:
         return
-    asked: Json = {}
+    requests: Json = {}
     for container in spec.get("containers") or ():
-        asked = dict(quantity.add(asked, (container.get("resources") or {}).get("requests") or {}))
-    counted = {name: amount for name, amount in asked.items() if name in ("cpu", "memory")}
+        requests = dict(quantity.add(requests, (container.get("resources") or {}).get("requests") or {}))
+    counted = {name: amount for name, amount in requests.items() if name in ("cpu", "memory")}
     resources["requests"] = {**limits, **counted, **(resources.get("requests") or {})}
 
 
 def _own_container(container: Json, spec: Json) -> None:
-    """What a container of a pod gets that one of a template does not."""
+    """Fill in defaults that only containers of pods have, not those of templates."""
     resources = container["resources"]
     limits = resources.get("limits")
     if limits:

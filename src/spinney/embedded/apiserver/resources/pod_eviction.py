@@ -1,4 +1,4 @@
-"""Evictions and the budgets that limit them."""
+"""Disruption budgets in evictions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _BUDGETS = "policy/poddisruptionbudgets"
 
 
 def allow(core: Core, pod: Item, *, dry_run: bool) -> None:
-    """Take one disruption from the pod's budget, or refuse."""
+    """Take one disruption from the budget of a pod, or refuse the eviction."""
     document = load(pod)
     status = document.get("status") or {}
     if document["metadata"].get("deletionTimestamp") or status.get("phase") in ("Pending", "Succeeded", "Failed"):
         return
-    found = []
+    budgets = []
     for item in core.store.table(_BUDGETS).range(pod.namespace):
         budget = load(item)
         selector = (budget.get("spec") or {}).get("selector")
         if selector is not None and selectors.matches(selectors.from_object(selector), pod.labels):
-            found.append((item, budget))
-    if not found:
+            budgets.append((item, budget))
+    if not budgets:
         return
-    if len(found) > 1:
+    if len(budgets) > 1:
         raise plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
-    item, budget = found[0]
+    item, budget = budgets[0]
     state = budget.get("status") or {}
     if not _ready(status):
         if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -43,10 +43,10 @@ def allow(core: Core, pod: Item, *, dry_run: bool) -> None:
         raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 10, [cause])
     if allowed <= 0:
         healthy, needed = state.get("currentHealthy", 0), state.get("desiredHealthy", 0)
-        told = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+        message = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
         if healthy > needed:
-            told = f"The disruption budget {name} does not allow evicting pods currently"
-        cause = {"reason": "DisruptionBudget", "message": told}
+            message = f"The disruption budget {name} does not allow evicting pods currently"
+        cause = {"reason": "DisruptionBudget", "message": message}
         raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 0, [cause])
     if dry_run:
         return

@@ -1,8 +1,8 @@
-"""Pod specs that were worked out before: pods of one template differ in nothing but their metadata.
+"""A cache of processed pod specs: pods of one template differ only in their metadata.
 
-What a spec becomes on its way into the store (its form, defaults, priority, tolerations, checks, owned fields) follows
-from the spec and from the classes that it may name. So it is worked out for the first pods of a template and shared by
-those after them: nothing here is ever changed in place. When a class changes, everything is forgotten.
+Defaults, priority, tolerations, checks and managed fields follow from the spec and from the classes that it names. They
+are computed for the first pods of a template and shared by later ones, so cached data is never changed in place. When a
+class changes, the cache is emptied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spinney.embedded.apiserver.store.store import Event, Fields, Item, Store
 from spinney.embedded.apiserver.write.field_sets import FieldSet
 
 PODS = "/pods"
-# What a spec is worked out by, beside itself. Limit ranges write into metadata too: where they are, nothing is shared.
+# The kinds that a processed spec depends on. Limit ranges also write metadata: with them, nothing is cached.
 _CLASSES = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
 _LIMIT_RANGES = "/limitranges"
 _MOST = 1024
@@ -29,21 +29,21 @@ _MOST = 1024
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """What was worked out: the spec but for its account's token, what its author owns of it, and what selectors ask."""
+    """A processed spec without its token volume, with its managed fields and selectable fields."""
 
     spec: Json
     owned: FieldSet | Raw
     fields: Fields
     quality: str
-    # The spec as it is kept, in pieces between which the name of the token's volume stands.
+    # The stored spec in pieces, to be joined by the name of the token volume.
     encoded: tuple[bytes, ...] = ()
 
     def put_into(self, document: Json) -> tuple[Json, Json]:
-        """An object as sent with this spec in place of its own, and the part of it that needs no look any more."""
+        """The object with this spec in place of its own, and the part of it that was checked before."""
         return {**document, "spec": self.spec}, {"spec": self.spec}
 
     def start(self, core: Core, call: Call, pod: Json) -> None:
-        """Give a pod what it starts with: its account's token and its first status."""
+        """Set the token volume and the first status of a pod."""
         pod_admission.check_account(core, call, self.spec)
         pod["status"] = pod_admission.first_status(core, self.spec, self.quality)
         if self.encoded:
@@ -54,35 +54,35 @@ class PodSpec:
 
 
 class PodSpecs:
-    """Worked-out specs by what was sent, from the third pod of a template on: others are hardly worth it."""
+    """Processed specs by the spec that was sent, used from the third pod of a template on."""
 
     def __init__(self, store: Store, admission: Admission) -> None:
         self._store = store
         self._admission = admission
-        # As plain data and encoded; None where it was sent only once so far.
+        # As plain data and encoded; None where the spec was sent only once so far.
         self._known: dict[bytes, tuple[PodSpec, PodSpec] | None] = {}
 
     def sent(self, call: Call, document: Json) -> bytes:
-        """What a spec is known by; nothing where it has to be worked out in any case."""
+        """The key of a spec; empty where the spec cannot be cached."""
         if call.kind.table != PODS or self._store.table(_LIMIT_RANGES).items:
             return b""
         spec = document.get("spec")
         if not isinstance(spec, dict):
             return b""
-        # Who ignores unknown fields leaves specs with some behind, which others may want to hear of.
+        # With fieldValidation=Ignore a spec may have unknown fields, of which other clients have to be warned.
         return (b"ignoring " if call.field_validation == "Ignore" else b"") + encode(spec)
 
     def find(self, call: Call, sent: bytes) -> PodSpec | None:
-        """What such a spec became before: encoded, unless somebody reads it on its way to the store."""
-        found = self._known.get(sent)
-        if found is None:
+        """The processed spec: encoded, unless admission or quotas have to read it."""
+        specs = self._known.get(sent)
+        if specs is None:
             return None
-        plain, encoded = found
+        plain, encoded = specs
         is_read = self._admission.looks_at(call.kind) or self._store.table(QUOTAS).items
         return plain if is_read else encoded
 
     def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:
-        """Remember what a spec became, from the pod that was made by it, once it has been sent before."""
+        """Cache the processed spec of a new pod if the same spec was sent before."""
         if sent not in self._known:
             if len(self._known) >= _MOST:
                 self._known.clear()

@@ -1,4 +1,4 @@
-"""Subresources of pods that are more than a part of the object: binding, eviction, logs and connections."""
+"""Subresources of pods: binding, eviction, log, exec, attach, port-forward and proxy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _binding_conflict(name: str, why: str) -> Refusal:
 
 
 async def bind(pipeline: Pipeline, call: Call) -> Response:
-    """Assign a pod to a node, if it has none and nothing holds it back."""
+    """Bind a pod to a node, unless it has one or is gated."""
     binding = read_body(call)
     check_type(binding, _BINDING)
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
@@ -93,7 +93,7 @@ def _bound(pipeline: Pipeline, name: str, pod: Json, binding: Json, node: str) -
 
 
 async def bind_by_name(pipeline: Pipeline, call: Call) -> Response:
-    """The same by the old resource, which names the pod only in the body."""
+    """Bind by the old `bindings` resource, which names the pod in the body."""
     kind = pipeline.kinds.of_table("/pods")
     assert kind is not None
     name = str((read_body(call).get("metadata") or {}).get("name", ""))
@@ -101,7 +101,7 @@ async def bind_by_name(pipeline: Pipeline, call: Call) -> Response:
 
 
 def _topology(pipeline: Pipeline, node: str) -> dict[str, str]:
-    """The labels that tell a pod which zone and region it runs in."""
+    """The zone and region labels of a node, which its pods get."""
     item = pipeline.core.store.get("/nodes", node)
     if item is None:
         return {}
@@ -109,11 +109,11 @@ def _topology(pipeline: Pipeline, node: str) -> dict[str, str]:
 
 
 def _mark(pipeline: Pipeline, call: Call, item: Item) -> Item:
-    """Say in the pod's status why it is about to go."""
+    """Add the DisruptionTarget condition."""
     pod = load(item)
     status = pod.setdefault("status", {})
     others = [entry for entry in status.get("conditions") or () if entry["type"] != "DisruptionTarget"]
-    told = {
+    condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "lastProbeTime": None,
@@ -121,12 +121,12 @@ def _mark(pipeline: Pipeline, call: Call, item: Item) -> Item:
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
     }
-    status["conditions"] = [*others, told]
+    status["conditions"] = [*others, condition]
     return pipeline.core.store.put(call.kind.table, item.key, pod, item.fields)
 
 
 async def evict(pipeline: Pipeline, call: Call) -> Response:
-    """Delete a pod, unless a disruption budget says no."""
+    """Evict a pod, unless a disruption budget forbids it."""
     eviction = read_body(call)
     if not str(eviction.get("apiVersion", "")).startswith("policy/"):
         check_type(eviction, _EVICTION)
@@ -144,7 +144,7 @@ async def evict(pipeline: Pipeline, call: Call) -> Response:
 
 
 async def log(pipeline: Pipeline, call: Call) -> Response:
-    """What a pod's container has written: nothing on no node; and simulated ones do not write."""
+    """The log of a container. Simulated containers write none."""
     _check_log_options(call)
     spec = _pod_spec(pipeline, call)
     _check_container(call, spec)
@@ -154,7 +154,7 @@ async def log(pipeline: Pipeline, call: Call) -> Response:
 
 
 async def connect(pipeline: Pipeline, call: Call) -> Response:
-    """Enter a pod, or speak to it: nothing runs in a simulated one."""
+    """Refuse exec, attach, port-forward and proxy: nothing runs in a simulated pod."""
     spec = _pod_spec(pipeline, call)
     if call.subresource.partition("/")[0] == "proxy":
         # Pods of a simulated node have no address that something listens at.
@@ -192,7 +192,7 @@ def _check_log_options(call: Call) -> None:
 
 
 def _check_container(call: Call, spec: Json) -> None:
-    """Whether the container that is asked for is there, or the only one."""
+    """Check that the requested container exists, or that there is only one."""
     wanted = call.query.get("container", "")
     known = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
     if wanted and wanted not in known:

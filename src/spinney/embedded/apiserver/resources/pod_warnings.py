@@ -1,4 +1,4 @@
-"""What Kubernetes warns of in pods and pod templates that it accepts nevertheless."""
+"""Warnings about pods and pod templates."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def warn_of_host_name(name: str) -> Iterator[str]:
         return
     problems = naming.label_problems(name)
     if problems:
-        told = "this is used in the Pod's hostname, which can result in surprising behavior"
-        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+        effect = "this is used in the Pod's hostname, which can result in surprising behavior"
+        yield f"metadata.name: {effect}; a DNS label is recommended: [{' '.join(problems)}]"
 
 
 def warn_of_name(document: Json) -> Iterator[str]:
     """Warn of a Job's name that its pods cannot have as their host name."""
     problems = naming.label_problems(document["metadata"].get("name", ""))
     if problems:
-        told = "this is used in Pod names and hostnames, which can result in surprising behavior"
-        yield f"metadata.name: {told}; a DNS label is recommended: [{' '.join(problems)}]"
+        effect = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        yield f"metadata.name: {effect}; a DNS label is recommended: [{' '.join(problems)}]"
 
 
 def _spec(spec: Json, path: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _spec(spec: Json, path: str) -> Iterator[str]:
 
 
 def _ports(spec: Json, path: str) -> Iterator[str]:
-    """Ports that others of the pod have, too."""
+    """Warn of ports that two containers declare."""
     seen: list[tuple[Json, str]] = []
     for key in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(key) or ()):
@@ -117,13 +117,13 @@ def _ports(spec: Json, path: str) -> Iterator[str]:
                 seen.append((port, where))
 
 
-def _shared(port: Json, other: Json, told: str) -> Iterator[str]:
+def _shared(port: Json, other: Json, template: str) -> Iterator[str]:
     if (port.get("hostIP"), port.get("hostPort")) == (other.get("hostIP"), other.get("hostPort")):
-        yield told.format("duplicate")
+        yield template.format("duplicate")
     elif not port.get("hostPort") or not other.get("hostPort"):
-        yield told.format("overlapping")
+        yield template.format("overlapping")
     elif port["hostPort"] == other["hostPort"] and bool(port.get("hostIP")) != bool(other.get("hostIP")):
-        yield told.format("dangerously ambiguous")
+        yield template.format("dangerously ambiguous")
 
 
 def _number(port: Json) -> tuple[object, object]:

@@ -43,7 +43,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """What nobody may say of a budget."""
+    """Check the counts in the status of a budget."""
     status = new.get("status") or {}
     return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _COUNTS if status.get(key, 0) < 0]
 

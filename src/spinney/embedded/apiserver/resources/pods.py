@@ -52,23 +52,23 @@ def _complete(document: Json) -> Json:
     elif status.get("podIPs") and not status.get("podIP"):
         changes["podIP"] = status["podIPs"][0].get("ip", "")
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        found = status.get(key)
-        if found:
-            filled = [_complete_container(each) for each in found]
-            if not all(map(operator.is_, filled, found)):
+        statuses = status.get(key)
+        if statuses:
+            filled = [_complete_container(each) for each in statuses]
+            if not all(map(operator.is_, filled, statuses)):
                 changes[key] = filled
     return {**document, "status": {**status, **changes}} if changes else document
 
 
 def _complete_container(status: Json) -> Json:
-    """A container's status with its required members, and those of its states."""
+    """Add the required members of a container status and of its states."""
     if not _CONTAINER_STATUS.keys() <= status.keys():
         status = with_members(status, _CONTAINER_STATUS)
     for key in ("state", "lastState"):
-        for name, found in (status.get(key) or {}).items():
+        for name, state in (status.get(key) or {}).items():
             members = _STATES.get(name, _NONE)
-            if found is not None and not members.keys() <= found.keys():
-                status = {**status, key: {name: with_members(found, members)}}
+            if state is not None and not members.keys() <= state.keys():
+                status = {**status, key: {name: with_members(state, members)}}
     return status
 
 
@@ -122,7 +122,6 @@ PODS = Resource(
         object=pod_specs.check,
         create=pod_specs.check_create,
         update=pod_updates.check_update,
-        object_first=True,
         subresources={
             "ephemeralcontainers": pod_subresources.check_ephemeral,
             "resize": pod_subresources.check_resize,

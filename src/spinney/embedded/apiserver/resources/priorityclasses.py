@@ -59,7 +59,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a PriorityClass."""
+    """Check an update of a PriorityClass."""
     errors: list[FieldError] = []
     if new.get("value", 0) != old.get("value", 0):
         errors.append(forbidden_field("value", "may not be changed in an update."))

@@ -1,4 +1,4 @@
-"""What the objects of a kind take of resource quotas."""
+"""How resource quotas count the objects of a kind."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CheckUpdate = Callable[[Json, Json], list[FieldError]]
 
 
 def _no_change(*_: Any) -> None:
-    """A kind that needs nothing done here."""
+    """Do nothing."""
 
 
 def no_errors(*_: Any) -> list[FieldError]:
@@ -44,7 +44,7 @@ def _as_it_is(document: Json) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """What is wrong with an object: at every write, at creation, and at an update compared with the old object."""
+    """Checks of an object: at every write, at creation, and at an update against the old object."""
 
     name: Callable[[str], tuple[str, ...]] = subdomain_problems
     # Finalizers are Kubernetes' own, or have a domain in their name.
@@ -52,8 +52,6 @@ class Checks:
     object: Check = no_errors
     create: Check = no_errors
     update: CheckUpdate = no_errors
-    # Kubernetes reports the object's own errors before those of the update for some kinds, after them for others.
-    object_first: bool = False
     subresources: Mapping[str, CheckUpdate] = field(default_factory=dict)
 
 
@@ -76,11 +74,11 @@ def _deletable(name: str) -> str:
 class Deletion:
     """How objects of a kind are deleted."""
 
-    # The reason why the object of a name may never be deleted, or nothing.
+    # The reason why the object of this name can never be deleted; empty where it can.
     refusal: Callable[[str], str] = _deletable
-    # Marks an object, given its finalizers and the options of the request; says whether it has to wait.
+    # Marks an object for deletion, given its finalizers and the request's options; returns whether it has to wait.
     begin: Callable[[Core, Json, list[str], Json], bool] = deletion_marks.begin
-    # Dependents stay unless the request asks for their deletion, of which a client may be warned.
+    # Dependents stay unless the request says otherwise; the warning tells the client.
     orphans_by_default: bool = False
     warning: str = ""
     # The answer is the deleted object in place of a Status.
@@ -114,7 +112,7 @@ class OtherVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Everything about one kind that the rest of the server has to ask for."""
+    """Everything that is special about one kind."""
 
     kind: str = ""
     plural: str = ""
@@ -129,7 +127,7 @@ class Resource:
 
     # Fills in what the API documents as defaults, in place.
     default: Callable[[Json], None] = _no_change
-    # The object with members that Kubernetes writes even where nobody set them; nested data is shared, never changed.
+    # Adds members that Kubernetes always writes. Nested data is shared with the old object, and never changed.
     complete: Callable[[Json], Json] = _as_it_is
     # Called with a new object before its managed fields are recorded, and after.
     prepare_create: Callable[[Core, Call, Json], None] = _no_change
@@ -142,11 +140,11 @@ class Resource:
     # What a write to a subresource makes of the new object and the old one.
     prepare_subresources: Mapping[str, Callable[[Json, Json], Json]] = field(default_factory=dict)
 
-    # A status that comes with a new object is kept.
+    # The status of a new object is kept.
     status_on_create: bool = False
-    # Metadata that a write to the status leaves alone; None for all of it.
+    # Metadata that a write to the status cannot change; None for all of it.
     status_keeps: tuple[str, ...] | None = ()
-    # A write to the status gets the defaults, too.
+    # Defaults apply to writes of the status, too.
     default_status: bool = False
 
     has_generation: bool = False

@@ -1,4 +1,4 @@
-"""What the server serves: the built-in kinds, and custom kinds added at run time."""
+"""The records of all built-in kinds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from spinney.embedded.apiserver.resources import (
 from spinney.embedded.apiserver.resources.kinds import Kind, subresource
 from spinney.embedded.apiserver.resources.record import OtherVersion, Resource
 
-# In the order of discovery, by group; of one group's versions the preferred one comes first.
+# In the order of discovery.
 BUILT_IN: tuple[Resource, ...] = (
     plain.BINDINGS,
     plain.COMPONENT_STATUSES,
@@ -118,7 +118,7 @@ BUILT_IN: tuple[Resource, ...] = (
 
 
 def built_in() -> Iterator[Kind]:
-    """Every built-in kind at every version, those of newer groups last."""
+    """Every built-in kind at every version that it is served at."""
     for resource in BUILT_IN:
         yield _served(resource, resource.group, resource.version)
     for resource in BUILT_IN:

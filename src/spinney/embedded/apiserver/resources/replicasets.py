@@ -32,7 +32,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def replica_cells(document: Json, now: datetime) -> list[Any]:
-    """A ReplicaSet or ReplicationController."""
+    """The cells of a ReplicaSet or ReplicationController."""
     spec, status = cells.spec(document), cells.status(document)
     counts = [spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)]
     return [cells.name(document), *counts, cells.age(document, now), *cells.containers(spec), cells.selector(spec)]
@@ -51,7 +51,6 @@ REPLICA_SETS = Resource(
     checks=Checks(
         object=_check,
         update=check_selector_update,
-        object_first=True,
         subresources={"status": rollouts.check_status},
     ),
     warnings=template_warnings("spec", "template"),

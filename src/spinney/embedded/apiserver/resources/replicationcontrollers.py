@@ -27,7 +27,7 @@ def _default(document: Json) -> None:
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A ReplicationController, whose selector is a plain map."""
+    """Check a ReplicationController, whose selector is a map of labels."""
     spec = document.get("spec") or {}
     selector, template = spec.get("selector") or {}, spec.get("template")
     errors = check_count(spec, "replicas") + check_count(spec, "minReadySeconds")

@@ -37,15 +37,15 @@ _ONE = "exactly one of `exactly` or `firstAvailable` is required"
 
 
 def _check(document: Json) -> list[FieldError]:
-    """A new ResourceClaim; a claim that is there already never changes."""
+    """Check a new ResourceClaim. The spec of an existing one never changes."""
     return _devices((document.get("spec") or {}).get("devices") or {}, "spec.devices")
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    mine = new.get("spec") or {}
-    if mine == (old.get("spec") or {}):
+    spec = new.get("spec") or {}
+    if spec == (old.get("spec") or {}):
         return []
-    return [invalid("spec", mine, "field is immutable")]
+    return [invalid("spec", spec, "field is immutable")]
 
 
 def _check_template(document: Json) -> list[FieldError]:
@@ -57,10 +57,10 @@ def _check_template(document: Json) -> list[FieldError]:
 
 
 def _check_template_update(new: Json, old: Json) -> list[FieldError]:
-    mine = new.get("spec") or {}
-    if mine == (old.get("spec") or {}):
+    spec = new.get("spec") or {}
+    if spec == (old.get("spec") or {}):
         return []
-    return [invalid("spec", mine, "field is immutable")]
+    return [invalid("spec", spec, "field is immutable")]
 
 
 def _check_class(document: Json) -> list[FieldError]:
@@ -72,7 +72,7 @@ def _check_class(document: Json) -> list[FieldError]:
 
 
 def _unique(listed: list[str], most: int, path: str, check: Callable[[int, str], list[FieldError]]) -> list[FieldError]:
-    """A list without doubles, and not too long, each with a check of its own."""
+    """Check a list: its length, duplicates, and every item."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     if most >= 0 and len(listed) > most:
@@ -105,7 +105,7 @@ def _devices(devices: Json, path: str) -> list[FieldError]:
 
 
 def request_names(devices: Json) -> set[str]:
-    """What a reference to a request may say."""
+    """The names of requests that a reference may use."""
     known: set[str] = set()
     for request in devices.get("requests") or ():
         name = request.get("name", "")
@@ -119,7 +119,7 @@ def _references(listed: list[str], path: str, known: set[str]) -> list[FieldErro
 
 
 def check_reference(name: str, path: str, known: set[str]) -> list[FieldError]:
-    """The name of a request."""
+    """Check a reference to a request."""
     parts = name.split("/")
     if len(parts) > 2:
         return [invalid(path, name, _UNKNOWN)]
@@ -149,7 +149,7 @@ def _alternative(wish: Json, path: str) -> list[FieldError]:
 
 
 def _wish(wish: Json, path: str) -> list[FieldError]:
-    """How many devices of which class."""
+    """Check how many devices of which class a request needs."""
     errors: list[FieldError] = []
     name, where = wish.get("deviceClassName", ""), f"{path}.deviceClassName"
     if not name:
@@ -191,14 +191,14 @@ def _config(config: Json, path: str) -> list[FieldError]:
 
 
 def check_driver(name: str, path: str) -> list[FieldError]:
-    """The name of a driver."""
+    """Check the name of a driver."""
     if not name:
         return [required(path)]
     return [invalid(path, name, problem) for problem in naming.subdomain_problems(name)]
 
 
 def check_pool(name: str, path: str) -> list[FieldError]:
-    """The name of a pool: parts between slashes."""
+    """Check the name of a pool."""
     if not name:
         return [required(path)]
     return [invalid(path, part, problem) for part in name.split("/") for problem in naming.subdomain_problems(part)]
@@ -216,7 +216,7 @@ def _full_name(name: str, path: str) -> list[FieldError]:
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """What was allocated for a claim, and who uses it."""
+    """Check the allocation of a claim, and its consumers."""
     status, was = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
     listed = [user.get("uid", "") for user in users]
@@ -259,7 +259,7 @@ def _default_requests(spec: Json) -> None:
             if wish["allocationMode"] == "ExactCount":
                 wish.setdefault("count", 1)
             for key in ("tolerations", "capacity"):
-                # The features that know them are not switched on.
+                # The feature gates of these fields are off.
                 wish.pop(key, None)
 
 
@@ -274,7 +274,7 @@ def _default_template(document: Json) -> None:
 
 
 def _default_class(document: Json) -> None:
-    # The feature that knows it is not switched on.
+    # The feature gate of this field is off.
     document.setdefault("spec", {}).pop("extendedResourceName", None)
 
 

@@ -1,4 +1,4 @@
-"""ResourceQuotas: which resources may be counted, and of which pods."""
+"""ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AMOUNTS = frozenset(
     )
 )
 _STANDARD = _AMOUNTS | _COUNTED
-# What a scope can be told of.
+# The resources that each scope applies to.
 _OF_SCOPE = {
     "BestEffort": frozenset(("pods",)),
     **dict.fromkeys(
@@ -65,7 +65,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _foreign(spec: Json, scope: str) -> list[str]:
-    """Resources that have nothing to do with a scope."""
+    """Limited resources that a scope does not apply to."""
     allowed = _OF_SCOPE.get(scope)
     if allowed is None:
         return []
@@ -123,12 +123,12 @@ def _amounts(amounts: Json, path: str) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    mine, was = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
-    return [] if set(mine) == set(was) else [invalid("spec.scopes", mine or None, "field is immutable")]
+    scopes, old_scopes = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
+    return [] if set(scopes) == set(old_scopes) else [invalid("spec.scopes", scopes or None, "field is immutable")]
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """What is said of how much is used."""
+    """Check the amounts in the status of a quota."""
     status = new.get("status") or {}
     return _amounts(status.get("hard") or {}, "status.hard") + _amounts(status.get("used") or {}, "status.used")
 

@@ -1,4 +1,4 @@
-"""ResourceSlices: the devices that a driver offers."""
+"""ResourceSlices."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a slice."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    """Check an update of a slice."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    pool = (mine.get("pool") or {}).get("name", "")
-    if pool != (was.get("pool") or {}).get("name", ""):
+    pool = (spec.get("pool") or {}).get("name", "")
+    if pool != (old_spec.get("pool") or {}).get("name", ""):
         errors.append(invalid("spec.pool.name", pool, "field is immutable"))
     for key in ("driver", "nodeName"):
-        if mine.get(key) != was.get(key):
-            errors.append(invalid(f"spec.{key}", mine.get(key), "field is immutable"))
+        if spec.get(key) != old_spec.get(key):
+            errors.append(invalid(f"spec.{key}", spec.get(key), "field is immutable"))
     return errors
 
 
 def _place(spec: Json) -> list[FieldError]:
-    """Where the devices are, said in one way."""
+    """Check that exactly one field says where the devices are."""
     errors: list[FieldError] = []
     given = [key for key in _PLACES if spec.get(key)]
     if spec.get("nodeName"):
@@ -106,7 +106,7 @@ def _device(device: Json, path: str) -> list[FieldError]:
 
 
 def _member(name: str, path: str) -> list[FieldError]:
-    """What an attribute or a capacity is called, perhaps after a domain."""
+    """Check the name of an attribute or a capacity."""
     domain, slash, rest = name.rpartition("/")
     errors = [invalid(path, domain, problem) for problem in naming.subdomain_problems(domain)] if slash else []
     return errors + names.check_identifier(rest, path)

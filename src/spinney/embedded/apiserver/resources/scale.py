@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas a workload has and should have, whatever its kind."""
+"""The scale subresource, of built-in and custom kinds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def scale(pipeline: Pipeline, call: Call) -> Response:
 
 
 def _scaled(call: Call, old: Json) -> Json:
-    """The object with the replicas that an update or a patch of its scale asks for."""
+    """The object with the replicas of an updated or patched Scale."""
     proposed = _wanted(call, scale_of(call.kind, old))
     inner = replace(call, kind=SCALE)
     try:
@@ -101,7 +101,7 @@ def _wanted(call: Call, current: Json) -> Json:
 
 
 async def _apply(pipeline: Pipeline, call: Call) -> Item:
-    """Apply to the scale: whoever owns the replicas of the object owns those of its scale, and the other way round."""
+    """Apply a Scale. Managers of the object's replicas are managers of the Scale's, and the reverse."""
     inner = replace(call, kind=SCALE)
     config = server_side_apply.config_of(inner)
     writer = Writer(call.query["fieldManager"], "scale", pipeline.core.timestamp())
@@ -130,7 +130,7 @@ def _path(kind: Kind, name: str) -> str:
 
 
 def _with(document: Json, path: str, value: int) -> Json:
-    """The document with a value at a path; what is beside the path is shared."""
+    """A copy of the document with a value at a path."""
     first, _, rest = path.lstrip(".").partition(".")
     if not rest:
         return {**document, first: value}
@@ -162,7 +162,7 @@ def scale_of(kind: Kind, document: Json) -> Json:
 def _selector(kind: Kind, document: Json) -> str:
     if kind.custom is not None:
         path = (kind.custom.versions[kind.version].scale or {}).get("labelSelectorPath")
-        found = find(document, path) if path else []
-        return str(found[0]) if found else ""
+        values = find(document, path) if path else []
+        return str(values[0]) if values else ""
     selector = (document.get("spec") or {}).get("selector") or {}
     return selectors.formatted(selectors.from_labels(selector))

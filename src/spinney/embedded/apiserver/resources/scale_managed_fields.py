@@ -1,4 +1,4 @@
-"""Who owns the replicas of a scaled object, told of its scale and back again."""
+"""Convert managed fields between an object and its Scale."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VERSION = "autoscaling/v1"
 
 
 def of_scale(entries: list[Json], path: str) -> list[Json]:
-    """The object's entries that own its replicas, as entries of its scale."""
+    """Entries of the object that manage its replicas, as entries of its Scale."""
     owned = _field(path)
     return [
         {**entry, "apiVersion": _VERSION, "fieldsV1": _OWNED}
@@ -21,19 +21,19 @@ def of_scale(entries: list[Json], path: str) -> list[Json]:
 
 
 def of_object(entries: list[Json], scaled: list[Json], path: str, version: str) -> list[Json]:
-    """The object's entries after a write to its scale that left the scale with these entries."""
+    """Entries of the object after a write that left its Scale with these entries."""
     owned, left = _field(path), {_manager(entry): entry for entry in scaled}
-    found: list[Json] = []
+    result: list[Json] = []
     for entry in entries:
         keeps = left.pop(_manager(entry), None) is not None
         rest = entry["fieldsV1"] if keeps else field_sets.difference(entry["fieldsV1"], owned)
         if rest:
-            found.append({**entry, "fieldsV1": rest})
+            result.append({**entry, "fieldsV1": rest})
     for entry in left.values():
-        # Kubernetes forgets when it was, on this way.
+        # Kubernetes drops the time here.
         new = {key: value for key, value in entry.items() if key != "time"}
-        found.append({**new, "apiVersion": version, "fieldsV1": owned})
-    return found
+        result.append({**new, "apiVersion": version, "fieldsV1": owned})
+    return result
 
 
 def _field(path: str) -> FieldSet:

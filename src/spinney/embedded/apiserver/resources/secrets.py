@@ -67,7 +67,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_json(text: bytes, path: str) -> list[FieldError]:
-    """JSON that says how to log in, which no message may show."""
+    """Check that a value is JSON, without showing it."""
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -76,7 +76,7 @@ def _check_json(text: bytes, path: str) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Secret."""
+    """Check an update of a Secret."""
     errors = check_immutable(new, old, ("data",))
     if new.get("type") != old.get("type"):
         errors.append(invalid("type", new.get("type"), "field is immutable"))

@@ -1,4 +1,4 @@
-"""Which fields of a kind can be selected by, and their values on an object."""
+"""The fields that selectors may use, and their values in an object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _names(kind: Kind) -> tuple[str, ...]:
 
 
 def stored_name(kind: Kind, name: str) -> str:
-    """The name that a field of a selector is stored under; empty where the kind cannot be selected by it."""
+    """The stored name of a selector's field; empty where the kind does not support it."""
     if name in ("metadata.name", "metadata.namespace"):
         return name
     if kind.other is not None and kind.other.selectable:
@@ -32,25 +32,25 @@ def stored_name(kind: Kind, name: str) -> str:
 
 
 def not_selectable(kind: Kind, name: str) -> str:
-    """The message to a selector by a field that the kind cannot be selected by."""
+    """The message for a field that the kind does not support."""
     if kind.custom is None and not kind.resource.selectable:
         return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
     return f"field label not supported: {name}"
 
 
 def values(kind: Kind, document: Json) -> Mapping[str, str]:
-    """The selectable fields of an object, name and namespace apart."""
-    found: dict[str, str] = {}
+    """The values of an object's selectable fields, except name and namespace."""
+    fields: dict[str, str] = {}
     for name, path in _paths(_names(kind)):
         node: Any = document
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None
-        found[name] = node if isinstance(node, str) else _text(node[0].get("ip") if isinstance(node, list) else node)
-    if "spec.unschedulable" in found or "spec.hostNetwork" in found:
+        fields[name] = node if isinstance(node, str) else _text(node[0].get("ip") if isinstance(node, list) else node)
+    if "spec.unschedulable" in fields or "spec.hostNetwork" in fields:
         for name in ("spec.unschedulable", "spec.hostNetwork"):
-            if name in found and not found[name]:
-                found[name] = "false"
-    return found
+            if name in fields and not fields[name]:
+                fields[name] = "false"
+    return fields
 
 
 def _text(value: Any) -> str:

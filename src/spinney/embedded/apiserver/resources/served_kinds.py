@@ -23,8 +23,8 @@ class Kinds:
 
     def knows(self, group: str, version: str) -> bool:
         """Whether a group is served at all; of custom resources, whether it is at this version."""
-        found = [kind for kind in self._served.values() if kind.group == group]
-        return any(kind.custom is None or kind.version == version for kind in found)
+        of_group = [kind for kind in self._served.values() if kind.group == group]
+        return any(kind.custom is None or kind.version == version for kind in of_group)
 
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind an object says it is."""
@@ -52,10 +52,10 @@ class Kinds:
 
     def groups(self) -> dict[str, dict[str, list[Kind]]]:
         """Kinds by group and version."""
-        found: dict[str, dict[str, list[Kind]]] = {}
+        by_group: dict[str, dict[str, list[Kind]]] = {}
         for kind in self._served.values():
-            found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
-        return found
+            by_group.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+        return by_group
 
     def replace_custom(self, name: str, kinds: list[Kind]) -> None:
         """Serve these versions of a custom resource (`plural.group`), and no others of it."""

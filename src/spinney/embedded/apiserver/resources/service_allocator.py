@@ -1,4 +1,4 @@
-"""What services are given by the cluster: addresses of their own, and ports on every node."""
+"""Allocation of cluster IPs and node ports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from spinney.embedded.apiserver.store.store import Store
 
 
 class Allocation:
-    """Hands out addresses and ports, each once as long as there are others."""
+    """Allocates addresses and ports in turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What the server gives a service: addresses of the cluster, ports of its nodes; and what an update keeps of them."""
+"""Services, with the allocation of their cluster IPs and node ports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BOTH = ["IPv4", "IPv6"]
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:
-    """Give a new service what it needs and has not asked for."""
+    """Allocate what a new service needs and does not name."""
     document["status"] = {"loadBalancer": {}}
     spec = document["spec"]
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
@@ -55,20 +55,20 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
 
 
 def _update(core: Core, call: Call, new: Json, old: Json) -> None:
-    """Keep what a service was given, and give what it newly needs."""
-    spec, was = dict(new["spec"]), old["spec"]
+    """Keep what was allocated to a service, and allocate what it needs in addition."""
+    spec, old_spec = dict(new["spec"]), old["spec"]
     if spec.get("ports"):
         spec["ports"] = [dict(port) for port in spec["ports"]]
     new["spec"] = spec
-    _keep(spec, was)
-    _families(call, spec, was)
-    _address(core, call, spec, was)
+    _keep(spec, old_spec)
+    _families(call, spec, old_spec)
+    _address(core, call, spec, old_spec)
     ports = _Ports(core, call)
     if spec.get("type") in ("NodePort", "LoadBalancer"):
-        ports.next(spec, was)
-    if is_health_checked(spec) and not is_health_checked(was) and not spec.get("healthCheckNodePort"):
+        ports.next(spec, old_spec)
+    if is_health_checked(spec) and not is_health_checked(old_spec) and not spec.get("healthCheckNodePort"):
         spec["healthCheckNodePort"] = ports.free()
-    _drop(spec, was)
+    _drop(spec, old_spec)
     if spec.get("type") != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     _forget_traffic(spec)
@@ -79,78 +79,78 @@ def _forget_traffic(spec: Json) -> None:
         spec.pop("internalTrafficPolicy", None)
 
 
-def _keep(spec: Json, was: Json) -> None:
-    """What a client need not repeat."""
-    if "ExternalName" not in (spec.get("type"), was.get("type")):
+def _keep(spec: Json, old_spec: Json) -> None:
+    """Copy allocated fields that the client left out."""
+    if "ExternalName" not in (spec.get("type"), old_spec.get("type")):
         given = spec.get("clusterIP")
         for key in ("clusterIP", "clusterIPs"):
-            if not spec.get(key) and was.get(key):
-                spec[key] = was[key]
-        if given and given != was.get("clusterIP") and spec.get("clusterIPs") == was.get("clusterIPs"):
+            if not spec.get(key) and old_spec.get(key):
+                spec[key] = old_spec[key]
+        if given and given != old_spec.get("clusterIP") and spec.get("clusterIPs") == old_spec.get("clusterIPs"):
             spec["clusterIPs"] = [given]
     noded = ("NodePort", "LoadBalancer")
-    if spec.get("type") in noded and was.get("type") in noded:
+    if spec.get("type") in noded and old_spec.get("type") in noded:
         ports = spec.get("ports") or ()
-        named = {port.get("name", ""): port.get("nodePort") for port in was.get("ports") or ()}
+        named = {port.get("name", ""): port.get("nodePort") for port in old_spec.get("ports") or ()}
         used = {port.get("nodePort") for port in ports} & set(named.values())
         for port in ports:
-            known = named.get(port.get("name", ""))
-            if not port.get("nodePort") and known and known not in used:
-                port["nodePort"] = known
-    if is_health_checked(spec) and is_health_checked(was) and was.get("healthCheckNodePort"):
-        spec.setdefault("healthCheckNodePort", was["healthCheckNodePort"])
+            node_port = named.get(port.get("name", ""))
+            if not port.get("nodePort") and node_port and node_port not in used:
+                port["nodePort"] = node_port
+    if is_health_checked(spec) and is_health_checked(old_spec) and old_spec.get("healthCheckNodePort"):
+        spec.setdefault("healthCheckNodePort", old_spec["healthCheckNodePort"])
 
 
-def _drop(spec: Json, was: Json) -> None:
-    """What a service of its new type cannot have goes, unless the client changed it, too."""
-    kind, before = spec.get("type"), was.get("type")
+def _drop(spec: Json, old_spec: Json) -> None:
+    """Drop fields that the new type does not have, unless the client changed them."""
+    kind, before = spec.get("type"), old_spec.get("type")
     if kind == "ExternalName" != before:
-        _drop_same(spec, was, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+        _drop_same(spec, old_spec, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     noded = ("NodePort", "LoadBalancer")
     if before in noded and kind not in noded:
-        numbers = [[port.get("nodePort") for port in each.get("ports") or ()] for each in (spec, was)]
+        numbers = [[port.get("nodePort") for port in each.get("ports") or ()] for each in (spec, old_spec)]
         if numbers[0] == numbers[1]:
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
-    if is_health_checked(was) and not is_health_checked(spec):
-        _drop_same(spec, was, "healthCheckNodePort")
+    if is_health_checked(old_spec) and not is_health_checked(spec):
+        _drop_same(spec, old_spec, "healthCheckNodePort")
     if before == "LoadBalancer" != kind:
-        _drop_same(spec, was, "allocateLoadBalancerNodePorts", "loadBalancerClass")
-    if is_reachable(was) and not is_reachable(spec):
-        _drop_same(spec, was, "externalTrafficPolicy")
+        _drop_same(spec, old_spec, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+    if is_reachable(old_spec) and not is_reachable(spec):
+        _drop_same(spec, old_spec, "externalTrafficPolicy")
 
 
-def _drop_same(spec: Json, was: Json, *keys: str) -> None:
+def _drop_same(spec: Json, old_spec: Json, *keys: str) -> None:
     for key in keys:
-        if key in spec and spec[key] == was.get(key):
+        if key in spec and spec[key] == old_spec.get(key):
             del spec[key]
 
 
-def _families(call: Call, spec: Json, was: Json) -> None:
-    """The families of a service's addresses: this cluster has IPv4 only."""
+def _families(call: Call, spec: Json, old_spec: Json) -> None:
+    """Set the IP families of a service. This cluster has IPv4 only."""
     if spec.get("type") == "ExternalName":
         return
     bare = spec.get("clusterIP") == "None" and not spec.get("selector")
     if not spec.get("ipFamilyPolicy"):
-        spec["ipFamilyPolicy"] = was.get("ipFamilyPolicy") or ("RequireDualStack" if bare else "SingleStack")
+        spec["ipFamilyPolicy"] = old_spec.get("ipFamilyPolicy") or ("RequireDualStack" if bare else "SingleStack")
     _refuse(call, check_addresses(spec))
     policy, families, addresses = spec["ipFamilyPolicy"], spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
-    if policy == "SingleStack" and was and families == was.get("ipFamilies"):
+    if policy == "SingleStack" and old_spec and families == old_spec.get("ipFamilies"):
         families = families[:1]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if policy == "SingleStack":
         detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
         for name, given in (("cluster IPs", addresses), ("IP families", families)):
             if len(given) == 2:
-                found.append(invalid("spec.ipFamilyPolicy", policy, detail.format(name)))
+                errors.append(invalid("spec.ipFamilyPolicy", policy, detail.format(name)))
     for at, address in enumerate(addresses):
         if address == "None" or at < len(families):
             continue
         if family_of(address) == "IPv6":
-            found.append(invalid(f"spec.clusterIPs[{at}]", addresses, "IPv6 is not configured on this cluster"))
+            errors.append(invalid(f"spec.clusterIPs[{at}]", addresses, "IPv6 is not configured on this cluster"))
         else:
             families = [*families, "IPv4"]
-    _refuse(call, found)
+    _refuse(call, errors)
     if bare:
         families = families or ["IPv4"]
         if len(families) < 2 and policy != "SingleStack":
@@ -159,29 +159,29 @@ def _families(call: Call, spec: Json, was: Json) -> None:
         return
     if policy == "RequireDualStack":
         detail = "this cluster is not configured for dual-stack services"
-        found.append(invalid("spec.ipFamilyPolicy", policy, detail))
-    found += [
+        errors.append(invalid("spec.ipFamilyPolicy", policy, detail))
+    errors += [
         invalid(f"spec.ipFamilies[{at}]", family, "not configured on this cluster")
         for at, family in enumerate(families)
         if family == "IPv6"
     ]
-    _refuse(call, found)
+    _refuse(call, errors)
     spec["ipFamilies"] = families or ["IPv4"]
 
 
-def _refuse(call: Call, found: list[FieldError]) -> None:
-    if found:
-        raise invalid_object(call.kind, call.name, found)
+def _refuse(call: Call, errors: list[FieldError]) -> None:
+    if errors:
+        raise invalid_object(call.kind, call.name, errors)
 
 
-def _address(core: Core, call: Call, spec: Json, was: Json) -> None:
+def _address(core: Core, call: Call, spec: Json, old_spec: Json) -> None:
     if spec.get("type") == "ExternalName" or is_headless(spec):
         return
     if not spec.get("clusterIP"):
         spec["clusterIP"] = core.allocation.next_address()
         spec["clusterIPs"] = [spec["clusterIP"]]
         return
-    if was and was.get("type") != "ExternalName":
+    if old_spec and old_spec.get("type") != "ExternalName":
         return
     for address in spec["clusterIPs"]:
         why = _unavailable(core, address)
@@ -199,42 +199,42 @@ def _unavailable(core: Core, address: str) -> str:
 
 
 class _Ports:
-    """The ports that nodes have left for the services of one request."""
+    """Node ports for one request."""
 
     def __init__(self, core: Core, call: Call) -> None:
         self._core, self._call = core, call
         self._taken: set[int] | None = None
 
     def first(self, spec: Json) -> None:
-        """Ports of a new service: those with the same number share one on the nodes."""
+        """Allocate node ports of a new service. Ports with the same number share one."""
         ports = spec.get("ports") or ()
         shared: dict[int, int] = {}
         for at, port in enumerate(ports):
-            asked = port.get("nodePort", 0)
-            if not asked and not _wants_ports(spec):
+            node_port = port.get("nodePort", 0)
+            if not node_port and not _wants_ports(spec):
                 continue
             number = port.get("port", 0)
             if number not in shared:
                 wanted = (each.get("nodePort", 0) for each in ports if each.get("port", 0) == number)
                 chosen = next(filter(None, wanted), 0)
                 shared[number] = port["nodePort"] = self._take(chosen, at) if chosen else self.free()
-            elif not asked:
+            elif not node_port:
                 port["nodePort"] = shared[number]
-            elif asked != shared[number]:
-                self._take(asked, at)
+            elif node_port != shared[number]:
+                self._take(node_port, at)
 
-    def next(self, spec: Json, was: Json) -> None:
-        """Ports of a service that has some already, perhaps."""
-        mine = {port.get("nodePort") for port in was.get("ports") or ()}
+    def next(self, spec: Json, old_spec: Json) -> None:
+        """Allocate node ports that an updated service lacks."""
+        own_ports = {port.get("nodePort") for port in old_spec.get("ports") or ()}
         for at, port in enumerate(spec.get("ports") or ()):
-            asked = port.get("nodePort", 0)
-            if not asked and _wants_ports(spec):
+            node_port = port.get("nodePort", 0)
+            if not node_port and _wants_ports(spec):
                 port["nodePort"] = self.free()
-            elif asked and asked not in mine:
-                mine.add(self._take(asked, at))
+            elif node_port and node_port not in own_ports:
+                own_ports.add(self._take(node_port, at))
 
     def free(self) -> int:
-        """A port that nobody has."""
+        """Allocate a free node port."""
         while True:
             port = self._core.allocation.next_node_port()
             if port not in self._known():

@@ -26,7 +26,7 @@ def _default(document: Json) -> None:
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("partition", 0)
-        # The feature that knows it is not switched on.
+        # The feature gate of this field is off.
         rolling.pop("maxUnavailable", None)
     for claim in spec.get("volumeClaimTemplates") or ():
         fill(claim, kind="PersistentVolumeClaim", apiVersion="v1")
@@ -57,7 +57,7 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _pod_template(spec: Json) -> Json:
-    """The template as pods of a StatefulSet get it: with the volumes of their claims, and names of their own."""
+    """The template with the volumes of the claim templates, and without host names."""
     template: Json = spec.get("template") or {}
     pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")}
     names_of = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
@@ -69,7 +69,7 @@ def _pod_template(spec: Json) -> Json:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a StatefulSet."""
+    """Check an update of a StatefulSet."""
     changeable = (
         "replicas",
         "template",
@@ -79,8 +79,8 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
         "minReadySeconds",
         "ordinals",
     )
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    if all(mine.get(key) == was.get(key) for key in {**mine, **was} if key not in changeable):
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    if all(spec.get(key) == old_spec.get(key) for key in {**spec, **old_spec} if key not in changeable):
         return []
     detail = (
         "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
@@ -109,7 +109,6 @@ STATEFUL_SETS = Resource(
         name=naming.label_problems,
         object=_check,
         update=_check_update,
-        object_first=True,
         subresources={"status": rollouts.check_status},
     ),
     warnings=template_warnings("spec", "template"),

@@ -51,7 +51,7 @@ def _topology(rule: Json, path: str) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a StorageClass."""
+    """Check an update of a StorageClass."""
     errors = [
         forbidden_field(key, f"updates to {key} are forbidden.")
         for key in ("parameters", "provisioner", "reclaimPolicy")

@@ -53,18 +53,18 @@ def _expressions(name: str, spec: Json, values: tuple[str, ...]) -> list[FieldEr
     errors: list[FieldError] = []
     if spec.get("variables"):
         values = (*values, "variables")
-    known: list[str] = []
+    defined: list[str] = []
     for at, variable in enumerate(spec.get("variables") or ()):
         where, text = f"spec.variables[{at}]", variable.get("expression", "")
         errors += _variable_name(variable.get("name", ""), f"{where}.name")
         if not text.strip():
             errors.append(required(f"{where}.expression", "expression is not specified"))
         else:
-            undefined = _undefined(text, known, f"{where}.expression")
+            undefined = _undefined(text, defined, f"{where}.expression")
             errors += undefined or check_expression(text, (*values, "authorizer"), f"{where}.expression")
-        known.append(variable.get("name", ""))
+        defined.append(variable.get("name", ""))
     for at, rule in enumerate(spec.get("validations") or ()):
-        undefined = _undefined(rule.get("expression", ""), known, f"spec.validations[{at}].expression")
+        undefined = _undefined(rule.get("expression", ""), defined, f"spec.validations[{at}].expression")
         errors += undefined or _validation(rule, values, f"spec.validations[{at}]")
     keys: set[str] = set()
     for at, annotation in enumerate(spec.get("auditAnnotations") or ()):
@@ -85,7 +85,7 @@ def _param_kind(kind: Json) -> list[FieldError]:
 
 
 def _resources(resources: Json, where: str) -> list[FieldError]:
-    """Which objects a policy or its binding is about."""
+    """Check the match rules of a policy or a binding."""
     policy = resources.get("matchPolicy", "Equivalent")
     errors = [] if policy in _MATCHES else [unsupported(f"{where}.matchPolicy", policy, _MATCHES)]
     for key in ("namespaceSelector", "objectSelector"):
@@ -102,15 +102,15 @@ def _variable_name(name: str, where: str) -> list[FieldError]:
     return [] if name.isidentifier() and name.isascii() else [invalid(where, name, "must be a valid CEL identifier")]
 
 
-def _undefined(text: str, known: list[str], where: str) -> list[FieldError]:
-    """The first variable of an expression that is not there, or not yet."""
+def _undefined(text: str, defined: list[str], where: str) -> list[FieldError]:
+    """Refuse an expression that uses a variable before its definition."""
     for used in re.finditer(r"\bvariables\.([A-Za-z_]\w*)", text):
-        if used[1] not in known:
+        if used[1] not in defined:
             at = used.start() + len("variables")
             line = text.count("\n", 0, at) + 1
             column = at - (text.rfind("\n", 0, at) + 1)
-            told = f"ERROR: <input>:{line}:{column + 1}: undefined field '{used[1]}'"
-            pointed = f"{told}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
+            message = f"ERROR: <input>:{line}:{column + 1}: undefined field '{used[1]}'"
+            pointed = f"{message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
             return [invalid(where, text, f"compilation failed: {pointed}")]
     return []
 
@@ -130,7 +130,7 @@ def _validation(rule: Json, values: tuple[str, ...], where: str) -> list[FieldEr
         return [required(f"{where}.expression", "expression is not specified")]
     errors = check_expression(expression, (*values, "authorizer"), f"{where}.expression", "BOOL")
     if rule.get("messageExpression"):
-        # What is told may not depend on rights.
+        # A message may not depend on the user's rights.
         errors += check_expression(rule["messageExpression"], values, f"{where}.messageExpression", "STRING")
     if "\n" in rule.get("message", "").strip():
         errors.append(invalid(f"{where}.message", rule["message"], "must not contain line breaks"))
@@ -198,19 +198,19 @@ def _default_match(match: Json) -> None:
 def _cells(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     kind = spec.get("paramKind")
-    told = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
-    return [cells.name(document), len(spec.get("validations") or ()), told, cells.age(document, now)]
+    parameters = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
+    return [cells.name(document), len(spec.get("validations") or ()), parameters, cells.age(document, now)]
 
 
 def _binding_cells(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
-    found = spec.get("paramRef")
-    told = "<unset>"
-    if found and found.get("name"):
-        told = f"{found.get('namespace') or '*'}/{found['name']}"
-    elif found:
-        told = selectors.formatted(found.get("selector") or {})
-    return [cells.name(document), spec.get("policyName", ""), told, cells.age(document, now)]
+    reference = spec.get("paramRef")
+    parameters = "<unset>"
+    if reference and reference.get("name"):
+        parameters = f"{reference.get('namespace') or '*'}/{reference['name']}"
+    elif reference:
+        parameters = selectors.formatted(reference.get("selector") or {})
+    return [cells.name(document), spec.get("policyName", ""), parameters, cells.age(document, now)]
 
 
 VALIDATING_ADMISSION_POLICIES = Resource(

@@ -77,7 +77,7 @@ def _service(service: Json, where: str) -> list[FieldError]:
 
 
 def check_rule(rule: Json, path: str) -> list[FieldError]:
-    """Which requests a webhook or a policy is asked about; only a policy names objects."""
+    """Check a rule of a webhook or a policy."""
     errors: list[FieldError] = []
     for at, name in enumerate(rule.get("resourceNames") or ()):
         where = f"{path}.resourceNames[{at}]"
@@ -156,7 +156,7 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
 
 
 def check_conditions(conditions: Sequence[Json], values: tuple[str, ...], where: str) -> list[FieldError]:
-    """The match conditions of a webhook or a policy."""
+    """Check the match conditions of a webhook or a policy."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for at, condition in enumerate(conditions):
@@ -176,7 +176,7 @@ def check_conditions(conditions: Sequence[Json], values: tuple[str, ...], where:
 
 
 def check_expression(text: str, values: tuple[str, ...], where: str, *wanted: str) -> list[FieldError]:
-    """An expression over some values that gives one of some types, or any."""
+    """Check that an expression compiles over some variables, to one of some types."""
     try:
         kind = compile_expression(text, values).result_type
     except CompileError as error:
@@ -185,8 +185,8 @@ def check_expression(text: str, values: tuple[str, ...], where: str, *wanted: st
     if not wanted or kind in wanted or (kind == "DYN" and "variables." in text):
         return []
     listed = [name.lower().replace("null", "null_type") for name in wanted]
-    told = listed[0] if len(listed) == 1 else f"one of [{' '.join(listed)}]"
-    return [invalid(where, text, f"must evaluate to {told} but got {kind.lower()}")]
+    types = listed[0] if len(listed) == 1 else f"one of [{' '.join(listed)}]"
+    return [invalid(where, text, f"must evaluate to {types} but got {kind.lower()}")]
 
 
 def _default(document: Json) -> None:

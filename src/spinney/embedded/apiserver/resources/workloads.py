@@ -1,4 +1,4 @@
-"""Workloads: the gangs of scheduling.k8s.io."""
+"""Workloads of scheduling.k8s.io, which describe gangs of pods."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def _check_policy(policy: Json, path: str) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Workload."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    """Check an update of a Workload."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    if was.get("controllerRef") is not None and mine.get("controllerRef") != was.get("controllerRef"):
-        errors.append(invalid("controllerRef", mine.get("controllerRef"), "field is immutable"))
-    if mine.get("podGroups") != was.get("podGroups"):
-        errors.append(invalid("podGroups", mine.get("podGroups"), "field is immutable"))
+    if old_spec.get("controllerRef") is not None and spec.get("controllerRef") != old_spec.get("controllerRef"):
+        errors.append(invalid("controllerRef", spec.get("controllerRef"), "field is immutable"))
+    if spec.get("podGroups") != old_spec.get("podGroups"):
+        errors.append(invalid("podGroups", spec.get("podGroups"), "field is immutable"))
     return errors
 
 

@@ -76,9 +76,7 @@ def check(call: Call, document: Json, old: Json | None) -> list[FieldError]:
     if same_body(document, old):
         # Only metadata changed, which is checked apart.
         return []
-    if checks.object_first:
-        return checks.object(document) + checks.update(document, old)
-    return checks.update(document, old) + checks.object(document)
+    return checks.object(document) + checks.update(document, old)
 
 
 def check_subresource(call: Call, new: Json, old: Json) -> list[FieldError]:

@@ -1,4 +1,4 @@
-"""The spec of a PersistentVolumeClaim, of its own or in a template."""
+"""Checks of the spec of a PersistentVolumeClaim, its own or that of a template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALONE = "may not use ReadWriteOncePod with other access modes"
 
 
 def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
-    """The spec of a claim, of its own or in a template."""
+    """Check the spec of a claim or of a claim template."""
     errors: list[FieldError] = []
     if not spec.get("accessModes"):
         errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))

@@ -1,4 +1,4 @@
-"""Containers of a pod: names, ports and resources; the rest has modules of its own."""
+"""Checks of containers: names, ports and resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_f
 from spinney.embedded.apiserver.resources.validation import environment, names, probes, security_contexts, volume_mounts
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
-# Resources that are known, but not what containers have.
+# Standard resources that containers cannot request.
 _OTHERS = frozenset(("storage", "pods", "persistentvolumeclaims", "services", "secrets", "configmaps"))
 _OF_PODS = ("cpu", "hugepages-", "memory")
 _RANGE = "must be between 1 and 65535, inclusive"
@@ -23,7 +23,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 def check_container(
     container: Json, path: str, volumes: dict[str, Json], seen: set[str], pod: Json | None = None
 ) -> list[FieldError]:
-    """One container of a pod; `seen` are the names that others before it have."""
+    """Check one container of a pod. `seen` holds the names of the containers before it."""
     pod = pod or {}
     name = container.get("name", "")
     errors = names.check_label_name(name, f"{path}.name")
@@ -58,7 +58,7 @@ def check_container(
 
 
 def check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
-    """The hooks and probes of a container."""
+    """Check the hooks and probes of a container."""
     errors: list[FieldError] = []
     if container.get("lifecycle") is not None:
         errors += probes.check_hooks(container["lifecycle"], f"{path}.lifecycle", grace)
@@ -107,7 +107,7 @@ def _ports(ports: list[Json], path: str) -> list[FieldError]:
 
 
 def check_host_ports(containers: list[Json], path: str) -> list[FieldError]:
-    """Ports of the node, of which containers that run together cannot share one."""
+    """Refuse a host port that two containers of a pod use."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for at, container in enumerate(containers):
@@ -122,7 +122,7 @@ def check_host_ports(containers: list[Json], path: str) -> list[FieldError]:
 
 
 def check_resources(resources: Json, path: str) -> list[FieldError]:
-    """Requests and limits of a container."""
+    """Check the requests and limits of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     errors = [
         invalid(f"{path}.limits[{name}]", value, problem)
@@ -141,7 +141,7 @@ def check_resources(resources: Json, path: str) -> list[FieldError]:
 
 
 def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldError]:
-    """A request is not above its limit, and just as large where a resource cannot be shared."""
+    """Refuse a request above its limit, or below it where the resource cannot be overcommitted."""
     fixed = "/" in name or name.startswith("hugepages-")
     if limit is None:
         detail = "Limit must be set for non overcommitable resources"
@@ -156,7 +156,7 @@ def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldErr
 
 
 def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
-    """What all containers of a pod share."""
+    """Check the resources of a pod as a whole."""
     errors: list[FieldError] = []
     for kind in ("limits", "requests"):
         for name, text in (resources.get(kind) or {}).items():
@@ -171,7 +171,7 @@ def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
 
 
 def name_problems(name: str) -> tuple[str, ...]:
-    """Why no container can have a resource of that name."""
+    """The problems of a resource's name in a container."""
     problems = naming.qualified_problems(name)
     if "/" not in name and name not in _NATIVE and not name.startswith("hugepages-"):
         if not problems and name not in _OTHERS:
@@ -184,7 +184,7 @@ def name_problems(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
-    """What is wrong with an amount of a resource: the value to show, and why."""
+    """The problem of a resource's amount, with the value to show."""
     problems = name_problems(name)
     if problems:
         return tuple((name, problem) for problem in problems)

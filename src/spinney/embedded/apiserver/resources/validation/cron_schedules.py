@@ -1,4 +1,4 @@
-"""Why a schedule or a time zone of a CronJob cannot be read."""
+"""Checks of the schedule and the time zone of a CronJob."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ZONE_PART = re.compile(r"^[A-Za-z._\-0-9+]{1,14}\Z")
 
 
 def check_schedule(schedule: str, path: str) -> list[FieldError]:
-    """When a CronJob is due."""
+    """Check the schedule of a CronJob."""
     if "TZ" in schedule:
         return [invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")]
     try:
@@ -23,7 +23,7 @@ def check_schedule(schedule: str, path: str) -> list[FieldError]:
 
 
 def check_zone(zone: str | None, path: str) -> list[FieldError]:
-    """Where a schedule is meant."""
+    """Check the time zone of a schedule."""
     if zone is None:
         return []
     if not zone:

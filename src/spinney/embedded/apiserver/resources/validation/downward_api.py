@@ -1,4 +1,4 @@
-"""What a pod may tell its containers of itself: its fields and their resources, in variables and in files."""
+"""Checks of downward API references, in environment variables and in volumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HUGE = ("limits.hugepages-", "requests.hugepages-")
 
 
 def check_field(selector: Json, path: str, allowed: tuple[str, ...]) -> list[FieldError]:
-    """A field of the pod."""
+    """Check a reference to a field of the pod."""
     version, field = selector.get("apiVersion", "v1"), selector.get("fieldPath", "")
     if not field:
         return [required(f"{path}.fieldPath")]
@@ -49,7 +49,7 @@ def check_field(selector: Json, path: str, allowed: tuple[str, ...]) -> list[Fie
 
 
 def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[FieldError]:
-    """How much a container may have of a resource."""
+    """Check a reference to a resource of a container."""
     errors: list[FieldError] = []
     resource = selector.get("resource", "")
     if in_file and not selector.get("containerName"):

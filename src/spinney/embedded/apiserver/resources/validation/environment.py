@@ -1,4 +1,4 @@
-"""The environment of a container."""
+"""Checks of a container's environment variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ONE = "may not have more than one field specified at a time"
 
 
 def check_variables(variables: list[Json], path: str) -> list[FieldError]:
-    """Variables, each with its value or where that comes from."""
+    """Check variables, each with a value or a source of it."""
     errors: list[FieldError] = []
     for at, variable in enumerate(variables):
         where, name = f"{path}[{at}]", variable.get("name", "")
@@ -56,7 +56,7 @@ def _key(reference: Json, path: str) -> list[FieldError]:
 
 
 def check_sources(sources: list[Json], path: str) -> list[FieldError]:
-    """Config maps and secrets whose every key becomes a variable."""
+    """Check references to ConfigMaps and Secrets whose keys all become variables."""
     errors: list[FieldError] = []
     for at, source in enumerate(sources):
         prefix = source.get("prefix", "")

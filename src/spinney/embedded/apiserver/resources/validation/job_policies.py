@@ -1,4 +1,4 @@
-"""When failed pods fail a Job, and when some of them are enough for its success."""
+"""Checks of the failure and success policies of a Job."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _chosen(value: str, allowed: tuple[str, ...], path: str) -> list[FieldError]
 
 
 def check_failures(spec: Json, path: str) -> list[FieldError]:
-    """The `podFailurePolicy` of a Job."""
+    """Check the `podFailurePolicy` of a Job."""
     rules = spec["podFailurePolicy"].get("rules") or ()
     errors = [too_many(f"{path}.rules", len(rules), _RULES)] if len(rules) > _RULES else []
     pod = (spec.get("template") or {}).get("spec") or {}
-    known = {each.get("name") for key in ("containers", "initContainers") for each in pod.get(key) or ()}
+    container_names = {each.get("name") for key in ("containers", "initContainers") for each in pod.get(key) or ()}
     for at, rule in enumerate(rules):
-        errors += _failure_rule(spec, rule, f"{path}.rules[{at}]", known)
+        errors += _failure_rule(spec, rule, f"{path}.rules[{at}]", container_names)
     return errors
 
 
-def _failure_rule(spec: Json, rule: Json, path: str, known: set[str | None]) -> list[FieldError]:
+def _failure_rule(spec: Json, rule: Json, path: str, container_names: set[str | None]) -> list[FieldError]:
     action = rule.get("action", "")
     if action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
         errors = [invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")]
@@ -48,7 +48,7 @@ def _failure_rule(spec: Json, rule: Json, path: str, known: set[str | None]) -> 
         errors = _chosen(action, _ACTIONS, f"{path}.action")
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None:
-        errors += _exit_codes(codes, f"{path}.onExitCodes", known)
+        errors += _exit_codes(codes, f"{path}.onExitCodes", container_names)
     if len(conditions) > _RULES:
         errors.append(too_many(f"{path}.onPodConditions", len(conditions), _RULES))
     for at, condition in enumerate(conditions):
@@ -62,11 +62,11 @@ def _failure_rule(spec: Json, rule: Json, path: str, known: set[str | None]) -> 
     return errors
 
 
-def _exit_codes(codes: Json, path: str, known: set[str | None]) -> list[FieldError]:
+def _exit_codes(codes: Json, path: str, container_names: set[str | None]) -> list[FieldError]:
     operator, values = codes.get("operator", ""), codes.get("values") or []
     errors = _chosen(operator, _OPERATORS, f"{path}.operator")
     name = codes.get("containerName")
-    if name is not None and name not in known:
+    if name is not None and name not in container_names:
         detail = "must be one of the container or initContainer names in the pod template"
         errors.append(invalid(f"{path}.containerName", name, detail))
     if not values:
@@ -84,7 +84,7 @@ def _exit_codes(codes: Json, path: str, known: set[str | None]) -> list[FieldErr
 
 
 def check_success(spec: Json, path: str) -> list[FieldError]:
-    """The `successPolicy` of an indexed Job."""
+    """Check the `successPolicy` of an indexed Job."""
     rules, completions = spec["successPolicy"].get("rules") or (), spec.get("completions") or 0
     errors: list[FieldError] = []
     if not rules:
@@ -125,7 +125,7 @@ def _success_rule(rule: Json, path: str, completions: int) -> list[FieldError]:
 
 
 def read_indexes(text: str, completions: int) -> tuple[int, str]:
-    """How many indexes a text like `0,2-4` names, and why it cannot be read."""
+    """Count the indexes of a text like `0,2-4`, or say why it cannot be parsed."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         ends = part.split("-")

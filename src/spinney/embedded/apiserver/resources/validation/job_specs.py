@@ -1,4 +1,4 @@
-"""Jobs and CronJobs."""
+"""Checks of Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "
 
 
 def check(document: Json) -> list[FieldError]:
-    """A new Job."""
+    """Check a Job."""
     name, spec = document["metadata"].get("name", ""), document.get("spec") or {}
     errors = _generated(document) + check_spec_and_selector(spec, "spec")
     completions = spec.get("completions") or 0
@@ -40,7 +40,7 @@ def check(document: Json) -> list[FieldError]:
 
 
 def _generated(document: Json) -> list[FieldError]:
-    """Labels and selector of a Job that asked for no selector of its own."""
+    """Check that the labels and the selector of a Job are the generated ones."""
     metadata, spec = document["metadata"], document.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -59,7 +59,7 @@ def _generated(document: Json) -> list[FieldError]:
 
 
 def check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
-    """The spec of a Job, whose selector is known."""
+    """Check the spec of a Job with its selector."""
     errors = check_spec(spec, path)
     selector = spec.get("selector")
     if selector is None:
@@ -75,7 +75,7 @@ def check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
 
 
 def check_spec(spec: Json, path: str) -> list[FieldError]:
-    """The spec of a Job, of its own or in the template of a CronJob."""
+    """Check the spec of a Job or of a CronJob's template."""
     errors = _counts(spec, path)
     if spec.get("managedBy") is not None:
         errors += names.check_domain_path(spec["managedBy"], f"{path}.managedBy")
@@ -156,40 +156,40 @@ def _immutable(path: str, value: Any) -> FieldError:
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Job."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    errors = check_spec_and_selector(mine, "spec") + _completions(mine, was)
-    if mine.get("selector") != was.get("selector"):
-        selector = mine.get("selector")
+    """Check an update of a Job."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    errors = check_spec_and_selector(spec, "spec") + _completions(spec, old_spec)
+    if spec.get("selector") != old_spec.get("selector"):
+        selector = spec.get("selector")
         errors.append(_immutable("spec.selector", selector))
-    if mine.get("template") != _changeable(mine.get("template") or {}, old):
-        errors.append(_immutable("spec.template", mine.get("template") or {}))
+    if spec.get("template") != _changeable(spec.get("template") or {}, old):
+        errors.append(_immutable("spec.template", spec.get("template") or {}))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        if mine.get(key) != was.get(key):
-            errors.append(_immutable(f"spec.{key}", mine.get(key)))
+        if spec.get(key) != old_spec.get(key):
+            errors.append(_immutable(f"spec.{key}", spec.get(key)))
     return errors
 
 
-def _completions(mine: Json, was: Json) -> list[FieldError]:
-    count = mine.get("completions")
-    if count == was.get("completions"):
+def _completions(spec: Json, old_spec: Json) -> list[FieldError]:
+    count = spec.get("completions")
+    if count == old_spec.get("completions"):
         return []
-    if mine.get("completionMode") != "Indexed":
+    if spec.get("completionMode") != "Indexed":
         return [_immutable("spec.completions", count)]
-    if count is None or count == mine.get("parallelism"):
+    if count is None or count == spec.get("parallelism"):
         return []
     return [invalid("spec.completions", count, "can only be modified in tandem with spec.parallelism")]
 
 
 def _changeable(template: Json, old: Json) -> Json:
-    """The old template with what may change of it taken from the new one: where pods of a waiting Job may go."""
-    was: Json = (old.get("spec") or {}).get("template") or {}
+    """The old template with the scheduling directives of the new one, which may change while a Job is suspended."""
+    old_template: Json = (old.get("spec") or {}).get("template") or {}
     if not old["spec"].get("suspend") or (old.get("status") or {}).get("startTime"):
-        return was
-    kept = {key: value for key, value in (was.get("spec") or {}).items() if key not in _DIRECTIVES}
+        return old_template
+    kept = {key: value for key, value in (old_template.get("spec") or {}).items() if key not in _DIRECTIVES}
     spec = template.get("spec") or {}
     kept |= {key: spec[key] for key in _DIRECTIVES if key in spec}
-    before, now = (was.get("spec") or {}).get("affinity") or {}, spec.get("affinity")
+    before, now = (old_template.get("spec") or {}).get("affinity") or {}, spec.get("affinity")
     affinity = {key: value for key, value in before.items() if key != "nodeAffinity"}
     if now and "nodeAffinity" in now:
         affinity["nodeAffinity"] = now["nodeAffinity"]
@@ -198,14 +198,16 @@ def _changeable(template: Json, old: Json) -> Json:
     else:
         kept.pop("affinity", None)
     metadata = {
-        key: value for key, value in (was.get("metadata") or {}).items() if key not in ("labels", "annotations")
+        key: value
+        for key, value in (old_template.get("metadata") or {}).items()
+        if key not in ("labels", "annotations")
     }
     metadata |= {key: template["metadata"][key] for key in ("labels", "annotations") if key in template["metadata"]}
-    return {**was, "metadata": metadata, "spec": kept}
+    return {**old_template, "metadata": metadata, "spec": kept}
 
 
 def check_cron_job(document: Json) -> list[FieldError]:
-    """A CronJob."""
+    """Check a CronJob."""
     spec = document.get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("schedule"):

@@ -1,4 +1,4 @@
-"""Label selectors inside specs."""
+"""Checks of label selectors in specs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from spinney.embedded.apiserver.resources.validation import names
 
 
 def check_selector(selector: Json | None, path: str) -> list[FieldError]:
-    """A `metav1.LabelSelector`."""
+    """Check a `metav1.LabelSelector`."""
     selector = selector or {}
     errors = names.check_labels(selector.get("matchLabels"), f"{path}.matchLabels")
     return errors + check_expressions(selector, path)
 
 
 def check_expressions(selector: Json, path: str, comparing: tuple[str, ...] = ()) -> list[FieldError]:
-    """The `matchExpressions` of a selector; those of nodes have operators that compare with one value, too."""
+    """Check the `matchExpressions` of a selector. Those of node selectors may also compare numbers."""
     errors: list[FieldError] = []
     for at, term in enumerate(selector.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{at}]"

@@ -1,4 +1,4 @@
-"""`metadata` of every kind: names, labels, annotations, owners, finalizers, and what may not change."""
+"""Checks of `metadata`, for every kind."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _STANDARD_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 _NEW: Json = {}
 
 
-def check(kind: Kind, metadata: Json, known: Json = _NEW) -> list[FieldError]:
-    """The metadata of an object that is about to be kept; what it shares with `known` was checked before."""
+def check(kind: Kind, metadata: Json, checked: Json = _NEW) -> list[FieldError]:
+    """Check the metadata of an object. What it shares with `checked` was checked before."""
     errors: list[FieldError] = []
     name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
-    elif name != known.get("name") or prefix != known.get("generateName", ""):
+    elif name != checked.get("name") or prefix != checked.get("generateName", ""):
         rule = kind.resource.checks.name
         if prefix:
-            # A name goes on where a prefix ends, so that may be a dash.
+            # The generated suffix follows the prefix, so the prefix may end with a dash.
             begun = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
             errors += [invalid("metadata.generateName", prefix, problem) for problem in rule(begun)]
         errors += [invalid("metadata.name", name, problem) for problem in rule(name)]
-    if metadata.get("labels") and metadata["labels"] is not known.get("labels"):
+    if metadata.get("labels") and metadata["labels"] is not checked.get("labels"):
         errors += names.check_labels(metadata["labels"], "metadata.labels")
-    if metadata.get("annotations") and metadata["annotations"] is not known.get("annotations"):
+    if metadata.get("annotations") and metadata["annotations"] is not checked.get("annotations"):
         errors += names.check_annotations(metadata["annotations"], "metadata.annotations")
-    if metadata.get("ownerReferences") and metadata["ownerReferences"] is not known.get("ownerReferences"):
+    if metadata.get("ownerReferences") and metadata["ownerReferences"] is not checked.get("ownerReferences"):
         errors += _owners(metadata["ownerReferences"])
     return errors + _finalizers(kind, metadata["finalizers"]) if metadata.get("finalizers") else errors
 
@@ -77,7 +77,7 @@ def _owners(owners: list[Json]) -> list[FieldError]:
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to metadata."""
+    """Check an update of metadata."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))

@@ -26,12 +26,12 @@ ANNOTATIONS_LIMIT = 256 * 1024
 
 
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The members in which an update differs, for the message that refuses it."""
+    """The members that an update changed, for the message that refuses it."""
     return "changed: " + ", ".join(sorted(key for key in {**old, **new} if old.get(key) != new.get(key)))
 
 
 def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:
-    """Label keys and values."""
+    """Check label keys and values."""
     errors: list[FieldError] = []
     for key, value in (labels or {}).items():
         for problem in naming.qualified_problems(key):
@@ -42,7 +42,7 @@ def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldErro
 
 
 def check_annotations(annotations: Mapping[str, str] | None, field: str) -> list[FieldError]:
-    """Annotation keys, and the size of all of them together."""
+    """Check annotation keys, and the total size of annotations."""
     errors: list[FieldError] = []
     size = 0
     for key, value in (annotations or {}).items():
@@ -54,7 +54,7 @@ def check_annotations(annotations: Mapping[str, str] | None, field: str) -> list
 
 
 def check_address(address: str, field: str) -> list[FieldError]:
-    """An IP address."""
+    """Check an IP address."""
     try:
         ipaddress.ip_address(address)
     except ValueError:
@@ -63,7 +63,7 @@ def check_address(address: str, field: str) -> list[FieldError]:
 
 
 def check_cidr(text: str, field: str) -> list[FieldError]:
-    """A block of IP addresses."""
+    """Check a CIDR."""
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -72,7 +72,7 @@ def check_cidr(text: str, field: str) -> list[FieldError]:
 
 
 def check_host(name: str, field: str) -> list[FieldError]:
-    """The name of a host, which is no address."""
+    """Check a host name, which must not be an address."""
     errors = [invalid(field, name, problem) for problem in naming.subdomain_problems(name)]
     if not check_address(name, field):
         errors.append(invalid(field, name, "must be a DNS name, not an IP address"))
@@ -80,14 +80,14 @@ def check_host(name: str, field: str) -> list[FieldError]:
 
 
 def check_port(port: int | str, field: str) -> list[FieldError]:
-    """The number of a port, or its name."""
+    """Check a port number or name."""
     if isinstance(port, int):
         return [] if 0 < port < 65536 else [invalid(field, port, "must be between 1 and 65535, inclusive")]
     return [invalid(field, port, problem) for problem in naming.port_name_problems(port)]
 
 
 def check_descending(path: str, field: str) -> list[FieldError]:
-    """A path that leads nowhere but down."""
+    """Refuse a path that is absolute or contains `..`."""
     errors = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
     if ".." in path.split("/"):
         errors.append(invalid(field, path, "must not contain '..'"))
@@ -95,7 +95,7 @@ def check_descending(path: str, field: str) -> list[FieldError]:
 
 
 def check_file_path(path: str, field: str) -> list[FieldError]:
-    """A path below a volume that leads nowhere but down, and is none of the volume's own."""
+    """Check the path of a file in a volume."""
     errors = check_descending(path, field)
     if path.startswith("..") and not path.startswith("../") and path != "..":
         errors.append(invalid(field, path, "must not start with '..'"))
@@ -103,7 +103,7 @@ def check_file_path(path: str, field: str) -> list[FieldError]:
 
 
 def check_config_key(key: str, field: str) -> list[FieldError]:
-    """A key of a ConfigMap or a Secret."""
+    """Check a key of a ConfigMap or a Secret."""
     errors = [invalid(field, key, "must be no more than 253 characters")] if len(key) > 253 else []
     if not CONFIG_KEY.match(key):
         errors.append(invalid(field, key, KEY_RULE))
@@ -115,7 +115,7 @@ def check_config_key(key: str, field: str) -> list[FieldError]:
 
 
 def check_domain_path(name: str, field: str) -> list[FieldError]:
-    """Something below a domain, like `acme.io/foo`."""
+    """Check a domain-prefixed path like `acme.io/foo`."""
     prefix, slash, rest = name.partition("/")
     if not name:
         return [required(field)]
@@ -125,13 +125,13 @@ def check_domain_path(name: str, field: str) -> list[FieldError]:
 
 
 def check_identifier(name: str, field: str) -> list[FieldError]:
-    """A name as programs use it."""
+    """Check a C identifier."""
     errors = [too_long(field, 32)] if len(name) > 32 else []
     return errors if _IDENTIFIER.match(name) else [*errors, invalid(field, name, _IDENTIFIER_RULE)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:
-    """A name that must be given and be a DNS label."""
+    """Check a name that is required and has to be a DNS label."""
     if not name:
         return [required(field)]
     return [invalid(field, name, problem) for problem in naming.label_problems(name)]

@@ -1,4 +1,4 @@
-"""What a pod is called, and whom it asks for the names of others."""
+"""Checks of a pod's DNS settings and host aliases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEARCH_RULE = (
 
 
 def check_name_servers(spec: Json, path: str) -> list[FieldError]:
-    """The `dnsConfig` of a pod."""
+    """Check the `dnsConfig` of a pod."""
     config, alone = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
     if config is None:
         return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if alone else []
@@ -48,7 +48,7 @@ def check_name_servers(spec: Json, path: str) -> list[FieldError]:
 
 
 def check_aliases(spec: Json, path: str) -> list[FieldError]:
-    """Names that a pod knows by itself."""
+    """Check the `hostAliases` of a pod."""
     errors: list[FieldError] = []
     for at, alias in enumerate(spec.get("hostAliases") or ()):
         errors += names.check_address(alias.get("ip", ""), f"{path}[{at}].ip")
@@ -59,7 +59,7 @@ def check_aliases(spec: Json, path: str) -> list[FieldError]:
 
 
 def check_override(spec: Json, path: str) -> list[FieldError]:
-    """A host name that stands for all others."""
+    """Check the `hostnameOverride` of a pod."""
     name, where = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if name is None:
         return []

@@ -1,4 +1,4 @@
-"""Where a pod may go: tolerations, affinity and spread."""
+"""Checks of tolerations, affinity and topology spread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinney.embedded.apiserver.resources.validation.label_selectors import chec
 
 
 def check_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
-    """The taints that a pod puts up with."""
+    """Check tolerations."""
     errors: list[FieldError] = []
     for at, toleration in enumerate(tolerations):
         where = f"{path}[{at}]"
@@ -41,13 +41,13 @@ def _operator(operator: str, value: str, path: str) -> list[FieldError]:
         return [invalid(path, value, ";".join(problems))] if problems else []
     if operator == "Exists":
         return [invalid(path, value, "value must be empty when `operator` is 'Exists'")] if value else []
-    # Operators that are known but not switched on are listed, too.
+    # The message lists operators whose feature gates are off, too.
     compared = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
     return [unsupported(path, operator, ("Equal", "Exists", *compared))]
 
 
 def check_affinity(affinity: Json, path: str) -> list[FieldError]:
-    """What a pod wants to be near to or far from."""
+    """Check the affinity of a pod."""
     errors: list[FieldError] = []
     node = affinity.get("nodeAffinity") or {}
     needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -74,7 +74,7 @@ def check_affinity(affinity: Json, path: str) -> list[FieldError]:
 
 
 def check_node_term(term: Json, path: str) -> list[FieldError]:
-    """A term of a node selector."""
+    """Check a term of a node selector."""
     errors = check_expressions(term, path, ("Gt", "Lt"))
     for at, field in enumerate(term.get("matchFields") or ()):
         where, operator = f"{path}.matchFields[{at}]", field.get("operator", "")
@@ -94,7 +94,7 @@ def _weight(wish: Json, path: str) -> list[FieldError]:
 
 
 def _pod_term(term: Json, path: str) -> list[FieldError]:
-    """Pods to be near to or far from."""
+    """Check a pod affinity term."""
     errors = check_selector(term.get("labelSelector"), f"{path}.labelSelector")
     errors += check_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
@@ -107,7 +107,7 @@ def _pod_term(term: Json, path: str) -> list[FieldError]:
 
 
 def _label_keys(term: Json, path: str) -> list[FieldError]:
-    """Labels whose values the pod's own are compared with."""
+    """Check `matchLabelKeys` and `mismatchLabelKeys`."""
     errors: list[FieldError] = []
     for kind in ("matchLabelKeys", "mismatchLabelKeys"):
         for at, key in enumerate(term.get(kind) or ()):
@@ -124,7 +124,7 @@ def _label_keys(term: Json, path: str) -> list[FieldError]:
 
 
 def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
-    """How evenly pods are to be spread."""
+    """Check topology spread constraints."""
     errors: list[FieldError] = []
     for at, constraint in enumerate(constraints):
         where = f"{path}[{at}]"

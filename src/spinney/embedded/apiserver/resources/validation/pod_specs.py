@@ -1,4 +1,4 @@
-"""Pods and pod templates."""
+"""Checks of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _LIFE = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
 def check_create(pod: Json) -> list[FieldError]:
-    """What a new pod may not bring along."""
+    """Refuse what a new pod must not have."""
     if (pod.get("spec") or {}).get("ephemeralContainers"):
         return [forbidden_field("spec.ephemeralContainers", "cannot be set on create")]
     return []
 
 
 def check(pod: Json) -> list[FieldError]:
-    """A pod as it is about to be kept."""
+    """Check a pod."""
     spec = pod.get("spec") or {}
     errors = check_spec(spec, "spec")
-    # Templates may have spaces here, since some always had.
+    # Kubernetes accepts spaces here in templates, for compatibility.
     for key in ("containers", "initContainers"):
         for at, container in enumerate(spec.get(key) or ()):
             image = container.get("image", "")
@@ -48,7 +48,7 @@ def check(pod: Json) -> list[FieldError]:
 
 
 def check_template(template: Json, path: str) -> list[FieldError]:
-    """A pod template inside a workload."""
+    """Check the pod template of a workload."""
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     errors = names.check_labels(metadata.get("labels"), f"{path}.labels")
     errors += names.check_annotations(metadata.get("annotations"), f"{path}.annotations")
@@ -60,7 +60,7 @@ def check_template(template: Json, path: str) -> list[FieldError]:
 
 
 def check_spec(spec: Json, path: str) -> list[FieldError]:
-    """A pod spec."""
+    """Check a pod spec."""
     errors: list[FieldError] = []
     volumes: dict[str, Json] = {}
     if spec.get("volumes"):
@@ -99,7 +99,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
 
 
 def _init(container: Json, path: str, volumes: dict[str, Json], seen: set[str], spec: Json) -> list[FieldError]:
-    """A container that runs before the others, or beside them when it is restarted always."""
+    """Check an init container, which is a sidecar if it is always restarted."""
     if container.get("restartPolicy") == "Always":
         return containers.check_container(container, path, volumes, seen, spec)
     life = [key for key in _LIFE if container.get(key) is not None]
@@ -128,7 +128,7 @@ def _policies(spec: Json, path: str) -> list[FieldError]:
 
 
 def _rest(spec: Json, path: str) -> list[FieldError]:
-    """Names of the pod itself and of classes, and what is told last."""
+    """Check names in a pod spec, and what Kubernetes reports last."""
     errors: list[FieldError] = []
     if spec.get("hostUsers") is False:
         for key in ("hostNetwork", "hostPID", "hostIPC"):
@@ -161,17 +161,17 @@ def _rest(spec: Json, path: str) -> list[FieldError]:
 
 
 def _claims(spec: Json, path: str) -> list[FieldError]:
-    """Resource claims of the pod, and the containers' references to them."""
+    """Check the resource claims of a pod, and the references of its containers."""
     errors: list[FieldError] = []
-    known: set[str] = set()
+    claim_names: set[str] = set()
     for at, claim in enumerate(spec.get("resourceClaims") or ()):
         where = f"{path}.resourceClaims[{at}]"
         name = claim.get("name", "")
-        if name and name in known:
+        if name and name in claim_names:
             errors.append(duplicate(f"{where}.name", name))
         else:
             errors += names.check_label_name(name, f"{where}.name")
-        known.add(name)
+        claim_names.add(name)
         sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")]
         shown = {"Name": name, "ResourceClaimName": sources[0], "ResourceClaimTemplateName": sources[1]}
         which = "`resourceClaimName`{} `resourceClaimTemplateName`"
@@ -192,11 +192,11 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
                 if mark in used:
                     errors.append(duplicate(where, mark))
                 used.add(mark)
-                if claim.get("name") in known:
+                if claim.get("name") in claim_names:
                     continue
                 detail = "must be one of the names in pod.spec.resourceClaims"
                 error = not_found_field(where, claim.get("name"))
-                suffix = f": {', '.join(sorted(known))}" if known else " which is empty"
+                suffix = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
                 errors.append(FieldError(error.reason, error.field, f"{error.message}: {detail}{suffix}"))
     return errors
 
@@ -205,7 +205,7 @@ def _host_ports(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for at, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
-            # A template need not say it: pods get it later.
+            # Pods get it later, so a template need not set it.
             if port.get("hostPort", port.get("containerPort")) != port.get("containerPort"):
                 where = f"{path}.containers[{at}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"

@@ -1,4 +1,4 @@
-"""What a kubelet may say of a pod."""
+"""Checks of a pod's status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.resources.validation import names
 
 
 def check(new: Json, old: Json) -> list[FieldError]:
-    """A new status of a pod."""
+    """Check a new status of a pod."""
     status, was = new.get("status") or {}, old.get("status") or {}
     if status is was:
         return []
@@ -41,7 +41,7 @@ def check(new: Json, old: Json) -> list[FieldError]:
 
 @lru_cache(maxsize=4096)
 def _addresses(path: str, listed: tuple[str, ...]) -> tuple[FieldError, ...]:
-    """One address of each family."""
+    """Check the addresses of a pod: at most one per family."""
     wrong = [error for at, address in enumerate(listed) for error in names.check_address(address, f"{path}[{at}]")]
     if wrong:
         return tuple(wrong)

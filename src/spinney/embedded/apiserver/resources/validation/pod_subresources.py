@@ -1,4 +1,4 @@
-"""The parts of a pod that have doors of their own: ephemeral containers, and the resources that a resize may change."""
+"""Checks of the subresources `ephemeralcontainers` and `resize` of pods."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ _RESIZABLE = ("cpu", "memory")
 
 
 def check_ephemeral(new: Json, old: Json) -> list[FieldError]:
-    """Ephemeral containers may be added, and then neither changed nor removed."""
-    mine, was = new["spec"].get("ephemeralContainers") or [], old["spec"].get("ephemeralContainers") or []
-    return _ephemeral(new["spec"], mine) + _kept(mine, was)
+    """Refuse ephemeral containers that were changed or removed."""
+    ephemeral, old_ephemeral = (
+        new["spec"].get("ephemeralContainers") or [],
+        old["spec"].get("ephemeralContainers") or [],
+    )
+    return _ephemeral(new["spec"], ephemeral) + _kept(ephemeral, old_ephemeral)
 
 
-def _ephemeral(spec: Json, mine: list[Json]) -> list[FieldError]:
+def _ephemeral(spec: Json, ephemeral: list[Json]) -> list[FieldError]:
     names = [each["name"] for key in ("containers", "initContainers") for each in spec.get(key) or ()]
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
     seen, errors = set(names), list[FieldError]()
-    for at, container in enumerate(mine):
+    for at, container in enumerate(ephemeral):
         path = f"spec.ephemeralContainers[{at}]"
         plain = {key: value for key, value in container.items() if key not in _NOT_EPHEMERAL}
         errors += containers.check_container(plain, path, volumes, seen)
@@ -37,10 +40,10 @@ def _ephemeral(spec: Json, mine: list[Json]) -> list[FieldError]:
     return errors
 
 
-def _kept(mine: list[Json], was: list[Json]) -> list[FieldError]:
-    now = {container.get("name"): container for container in mine}
+def _kept(ephemeral: list[Json], old_ephemeral: list[Json]) -> list[FieldError]:
+    now = {container.get("name"): container for container in ephemeral}
     errors: list[FieldError] = []
-    for container in was:
+    for container in old_ephemeral:
         name = container["name"]
         if name not in now:
             happened = "removed"
@@ -48,27 +51,30 @@ def _kept(mine: list[Json], was: list[Json]) -> list[FieldError]:
             happened = "changed"
         else:
             continue
-        told = f'existing ephemeral containers "{name}" may not be {happened}\n'
-        errors.append(forbidden_field("spec.ephemeralContainers", told))
+        detail = f'existing ephemeral containers "{name}" may not be {happened}\n'
+        errors.append(forbidden_field("spec.ephemeralContainers", detail))
     return errors
 
 
 def check_resize(new: Json, old: Json) -> list[FieldError]:
-    """A resize changes how much CPU and memory containers get, and nothing else about them."""
-    mine, was = new["spec"], old["spec"]
-    errors = pod_specs.check_spec(mine, "spec")
-    before = quality(was)
-    if quality(mine) != before:
+    """Refuse a resize that changes more than the CPU and memory of containers."""
+    spec, old_spec = new["spec"], old["spec"]
+    errors = pod_specs.check_spec(spec, "spec")
+    before = quality(old_spec)
+    if quality(spec) != before:
         errors.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
     for key in ("containers", "initContainers"):
-        ours, theirs = mine.get(key) or [], was.get(key) or []
-        if len(ours) != len(theirs):
+        containers_now, containers_before = spec.get(key) or [], old_spec.get(key) or []
+        if len(containers_now) != len(containers_before):
             return [*errors, forbidden_field(f"spec.{key}", "containers may not be added or removed on resize")]
-        if any(one.get("name") != other.get("name") for one, other in zip(ours, theirs, strict=True)):
+        if any(
+            container.get("name") != old_container.get("name")
+            for container, old_container in zip(containers_now, containers_before, strict=True)
+        ):
             return [*errors, forbidden_field(f"spec.{key}", "containers may not be renamed or reordered on resize")]
-        for one, other in zip(ours, theirs, strict=True):
-            errors += _removed(one, other)
-            if _fixed(one) != _fixed(other):
+        for container, old_container in zip(containers_now, containers_before, strict=True):
+            errors += _removed(container, old_container)
+            if _fixed(container) != _fixed(old_container):
                 return [*errors, forbidden_field("spec", "only cpu and memory resources are mutable")]
     return errors
 
@@ -84,7 +90,7 @@ def _removed(container: Json, before: Json) -> list[FieldError]:
 
 
 def _fixed(container: Json) -> Json:
-    """A container without what a resize may change."""
+    """A container without the fields that a resize may change."""
     resources = container.get("resources") or {}
     kept = {
         kind: {name: amount for name, amount in (resources.get(kind) or {}).items() if name not in _RESIZABLE}

@@ -1,4 +1,4 @@
-"""What an update may not do to a pod."""
+"""Checks of updates of pods."""
 
 from __future__ import annotations
 
@@ -14,101 +14,101 @@ UPDATABLE = (
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a pod."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
-    if mine == was:
+    """Checks of updates of pods."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    if spec == old_spec:
         return []
     errors: list[FieldError] = []
     for key in ("containers", "initContainers"):
-        if len(mine.get(key) or ()) != len(was.get(key) or ()):
+        if len(spec.get(key) or ()) != len(old_spec.get(key) or ()):
             return [*errors, forbidden_field(f"spec.{key}", "pod updates may not add or remove containers")]
-    errors += _deadline_update(mine.get("activeDeadlineSeconds"), was.get("activeDeadlineSeconds"))
-    errors += _toleration_update(mine.get("tolerations") or [], was.get("tolerations") or [])
-    errors += _gate_update(mine.get("schedulingGates") or [], was.get("schedulingGates") or [])
-    masked = _masked(mine, was)
-    if was.get("schedulingGates"):
-        errors += _gated_update(masked, was)
-    if masked != was:
-        detail = f"pod updates may not change fields other than {UPDATABLE}\n{changed_fields(was, masked)}"
+    errors += _deadline_update(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds"))
+    errors += _toleration_update(spec.get("tolerations") or [], old_spec.get("tolerations") or [])
+    errors += _gate_update(spec.get("schedulingGates") or [], old_spec.get("schedulingGates") or [])
+    masked = _masked(spec, old_spec)
+    if old_spec.get("schedulingGates"):
+        errors += _gated_update(masked, old_spec)
+    if masked != old_spec:
+        detail = f"pod updates may not change fields other than {UPDATABLE}\n{changed_fields(old_spec, masked)}"
         errors.append(forbidden_field("spec", detail))
     return errors
 
 
-def _masked(mine: Json, was: Json) -> Json:
-    """The new spec with every field that may change put back to what it was."""
-    masked = dict(mine)
+def _masked(spec: Json, old_spec: Json) -> Json:
+    """The new spec with the old values of all fields that may change."""
+    masked = dict(spec)
     for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         masked.pop(key, None)
-        if key in was:
-            masked[key] = was[key]
+        if key in old_spec:
+            masked[key] = old_spec[key]
     for key in ("containers", "initContainers"):
         if key in masked:
             masked[key] = [
                 {**container, "image": before.get("image")}
-                for container, before in zip(masked[key], was.get(key) or (), strict=False)
+                for container, before in zip(masked[key], old_spec.get(key) or (), strict=False)
             ]
-    if was.get("terminationGracePeriodSeconds", 0) < 0 and masked.get("terminationGracePeriodSeconds") == 1:
-        masked["terminationGracePeriodSeconds"] = was["terminationGracePeriodSeconds"]
+    if old_spec.get("terminationGracePeriodSeconds", 0) < 0 and masked.get("terminationGracePeriodSeconds") == 1:
+        masked["terminationGracePeriodSeconds"] = old_spec["terminationGracePeriodSeconds"]
     return masked
 
 
-def _deadline_update(mine: int | None, was: int | None) -> list[FieldError]:
+def _deadline_update(deadline: int | None, old_deadline: int | None) -> list[FieldError]:
     where = "spec.activeDeadlineSeconds"
-    if mine is None:
+    if deadline is None:
         detail = "must not update from a positive integer to nil value"
-        return [invalid(where, None, detail)] if was is not None else []
-    if not 0 <= mine <= 2**31 - 1:
-        return [invalid(where, mine, "must be between 0 and 2147483647, inclusive")]
-    if was is not None and was < mine:
-        return [invalid(where, mine, "must be less than or equal to previous value")]
+        return [invalid(where, None, detail)] if old_deadline is not None else []
+    if not 0 <= deadline <= 2**31 - 1:
+        return [invalid(where, deadline, "must be between 0 and 2147483647, inclusive")]
+    if old_deadline is not None and old_deadline < deadline:
+        return [invalid(where, deadline, "must be less than or equal to previous value")]
     return []
 
 
-def _toleration_update(mine: list[Json], was: list[Json]) -> list[FieldError]:
+def _toleration_update(tolerations: list[Json], old_tolerations: list[Json]) -> list[FieldError]:
     def bare(toleration: Json) -> Json:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-    kept = [bare(toleration) for toleration in mine]
-    if any(bare(toleration) not in kept for toleration in was):
+    kept = [bare(toleration) for toleration in tolerations]
+    if any(bare(toleration) not in kept for toleration in old_tolerations):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden_field("spec.tolerations", detail)]
     return []
 
 
-def _gate_update(mine: list[Json], was: list[Json]) -> list[FieldError]:
-    before = {gate.get("name") for gate in was}
+def _gate_update(gates: list[Json], old_gates: list[Json]) -> list[FieldError]:
+    before = {gate.get("name") for gate in old_gates}
     return [
         forbidden_field(
             f"spec.schedulingGates[{at}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
-        for at, gate in enumerate(mine)
+        for at, gate in enumerate(gates)
         if gate.get("name") not in before
     ]
 
 
-def _gated_update(masked: Json, was: Json) -> list[FieldError]:
-    """While gated, node selectors may grow and node affinity may get stricter."""
+def _gated_update(masked: Json, old_spec: Json) -> list[FieldError]:
+    """Check the node selector and node affinity of a gated pod, which may only become stricter."""
     errors: list[FieldError] = []
-    mine, before = masked.get("nodeSelector") or {}, was.get("nodeSelector") or {}
+    mine, before = masked.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
     if mine != before:
         if any(mine.get(key) != value for key, value in before.items()):
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
             errors.append(invalid("spec.nodeSelector", mine, detail))
-        _put_back(masked, was, "nodeSelector")
-    affinity, earlier = masked.get("affinity") or {}, was.get("affinity") or {}
+        _put_back(masked, old_spec, "nodeSelector")
+    affinity, earlier = masked.get("affinity") or {}, old_spec.get("affinity") or {}
     if affinity.get("nodeAffinity") != earlier.get("nodeAffinity"):
         rest = {key: value for key, value in affinity.items() if key != "nodeAffinity"}
         if "nodeAffinity" in earlier:
             rest["nodeAffinity"] = earlier["nodeAffinity"]
-        if rest or "affinity" in was:
+        if rest or "affinity" in old_spec:
             masked["affinity"] = rest
         else:
             masked.pop("affinity", None)
     return errors
 
 
-def _put_back(masked: Json, was: Json, key: str) -> None:
+def _put_back(masked: Json, old_spec: Json, key: str) -> None:
     masked.pop(key, None)
-    if key in was:
-        masked[key] = was[key]
+    if key in old_spec:
+        masked[key] = old_spec[key]

@@ -1,4 +1,4 @@
-"""The volumes of a pod."""
+"""Checks of a pod's volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_f
 from spinney.embedded.apiserver.resources.token_volumes import TOKEN
 from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names, volume_sources
 
-# The member that each kind of volume cannot do without.
+# The required member of each kind of volume.
 _NEEDED = {
     "configMap": "name",
     "secret": "secretName",
@@ -21,24 +21,24 @@ _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _PULLS = ("Always", "IfNotPresent", "Never")
 
 
-def check_volumes(volumes: list[Json], path: str, known: dict[str, Json]) -> list[FieldError]:
-    """The volumes of a pod, which `known` then holds by name."""
+def check_volumes(volumes: list[Json], path: str, by_name: dict[str, Json]) -> list[FieldError]:
+    """Check the volumes of a pod, and add them to `by_name`."""
     errors: list[FieldError] = []
     for at, volume in enumerate(volumes):
         where = f"{path}[{at}]"
         name = volume.get("name", "")
         wrong = _source(volume, where) + names.check_label_name(name, f"{where}.name")
-        if name in known:
+        if name in by_name:
             wrong.append(duplicate(f"{where}.name", name))
         if not wrong:
-            known[name] = volume
+            by_name[name] = volume
         errors += wrong
     return errors
 
 
 def _source(volume: Json, path: str) -> list[FieldError]:
     if volume.get("projected") is TOKEN:
-        # Every pod has it, and it is fine.
+        # Every pod has this volume, and it is valid.
         return []
     sources = [key for key in volume if key != "name"]
     errors: list[FieldError] = []
@@ -68,7 +68,7 @@ def _mode(source: Json, key: str, path: str) -> list[FieldError]:
 
 
 def _keys(source: Json, path: str) -> list[FieldError]:
-    """The files of a secret or a config map."""
+    """Check the files of a Secret or a ConfigMap."""
     return _mode(source, "defaultMode", path) + _items(source, path)
 
 
@@ -107,21 +107,21 @@ def _downward_file(item: Json, path: str) -> list[FieldError]:
 def _projected(source: Json, path: str) -> list[FieldError]:
     errors = _mode(source, "defaultMode", path)
     seen: set[str] = set()
-    for at, each in enumerate(source.get("sources") or ()):
+    for at, projection in enumerate(source.get("sources") or ()):
         where = f"{path}.sources[{at}]"
         for key in ("secret", "configMap"):
-            if each.get(key) is not None:
-                if not each[key].get("name"):
+            if projection.get(key) is not None:
+                if not projection[key].get("name"):
                     errors.append(required(f"{where}.{key}.name"))
-                errors += _items(each[key], f"{where}.{key}")
-                errors += _taken(each[key].get("items") or (), each[key].get("name", ""), seen, path)
-        if each.get("downwardAPI") is not None:
-            for item in each["downwardAPI"].get("items") or ():
+                errors += _items(projection[key], f"{where}.{key}")
+                errors += _taken(projection[key].get("items") or (), projection[key].get("name", ""), seen, path)
+        if projection.get("downwardAPI") is not None:
+            for item in projection["downwardAPI"].get("items") or ():
                 errors += _downward_file(item, f"{where}.downwardAPI")
                 errors += _taken([item], item.get("path", ""), seen, path)
-        if each.get("serviceAccountToken") is not None:
-            errors += _token(each["serviceAccountToken"], f"{where}.serviceAccountToken", path)
-        if len(each) > 1:
+        if projection.get("serviceAccountToken") is not None:
+            errors += _token(projection["serviceAccountToken"], f"{where}.serviceAccountToken", path)
+        if len(projection) > 1:
             errors.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
     return errors
 

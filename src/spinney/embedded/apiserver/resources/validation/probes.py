@@ -1,4 +1,4 @@
-"""Probes and hooks of containers."""
+"""Checks of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DONE = ("exec", "httpGet", "tcpSocket", "sleep")
 
 
 def check_hooks(lifecycle: Json, path: str, grace: Any) -> list[FieldError]:
-    """What happens after a container's start and before its end."""
+    """Check the lifecycle hooks of a container."""
     errors: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         if lifecycle.get(hook) is not None:
@@ -29,7 +29,7 @@ def check_hooks(lifecycle: Json, path: str, grace: Any) -> list[FieldError]:
 
 
 def check_probe(probe: Json, path: str, name: str) -> list[FieldError]:
-    """How a container is asked whether it is well."""
+    """Check a probe."""
     errors = _handler(probe, path, _ASKED, None)
     for key in _COUNTS:
         if probe.get(key, 0) < 0:
@@ -46,7 +46,7 @@ def check_probe(probe: Json, path: str, name: str) -> list[FieldError]:
 
 
 def _handler(node: Json, path: str, kinds: tuple[str, ...], grace: Any) -> list[FieldError]:
-    """What a probe or a hook does: exactly one thing."""
+    """Check that a probe or hook has exactly one action."""
     given = [key for key in kinds if node.get(key) is not None]
     if not given:
         return [required(path, "must specify a handler type")]

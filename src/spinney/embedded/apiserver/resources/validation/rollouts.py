@@ -1,4 +1,4 @@
-"""How workloads move to a new template, and what may be said of how far they are."""
+"""Checks of update strategies and of workload statuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTS = (
 
 
 def check_deployment(strategy: Json, path: str) -> list[FieldError]:
-    """The strategy of a Deployment."""
+    """Check the strategy of a Deployment."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in ("Recreate", "RollingUpdate"):
         return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("Recreate", "RollingUpdate"))]
@@ -48,7 +48,7 @@ def _zero(value: object) -> bool:
 
 
 def _share(rolling: Json, key: str, path: str) -> list[FieldError]:
-    """A number of pods, or a share of them in percent."""
+    """Check a number of pods or a percentage."""
     value = rolling.get(key)
     if isinstance(value, int):
         return [invalid(f"{path}.{key}", value, NOT_NEGATIVE)] if value < 0 else []
@@ -61,19 +61,19 @@ def _share(rolling: Json, key: str, path: str) -> list[FieldError]:
 
 
 def check_stateful(strategy: Json, path: str) -> list[FieldError]:
-    """The strategy of a StatefulSet."""
+    """Check the update strategy of a StatefulSet."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", "OnDelete"):
         return [invalid(path, {"Type": kind, "RollingUpdate": None}, "must be 'RollingUpdate' or 'OnDelete'")]
     partition = (rolling or {}).get("partition", 0)
     if kind == "OnDelete" and rolling is not None:
-        told = {"Partition": partition, "MaxUnavailable": rolling.get("maxUnavailable")}
-        return [invalid(f"{path}.rollingUpdate", told, "only allowed for updateStrategy 'RollingUpdate'")]
+        shown = {"Partition": partition, "MaxUnavailable": rolling.get("maxUnavailable")}
+        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
     return [invalid(f"{path}.rollingUpdate.partition", partition, NOT_NEGATIVE)] if partition < 0 else []
 
 
 def check_daemons(strategy: Json, path: str) -> list[FieldError]:
-    """The strategy of a DaemonSet."""
+    """Check the update strategy of a DaemonSet."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate") or {}
     if kind not in ("RollingUpdate", "OnDelete"):
         return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("RollingUpdate", "OnDelete"))]
@@ -93,13 +93,13 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
 
 
 def check_daemons_status(new: Json, old: Json) -> list[FieldError]:
-    """The status of a DaemonSet."""
+    """Check the status of a DaemonSet."""
     status = new.get("status") or {}
     return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _DAEMON_COUNTS if (status.get(key) or 0) < 0]
 
 
 def _amount(value: object) -> int:
-    """A number or a share as a number; nothing of what cannot be read."""
+    """A number or a percentage as a number, 0 where it cannot be parsed."""
     if isinstance(value, int):
         return value
     text = str(value).removesuffix("%")
@@ -114,7 +114,7 @@ def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
 
 
 def check_status(new: Json, old: Json) -> list[FieldError]:
-    """The status of a workload: nothing is negative, and no part is more than the whole."""
+    """Check the counts of a workload's status: none is negative or larger than the total."""
     status = new.get("status") or {}
     errors = [
         invalid(f"status.{key}", status[key], NOT_NEGATIVE)

@@ -1,4 +1,4 @@
-"""Rules of schemas (`x-kubernetes-validations`): they compile, give the right type, and name fields that are there."""
+"""Checks of CEL rules in schemas (`x-kubernetes-validations`): syntax, type, and fields."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANYTHING: Json = {}
 
 
 def check_rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
-    """The rules of one node of a schema."""
+    """Check the rules of one node of a schema."""
     errors: list[FieldError] = []
     for at, entry in enumerate(schema.get("x-kubernetes-validations") or ()):
         errors += _rule(entry, schema, f"{path}.x-kubernetes-validations[{at}]", root=root)
@@ -40,7 +40,7 @@ def check_rules(schema: Json, path: str, *, root: bool) -> list[FieldError]:
 
 
 def uncorrelated(schema: Json, path: str, list_path: str = "") -> Iterator[FieldError]:
-    """Rules that ask what an element was, in lists where nobody can tell which element that is."""
+    """Rules that use `oldSelf` in lists whose elements cannot be matched with the old ones."""
     for at, entry in enumerate(schema.get("x-kubernetes-validations") or () if list_path else ()):
         if re.search(r"\boldSelf\b", entry.get("rule", "")):
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {list_path}"
@@ -48,8 +48,8 @@ def uncorrelated(schema: Json, path: str, list_path: str = "") -> Iterator[Field
     for name, below in (schema.get("properties") or {}).items():
         yield from uncorrelated(below, f"{path}.properties[{name}]", list_path)
     if isinstance(schema.get("items"), dict):
-        told = list_path or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
-        yield from uncorrelated(schema["items"], f"{path}.items", told)
+        list_field = list_path or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
+        yield from uncorrelated(schema["items"], f"{path}.items", list_field)
     if isinstance(schema.get("additionalProperties"), dict):
         yield from uncorrelated(schema["additionalProperties"], f"{path}.additionalProperties", list_path)
 
@@ -76,9 +76,9 @@ def _rule(entry: Json, schema: Json, path: str, *, root: bool) -> list[FieldErro
     problem = _problem(text, schema, "BOOL", "cel expression must evaluate to a bool", root=root)
     if problem:
         errors.append(_wrong(entry, f"{path}.rule", problem))
-    told = entry.get("messageExpression")
-    if told:
-        problem = _problem(told, schema, "STRING", "messageExpression must evaluate to a string", root=root)
+    message = entry.get("messageExpression")
+    if message:
+        problem = _problem(message, schema, "STRING", "messageExpression must evaluate to a string", root=root)
         if problem.startswith("compilation"):
             problem = f"messageExpression {problem}"
         if problem:
@@ -169,7 +169,7 @@ def _cel_type(schema: Json) -> str:
 
 
 def _without_texts(text: str) -> str:
-    """A rule with blanks for what stands in quotes."""
+    """A rule with its string literals blanked out."""
     return re.sub(r"'[^']*'|\"[^\"]*\"", lambda quoted: " " * len(quoted[0]), text)
 
 
@@ -193,14 +193,14 @@ def _fields(text: str, schema: Json, *, root: bool) -> tuple[str, str]:
 
 
 def _with_head(schema: Json) -> Json:
-    """A schema with what rules find in every object, whether its schema says so or not."""
+    """A schema with the members that every object has for rules."""
     names = {"type": "object", "properties": dict.fromkeys(("name", "generateName"), _STRING)}
     head = {"apiVersion": _STRING, "kind": _STRING, "metadata": names}
     return {**schema, "properties": {**(schema.get("properties") or {}), **head}}
 
 
 def _below(node: Json, name: str) -> Json | None:
-    """The schema of a member as rules see it; nothing where there is none, and anything where that cannot be told."""
+    """The schema of a member for rules: None without one, any type where it is unknown."""
     if node.get("type") != "object" or node.get("x-kubernetes-embedded-resource"):
         return _ANYTHING
     if isinstance(node.get("additionalProperties"), dict):

@@ -1,4 +1,4 @@
-"""The schemas of custom resources: structural all the way down, with defaults that fit."""
+"""Checks of the schemas of custom resources: they are structural, and their defaults valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIST_TYPES = ("atomic", "set", "map")
 _MAP_TYPES = ("atomic", "granular")
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
 _UNSUPPORTED = ("id", "definitions", "dependencies", "patternProperties")
-# What a schema below a junctor may not say, and what that has to be instead.
+# Fields that a schema below `anyOf` and the like may not set, and the value they must have.
 _NOT_NARROWING = {
     **dict.fromkeys(("title", "description", "type"), "empty"),
     **dict.fromkeys(("default", "additionalProperties"), "undefined"),
@@ -34,7 +34,7 @@ _FORMATS = frozenset(
 
 
 def check_root(schema: Json, path: str) -> list[FieldError]:
-    """A whole schema: an object whose metadata is left to Kubernetes."""
+    """Check the schema of a version."""
     errors: list[FieldError] = []
     if not schema.get("type"):
         errors.append(required(f"{path}.type", "must not be empty at the root"))
@@ -49,7 +49,7 @@ def check_root(schema: Json, path: str) -> list[FieldError]:
 
 
 def _typed_head(properties: Json, path: str) -> list[FieldError]:
-    """What every object has is of one type, where a schema says it at all."""
+    """Check the types of `apiVersion`, `kind` and `metadata` in a schema."""
     return [
         invalid(f"{path}[{name}].type", properties[name]["type"], f"must be {kind}")
         for name, kind in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object"))
@@ -121,7 +121,7 @@ def _keywords(schema: Json, path: str) -> list[FieldError]:
 
 
 def _is_bare_resource(schema: Json) -> bool:
-    """Whether it is a whole object of which nothing is kept."""
+    """Whether a schema is an embedded resource that keeps no fields."""
     kept = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     return bool(schema.get("x-kubernetes-embedded-resource")) and not kept
 
@@ -197,7 +197,7 @@ def _junctors(schema: Json, path: str) -> list[FieldError]:
 
 
 def _junctor(schema: Any, path: str, int_or_string: bool) -> list[FieldError]:
-    """What stands below anyOf and its like may only narrow: no types, no defaults, no words."""
+    """Refuse types, defaults and descriptions below `anyOf` and the like."""
     if not isinstance(schema, dict):
         return []
     errors = [
@@ -217,7 +217,7 @@ def _default(schema: Json, path: str) -> list[FieldError]:
     checker.check(schema["default"], schema, "")
     errors = []
     for error in checker.errors:
-        # A default has no name of its own, and Kubernetes leaves its place in the sentence empty.
+        # A default has no name, so Kubernetes leaves it empty in the message.
         message = re.sub(r": must be of type", ":  in body must be of type", error.message, count=1)
         field = f"{path}.{error.field}" if error.field else path
         errors.append(FieldError(error.reason, field, message))
@@ -229,7 +229,7 @@ def _default(schema: Json, path: str) -> list[FieldError]:
 
 
 def _broken_rules(schema: Json, path: str) -> list[FieldError]:
-    """What the rules of a schema have against its own default; a rule that does not compile is told of elsewhere."""
+    """Check a default against the rules of its schema."""
     try:
         errors = Rules(schema).check(schema["default"], None, path)
     except CompileError:
@@ -247,7 +247,7 @@ def _has_unknown(value: Any, schema: Json) -> bool:
 
 
 def strange_formats(schema: Any) -> Iterator[str]:
-    """Formats that Kubernetes does not know, and so does not check."""
+    """Formats that Kubernetes does not know."""
     if not isinstance(schema, dict):
         return
     if schema.get("format") and schema["format"] not in _FORMATS:

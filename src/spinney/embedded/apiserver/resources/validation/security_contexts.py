@@ -1,4 +1,4 @@
-"""The security contexts of pods and containers."""
+"""Checks of the security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.resources.validation import names
 _SYSCTL = re.compile(r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$")
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
-# What pods and containers of the other system cannot have.
+# Fields that do not exist on the other operating system.
 _NOT_WINDOWS = (
     *("appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser"),
     *("runAsGroup", "supplementalGroups", "supplementalGroupsPolicy", "seLinuxChangePolicy"),
@@ -23,7 +23,7 @@ _NOT_WINDOWS_CONTAINERS = (
 
 
 def check_pod(spec: Json, path: str) -> list[FieldError]:
-    """What a pod asks for all its containers."""
+    """Check the security context of a pod."""
     context = spec.get("securityContext") or {}
     if not context and not spec.get("shareProcessNamespace"):
         return []
@@ -74,7 +74,7 @@ def _sysctls(context: Json, path: str) -> list[FieldError]:
 
 
 def _profiles(context: Json, path: str) -> list[FieldError]:
-    """What the kernel confines a container by."""
+    """Check the seccomp and AppArmor profiles of a security context."""
     errors: list[FieldError] = []
     if context.get("seccompProfile") is not None:
         errors += _seccomp(context["seccompProfile"], f"{path}.seccompProfile")
@@ -117,7 +117,7 @@ def _app_armor(profile: Json, path: str) -> list[FieldError]:
 
 
 def check_container(context: Json, path: str, pod: Json) -> list[FieldError]:
-    """What a container asks for itself."""
+    """Check the security context of a container."""
     errors = _ids(context, path, ("runAsUser", "runAsGroup"))
     mount = context.get("procMount")
     errors += _one_of(context, path, "procMount", ("Default", "Unmasked"))
@@ -135,7 +135,7 @@ def check_container(context: Json, path: str, pod: Json) -> list[FieldError]:
 
 
 def check_system(spec: Json, path: str) -> list[FieldError]:
-    """What a pod cannot ask of the system that it says it runs on."""
+    """Refuse fields that the operating system of a pod does not support."""
     system = spec.get("os")
     if system is None:
         return []

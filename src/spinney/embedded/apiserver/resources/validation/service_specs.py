@@ -1,4 +1,4 @@
-"""Services: ports, addresses, traffic policies, and what load balancers say of them."""
+"""Checks of Services: ports, addresses, traffic policies, and load balancer status."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _DAY = 86400
 
 
 def is_headless(spec: Json) -> bool:
-    """Whether a service has no address of its own."""
+    """Whether a service is headless."""
     return bool((spec.get("clusterIPs") or ("",))[0] == "None")
 
 
 def is_reachable(spec: Json) -> bool:
-    """Whether a service can be reached from outside of the cluster."""
+    """Whether a service is reachable from outside the cluster."""
     kind = spec.get("type")
     return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def is_health_checked(spec: Json) -> bool:
-    """Whether load balancers ask each node if it has pods of the service."""
+    """Whether load balancers check each node for pods of the service."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def check(document: Json) -> list[FieldError]:
-    """A Service."""
+    """Check a Service."""
     spec = document.get("spec") or {}
     ports = spec.get("ports") or ()
     errors: list[FieldError] = []
@@ -58,7 +58,7 @@ def check(document: Json) -> list[FieldError]:
 
 
 def _kind(spec: Json) -> list[FieldError]:
-    """What each type of service asks for."""
+    """Check the fields that the type of a service requires."""
     kind = spec.get("type")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")]
@@ -92,8 +92,8 @@ def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldEr
         errors.append(unsupported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
     errors += names.check_port(port.get("targetPort", 0), f"{path}.targetPort")
     if port.get("appProtocol") is not None:
-        told = port["appProtocol"]
-        errors += [invalid(f"{path}.appProtocol", told, problem) for problem in naming.qualified_problems(told)]
+        name = port["appProtocol"]
+        errors += [invalid(f"{path}.appProtocol", name, problem) for problem in naming.qualified_problems(name)]
     return errors
 
 
@@ -110,7 +110,7 @@ def _affinity(spec: Json) -> list[FieldError]:
 
 
 def check_addresses(spec: Json) -> list[FieldError]:
-    """The addresses of a service and their families, as far as they can be told without the cluster."""
+    """Check the addresses of a service and their families, without regard to the cluster's own."""
     if spec.get("type") == "ExternalName":
         return []
     errors: list[FieldError] = []
@@ -153,7 +153,7 @@ def family_of(address: str) -> str:
 
 
 def check_endpoint_address(address: str, path: str) -> list[FieldError]:
-    """An address that others can reach."""
+    """Check the address of an endpoint."""
     errors = names.check_address(address, path)
     if errors:
         return errors
@@ -170,7 +170,7 @@ def check_endpoint_address(address: str, path: str) -> list[FieldError]:
 
 
 def _ports_together(spec: Json, ports: list[Json] | tuple[()]) -> list[FieldError]:
-    """Ports that no other port may have, too."""
+    """Refuse duplicate ports."""
     errors: list[FieldError] = []
     if spec.get("type") == "ClusterIP":
         detail = "may not be used when `type` is 'ClusterIP'"
@@ -189,8 +189,7 @@ def _ports_together(spec: Json, ports: list[Json] | tuple[()]) -> list[FieldErro
     for at, port in enumerate(ports):
         mark = (port.get("protocol", ""), port.get("port", 0))
         if mark in seen:
-            told = {"Name": "", "Protocol": mark[0], "AppProtocol": None, "Port": mark[1]}
-            errors.append(duplicate(f"spec.ports[{at}]", {**told, "TargetPort": 0, "NodePort": 0}))
+            errors.append(duplicate(f"spec.ports[{at}]", {"protocol": mark[0], "port": mark[1]}))
         seen.add(mark)
     return errors
 
@@ -209,7 +208,7 @@ def _balancing(spec: Json) -> list[FieldError]:
 
 
 def check_class(spec: Json) -> list[FieldError]:
-    """The class of a load balancer."""
+    """Check the class of a load balancer."""
     name = spec.get("loadBalancerClass")
     if name is None:
         return []
@@ -240,39 +239,39 @@ def _traffic(spec: Json) -> list[FieldError]:
 
 
 def check_update(new: Json, old: Json) -> list[FieldError]:
-    """What an update may not do to a Service."""
-    mine, was = new.get("spec") or {}, old.get("spec") or {}
+    """Check an update of a Service."""
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    if "ExternalName" not in (mine.get("type"), was.get("type")):
-        errors += _moved(mine, was)
-    balanced = mine.get("type") == was.get("type") == "LoadBalancer"
-    if balanced and mine.get("loadBalancerClass") != was.get("loadBalancerClass"):
-        errors.append(invalid("spec.loadBalancerClass", mine.get("loadBalancerClass"), "may not change once set"))
-    errors += check_class(mine)
-    checked = is_health_checked(mine) and is_health_checked(was)
-    if checked and mine.get("healthCheckNodePort") != was.get("healthCheckNodePort"):
+    if "ExternalName" not in (spec.get("type"), old_spec.get("type")):
+        errors += _moved(spec, old_spec)
+    balanced = spec.get("type") == old_spec.get("type") == "LoadBalancer"
+    if balanced and spec.get("loadBalancerClass") != old_spec.get("loadBalancerClass"):
+        errors.append(invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set"))
+    errors += check_class(spec)
+    checked = is_health_checked(spec) and is_health_checked(old_spec)
+    if checked and spec.get("healthCheckNodePort") != old_spec.get("healthCheckNodePort"):
         errors.append(forbidden_field("spec.healthCheckNodePort", "field is immutable"))
     return errors
 
 
-def _moved(mine: Json, was: Json) -> list[FieldError]:
-    """A service keeps its address and its families."""
-    if is_headless(mine) and is_headless(was):
+def _moved(spec: Json, old_spec: Json) -> list[FieldError]:
+    """Refuse a change of a service's address or families."""
+    if is_headless(spec) and is_headless(old_spec):
         return []
     errors: list[FieldError] = []
-    before, now = was.get("clusterIPs") or [], mine.get("clusterIPs") or []
+    before, now = old_spec.get("clusterIPs") or [], spec.get("clusterIPs") or []
     if before and not now:
         errors.append(invalid("spec.clusterIPs[0]", None, "primary clusterIP can not be unset"))
     elif before[:1] != now[:1] and before:
         errors.append(invalid("spec.clusterIPs[0]", now, "may not change once set"))
-    families = mine.get("ipFamilies") or []
-    if is_headless(mine) == is_headless(was) and families[:1] != (was.get("ipFamilies") or [])[:1]:
+    families = spec.get("ipFamilies") or []
+    if is_headless(spec) == is_headless(old_spec) and families[:1] != (old_spec.get("ipFamilies") or [])[:1]:
         errors.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
     return errors
 
 
 def check_status(new: Json, old: Json) -> list[FieldError]:
-    """What a load balancer may say."""
+    """Check the load balancer status of a service."""
     path = "status.loadBalancer.ingress"
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     if points and new["spec"].get("type") != "LoadBalancer":

@@ -1,4 +1,4 @@
-"""Where containers see volumes."""
+"""Checks of volume mounts and volume devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 
 def check_mounts(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
-    """The `volumeMounts` of a container."""
+    """Check the `volumeMounts` of a container."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
@@ -77,7 +77,7 @@ def _sharing(mount: Json, path: str, container: Json) -> list[FieldError]:
 
 
 def check_devices(container: Json, path: str, volumes: dict[str, Json]) -> list[FieldError]:
-    """The `volumeDevices` of a container."""
+    """Check the `volumeDevices` of a container."""
     errors: list[FieldError] = []
     mounted = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     devices = container.get("volumeDevices") or ()

@@ -1,4 +1,4 @@
-"""Volumes that pods and PersistentVolumes name in the same way."""
+"""Checks of volume sources that pods and PersistentVolumes share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "Fi
 
 
 def check(kind: str, source: Json, path: str) -> list[FieldError]:
-    """A source of some kind; of kinds that are not known here nothing is asked."""
+    """Check a volume source. Sources of other kinds are not checked."""
     return _CHECKS[kind](source, path) if kind in _CHECKS else []
 
 

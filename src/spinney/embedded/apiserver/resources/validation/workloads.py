@@ -19,11 +19,11 @@ def check_count(spec: Json, key: str, path: str = "spec") -> list[FieldError]:
 
 
 def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[FieldError]:
-    """Selector and template of a kind whose pods the `maker` makes."""
+    """Check the selector and the template of a workload. `maker` creates its pods."""
     errors: list[FieldError] = []
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
-        # A DaemonSet without one is told so by its template alone.
+        # For a DaemonSet, only the error about the template is reported.
         errors += [] if kind == "daemonset" else [required("spec.selector")]
     else:
         errors += check_selector(selector, "spec.selector")
@@ -31,10 +31,10 @@ def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[Field
             errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     labels = (template.get("metadata") or {}).get("labels") or {}
     if errors and selector:
-        # A selector that cannot be read is told of in each kind's own way, and compared with nothing.
-        told = {"deployment": ": invalid label selector", "statefulset": ""}.get(kind)
-        if told is not None:
-            errors.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{told}"))
+        # An invalid selector is not compared with the labels, and reported differently for each kind.
+        ending = {"deployment": ": invalid label selector", "statefulset": ""}.get(kind)
+        if ending is not None:
+            errors.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{ending}"))
     elif selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
@@ -49,6 +49,6 @@ def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[Field
 
 
 def check_selector_update(new: Json, old: Json) -> list[FieldError]:
-    """The selector of a workload never changes."""
-    mine, was = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
-    return [] if mine == was else [invalid("spec.selector", mine, "field is immutable")]
+    """Refuse a change of a workload's selector."""
+    selector, old_selector = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
+    return [] if selector == old_selector else [invalid("spec.selector", selector, "field is immutable")]
