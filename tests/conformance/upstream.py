@@ -26,8 +26,7 @@ from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.state.topology_domains import Domains
 from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Transaction
 from spinney.scheduler.victims import scenarios, search
-from spinney.scheduler.victims.filters import freed_gpus
-from spinney.scheduler.victims.freed_gpus import Batch, Leaving
+from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus, freed_gpus
 from spinney.scheduler.victims.trials import Accumulator, Search, Trial
 from spinney.testing import kai_cases
 
@@ -113,7 +112,7 @@ def careless_books(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes keep books of their own, in which trials that are given up leave traces."""
     prefixes = scenarios._prefixes
 
-    def measured_now(one: Search, victims: Accumulator, leaving: Leaving) -> Any:
+    def measured_now(one: Search, victims: Accumulator, leaving: FreedGpus) -> Any:
         one.room = one.cycle.get(FreeGpus).gpus().copy()
         for task in (task for batch in one.recorded for task in batch if task.node >= 0):
             one.room[task.node] += freed_gpus(one.cycle, task)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT = "allocate", "consolidation", "reclaim", "preempt"
+STALE_GANG_EVICTION = "stalegangeviction"
+ACTIONS = (ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT, STALE_GANG_EVICTION)
 
 
 class ConfigError(ValueError):

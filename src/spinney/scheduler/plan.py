@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from spinney.scheduler.actions import allocate, evict, reserve, stale_gangs
 from spinney.scheduler.actions.blockers import add_blockers
-from spinney.scheduler.config import Config, ConfigError
+from spinney.scheduler.config import (
+    ALLOCATE,
+    CONSOLIDATION,
+    PREEMPT,
+    RECLAIM,
+    STALE_GANG_EVICTION,
+    Config,
+    ConfigError,
+)
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.reservations import Reservations
 from spinney.scheduler.plugins import registry, reuse
@@ -23,11 +31,11 @@ from spinney.scheduler.state.transaction import Move
 from spinney.scheduler.stopwatch import Stopwatch
 
 RUN: dict[str, Callable[[Cycle], None]] = {
-    allocate.NAME: allocate.run,
-    evict.CONSOLIDATION: evict.consolidation,
-    evict.RECLAIM: evict.reclaim,
-    evict.PREEMPT: evict.preempt,
-    stale_gangs.NAME: stale_gangs.run,
+    ALLOCATE: allocate.run,
+    CONSOLIDATION: evict.consolidation,
+    RECLAIM: evict.reclaim,
+    PREEMPT: evict.preempt,
+    STALE_GANG_EVICTION: stale_gangs.run,
 }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from spinney.scheduler.config import ALLOCATE
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.problems import NotReady
-
-NAME = "allocate"
 
 
 def run(cycle: Cycle) -> None:
@@ -20,7 +19,7 @@ def run(cycle: Cycle) -> None:
             jobs.append(waiting)
         else:
             cycle.result.problems[waiting.key] = [not_ready(waiting)]
-    order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(NAME))
+    order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(ALLOCATE))
     while order:
         job = order.pop()
         assert isinstance(job, Job)
@@ -50,7 +49,7 @@ def place_next(cycle: Cycle, job: Job) -> bool:
     waits = must_wait(job)
     if waits:
         cycle.transaction.delay(job, point)
-    cycle.commit(NAME, point)
+    cycle.commit(ALLOCATE, point)
     if not waits and not started:
         cycle.transaction.set(job, "last_start", cycle.now)
     return True

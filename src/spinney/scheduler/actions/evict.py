@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from spinney.scheduler.actions.failed_jobs import Failed
+from spinney.scheduler.config import CONSOLIDATION, PREEMPT, RECLAIM
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Scenario
 from spinney.scheduler.place.free_gpus import FreeGpus
@@ -28,7 +29,6 @@ from spinney.scheduler.victims.job_pools import JobPools
 from spinney.scheduler.victims.kept_victims import let_stay
 from spinney.scheduler.victims.search import SOLVED, Check, PlaceAgain, Solver
 
-CONSOLIDATION, RECLAIM, PREEMPT = "consolidation", "reclaim", "preempt"
 # From so many changed jobs on, sorting anew is cheaper than moving each to its place.
 MANY = 64
 

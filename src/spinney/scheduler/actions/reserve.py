@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from spinney.scheduler.actions import allocate
+from spinney.scheduler.config import ALLOCATE
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.place.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
@@ -34,7 +35,7 @@ def begin(cycle: Cycle, found: Reservations) -> Book:
     cycle.hooks.task_masks.append(book.mask)
     cycle.hooks.over_capacity.append(book.in_queue)
     holders = book.holders()
-    if not holders or allocate.NAME not in cycle.config.actions:
+    if not holders or ALLOCATE not in cycle.config.actions:
         return book
     known = {job.key for job in holders}
     ahead = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from spinney.scheduler.config import STALE_GANG_EVICTION
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.tasks import affordable
-
-NAME = "stalegangeviction"
 
 
 def run(cycle: Cycle) -> None:
@@ -29,7 +28,7 @@ def run(cycle: Cycle) -> None:
         point = cycle.transaction.checkpoint()
         for task in tasks:
             cycle.transaction.evict(task)
-        cycle.commit(NAME, point)
+        cycle.commit(STALE_GANG_EVICTION, point)
 
 
 def is_stale(job: Job) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.scheduler.actions import allocate
-from spinney.scheduler.config import PluginConfig
+from spinney.scheduler.config import ALLOCATE, PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.result import Turn
 from spinney.scheduler.share.job_order import JobOrder
@@ -14,7 +13,7 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
 
     def opened() -> None:
         waiting = [job for job in cycle.pending_jobs() if job.ready()]
-        order = JobOrder.of_jobs(cycle, waiting, cycle.config.queue_depth.get(allocate.NAME))
+        order = JobOrder.of_jobs(cycle, waiting, cycle.config.queue_depth.get(ALLOCATE))
         while order:
             spec = order.pop().job.spec
             cycle.result.turns.append(Turn(spec.key, spec.queue, spec.priority))

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from spinney.api.kai import Queue
 from spinney.kube.caches.cache import Cache
-from spinney.scheduler.actions.evict import PREEMPT
+from spinney.scheduler.config import PREEMPT
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
 

@@ -12,7 +12,7 @@ from spinney.scheduler.share.sorted_jobs import Pool
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.tasks import Task, Vector
-from spinney.scheduler.victims.filters import freed_gpus
+from spinney.scheduler.victims.freed_gpus import freed_gpus
 
 
 class Freeable:

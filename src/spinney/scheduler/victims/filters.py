@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.free_gpus import FreeGpus, fitting
+from spinney.scheduler.state.gangs import Gang
+from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.specs import Constraint
 from spinney.scheduler.state.tasks import Task
-
-if TYPE_CHECKING:
-    from spinney.scheduler.victims.freed_gpus import Leaving
-    from spinney.scheduler.victims.trials import Search
+from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus, freed_gpus
 
 
 class GpuFilter:
     """The nodes with the most GPUs, idle, releasing or freed, hold the pending tasks one by one."""
 
-    def __init__(self, cycle: Cycle, search: Search) -> None:
+    def __init__(self, cycle: Cycle, pending: list[Task]) -> None:
         self.cycle = cycle
-        self.needs = sorted((task.cls.quota for task in search.pending), reverse=True)
-        self.room = search.spare.copy()
+        self.needs = sorted((task.cls.quota for task in pending), reverse=True)
+        self.room = cycle.get(FreeGpus).gpus().copy()
         # Equal needs are simply counted; the count is kept up to date.
         self.size = self.needs[0] if self.needs[0] == self.needs[-1] else 0.0
         self.count = cycle.get(FreeGpus).count(self.size) if self.size else 0
 
-    @staticmethod
-    def of(cycle: Cycle, search: Search) -> GpuFilter | None:
-        """The filter for a search."""
-        return GpuFilter(cycle, search) if search.pending else None
-
-    def add(self, batch: list[Task]) -> None:
+    def add(self, batch: Batch) -> None:
         """Count what victims free."""
         size, room = self.size, self.room
         for task in batch:
@@ -46,23 +39,24 @@ class GpuFilter:
             if size:
                 self.count += int(max(after // size, 0)) - int(max(before // size, 0))
 
-    def add_short(self, leaving: Leaving, batches: int) -> int:
+    def add_short(self, freed: FreedGpus, batches: int) -> int:
         """Count in, of so many batches, those from the first on that surely free too little; how many those are."""
-        missing, gpus = len(self.needs) - self.count, leaving.gpus
-        if not self.size or missing <= 0 or (gpus % 1).any() or (self.room[leaving.rows] % 1).any():
+        missing = len(self.needs) - self.count
+        if not self.size or missing <= 0 or (freed.gpus % 1).any() or (self.room[freed.rows] % 1).any():
             return 0
-        order = np.argsort(leaving.rows, kind="stable")
-        rows, freed = leaving.rows[order], gpus[order]
+        order = np.argsort(freed.rows, kind="stable")
+        rows, gpus = freed.rows[order], freed.gpus[order]
         # What is free on each victim's row once it and all before it there are gone: whole numbers, so sums are exact.
-        total = np.cumsum(freed)
+        total = np.cumsum(gpus)
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        total += self.room[rows] - np.repeat((total - freed)[starts], np.diff(starts, append=len(rows)))
-        gained = fitting(total, self.size) - fitting(total - freed, self.size)
-        held = np.cumsum(np.bincount(leaving.batch[order], gained, batches))
+        total += self.room[rows] - np.repeat((total - gpus)[starts], np.diff(starts, append=len(rows)))
+        gained = fitting(total, self.size) - fitting(total - gpus, self.size)
+        held = np.cumsum(np.bincount(freed.batch[order], gained, batches))
         short = int(np.searchsorted(held, missing))
         if short:
             self.count += int(held[short - 1])
-            np.add.at(self.room, leaving.rows[leaving.batch < short], gpus[leaving.batch < short])
+            counted = freed.batch < short
+            np.add.at(self.room, freed.rows[counted], freed.gpus[counted])
         return short
 
     def possible(self) -> bool:
@@ -97,9 +91,8 @@ class TopologyFilter:
         return self.cycle.nodes.spec(row).labels.get(key[1], "")
 
     @staticmethod
-    def of(cycle: Cycle, search: Search) -> TopologyFilter | None:
-        """The filter for a search whose gang has required levels; None if it has none."""
-        gang = search.preemptor
+    def of(cycle: Cycle, gang: Gang) -> TopologyFilter | None:
+        """The filter for a gang with required levels; None if it has none."""
         if not gang.tree.constrained:
             return None
         groups: list[tuple[Constraint, float]] = []
@@ -109,16 +102,16 @@ class TopologyFilter:
                 groups.append((_resolved(cycle, node.constraint), sum(task.cls.quota for task in tasks)))
         return TopologyFilter(cycle, groups) if groups else None
 
-    def add(self, batch: list[Task]) -> None:
+    def add(self, batch: Batch) -> None:
         """Count what victims free."""
         for task in batch:
             if task.node < 0:
                 continue
-            freed = freed_gpus(self.cycle, task)
+            gpus = freed_gpus(self.cycle, task)
             for key, room in self.room.items():
                 domain = self._domain(key, task.node)
                 if domain:
-                    room[domain] += freed
+                    room[domain] += gpus
 
     def possible(self) -> bool:
         """Whether the roomiest domains can hold the groups."""
@@ -130,21 +123,21 @@ class TopologyFilter:
 class NodeFilter:
     """Every pending task that picks its nodes finds one among those with room or with victims."""
 
-    def __init__(self, cycle: Cycle, search: Search, picky: list[Task]) -> None:
-        self.masks = [cycle.class_mask(task.cls) for task in picky]
-        self.rows = {int(row) for row in search.feasible}
+    def __init__(self, cycle: Cycle, selecting: list[Task], feasible: Rows) -> None:
+        self.masks = [cycle.class_mask(task.cls) for task in selecting]
+        self.rows = set(feasible.tolist())
 
     @staticmethod
-    def of(cycle: Cycle, search: Search) -> NodeFilter | None:
-        """The filter for a search with picky tasks; None if it has none."""
-        picky = [
+    def of(cycle: Cycle, pending: list[Task], feasible: Rows) -> NodeFilter | None:
+        """The filter for tasks that select nodes; None if none does."""
+        selecting = [
             task
-            for task in search.pending
+            for task in pending
             if task.cls.constraints.node_selector or task.cls.constraints.node_affinity is not None
         ]
-        return NodeFilter(cycle, search, picky) if picky else None
+        return NodeFilter(cycle, selecting, feasible) if selecting else None
 
-    def add(self, batch: list[Task]) -> None:
+    def add(self, batch: Batch) -> None:
         """Count victims' nodes in."""
         self.rows.update(task.node for task in batch if task.node >= 0)
 
@@ -176,9 +169,3 @@ def fits_greedily(needs: list[float], rooms: list[float]) -> bool:
         else:
             return False
     return True
-
-
-def freed_gpus(cycle: Cycle, task: Task) -> float:
-    """GPUs, or parts of them, that a task gives back."""
-    cls = task.cls
-    return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]

@@ -1,4 +1,4 @@
-"""What many victims free together, in arrays."""
+"""The GPUs that victims free, one by one and many together in arrays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import numpy as np
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import Task, Vector
-from spinney.scheduler.victims.filters import freed_gpus
 
 # Tasks of one job that go together.
 Batch = list[Task]
 
 
+def freed_gpus(cycle: Cycle, task: Task) -> float:
+    """GPUs, or parts of them, that a task gives back."""
+    cls = task.cls
+    return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]
+
+
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class FreedGpus:
     """Victims in order: the number of the batch, the row, and the GPUs freed, of each that is on a node."""
 
     batch: Rows
@@ -24,31 +29,31 @@ class Leaving:
     gpus: Vector
 
     @staticmethod
-    def of(cycle: Cycle, batches: list[Batch], first: int = 0) -> Leaving:
+    def of(cycle: Cycle, batches: list[Batch], first: int = 0) -> FreedGpus:
         """The victims of some batches, which are numbered from a first one on."""
         placed = [(number, task) for number, batch in enumerate(batches, first) for task in batch if task.node >= 0]
-        return Leaving(
+        return FreedGpus(
             np.array([number for number, _ in placed], dtype=np.intp),
             np.array([task.node for _, task in placed], dtype=np.intp),
             np.array([freed_gpus(cycle, task) for _, task in placed], dtype=np.float64),
         )
 
-    def followed_by(self, more: Leaving) -> Leaving:
+    def followed_by(self, more: FreedGpus) -> FreedGpus:
         """These victims, then others."""
-        return Leaving(
+        return FreedGpus(
             np.concatenate([self.batch, more.batch]),
             np.concatenate([self.rows, more.rows]),
             np.concatenate([self.gpus, more.gpus]),
         )
 
-    def only(self, batches: list[int]) -> Leaving:
+    def only(self, batches: list[int]) -> FreedGpus:
         """The victims of some batches, which are numbered anew, in the order given."""
         # Batches of which nobody is on a node are in no array.
         number = np.full(max(int(self.batch.max(initial=-1)), *batches, 0) + 1, -1, dtype=np.intp)
         number[batches] = np.arange(len(batches))
         batch = number[self.batch]
         kept = batch >= 0
-        return Leaving(batch[kept], self.rows[kept], self.gpus[kept])
+        return FreedGpus(batch[kept], self.rows[kept], self.gpus[kept])
 
 
-NOBODY = Leaving(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0))
+NOTHING_FREED = FreedGpus(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0))

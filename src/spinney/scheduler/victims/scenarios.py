@@ -8,7 +8,7 @@ from itertools import chain, combinations, islice
 import numpy as np
 
 from spinney.scheduler.state.tasks import affordable
-from spinney.scheduler.victims.freed_gpus import Batch, Leaving
+from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus
 from spinney.scheduler.victims.trials import Accumulator, Search, Trial, job_of
 
 # Up to so many steps of eviction, every choice of them is looked at.
@@ -54,7 +54,7 @@ def multi_node(search: Search) -> Iterator[Trial]:
             yield from _prefixes(search, victims, leaving)
 
 
-def _prefixes(search: Search, victims: Accumulator, leaving: Leaving) -> Iterator[Trial]:
+def _prefixes(search: Search, victims: Accumulator, leaving: FreedGpus) -> Iterator[Trial]:
     batches = list(victims.potential)
     touched, first, place = np.unique(leaving.rows, return_index=True, return_inverse=True)
     room = search.room[touched]

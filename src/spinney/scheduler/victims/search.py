@@ -26,7 +26,7 @@ from spinney.scheduler.victims.freed_gpus import Batch
 from spinney.scheduler.victims.scenarios import every_choice
 from spinney.scheduler.victims.trial_order import TrialOrder
 from spinney.scheduler.victims.trials import Search, Trial
-from spinney.scheduler.victims.victim_order import VictimLine
+from spinney.scheduler.victims.victim_order import VictimOrder
 
 Check = Callable[[Scenario], bool]
 PlaceAgain = Callable[["Solver", Trial, Rows], bool]
@@ -52,7 +52,7 @@ class Solver:
     steps: int = 0
     # False when the search stopped at its limit of steps.
     complete: bool = True
-    line: VictimLine | None = None
+    line: VictimOrder | None = None
     attempts: list[Attempt] = field(default_factory=list)
     freeable: Callable[[], Vector | None] | None = None
 
@@ -140,9 +140,9 @@ class Solver:
             self.failed.add(mark)
         return None
 
-    def _victims(self) -> VictimLine:
+    def _victims(self) -> VictimOrder:
         if self.line is None:
-            self.line = VictimLine(self.victim_order)
+            self.line = VictimOrder(self.victim_order)
         return self.line
 
     def _simulate(

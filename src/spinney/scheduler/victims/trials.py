@@ -12,9 +12,9 @@ from spinney.scheduler.state.gangs import Gang, Job
 from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.tasks import Task, Vector, affordable
-from spinney.scheduler.victims.filters import GpuFilter, NodeFilter, TopologyFilter, freed_gpus
-from spinney.scheduler.victims.freed_gpus import NOBODY, Batch, Leaving
-from spinney.scheduler.victims.victim_order import VictimLine
+from spinney.scheduler.victims.filters import GpuFilter, NodeFilter, TopologyFilter
+from spinney.scheduler.victims.freed_gpus import NOTHING_FREED, Batch, FreedGpus, freed_gpus
+from spinney.scheduler.victims.victim_order import VictimOrder
 
 # Fewer victims than this are looked at one by one.
 FEW = 32
@@ -61,7 +61,7 @@ class Search:
     """What a scenario generator works on: a gang, or the part of it being probed, and a line of victims."""
 
     def __init__(
-        self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimLine, feasible: Rows
+        self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimOrder, feasible: Rows
     ) -> None:
         # GPUs that victims could free on each row; None where some are on several rows.
         self.freeable: Callable[[], Vector | None] = _unknown
@@ -114,7 +114,7 @@ class Search:
         found[rows] = True
         return found
 
-    def too_small_together(self, leaving: Leaving) -> bool:
+    def too_small_together(self, leaving: FreedGpus) -> bool:
         """The same for many victims at once."""
         if not self.size:
             return False
@@ -146,12 +146,13 @@ class Accumulator:
         self._on_row: dict[int, dict[str, None]] = {}
         self._indexed = 0
         # The victims so far in arrays, as far as asked.
-        self._leaving = NOBODY
+        self._leaving = NOTHING_FREED
         self._in_arrays = 0
         self._recorded = {task.key for batch in search.recorded for task in batch}
         cycle = search.cycle
-        self._gpus = GpuFilter.of(cycle, search)
-        filters = [NodeFilter.of(cycle, search), TopologyFilter.of(cycle, search), self._gpus]
+        self._gpus = GpuFilter(cycle, search.pending) if search.pending else None
+        nodes = NodeFilter.of(cycle, search.pending, search.feasible)
+        filters = [nodes, TopologyFilter.of(cycle, search.preemptor), self._gpus]
         self._filters = [one for one in filters if one is not None]
         for one in self._filters:
             for batch in search.recorded:
@@ -201,10 +202,10 @@ class Accumulator:
         for one in self._filters:
             one.add(step)
 
-    def leaving(self) -> Leaving:
+    def leaving(self) -> FreedGpus:
         """All victims so far, in arrays."""
         if self._in_arrays < len(self.potential):
-            more = Leaving.of(self.search.cycle, self.potential[self._in_arrays :], self._in_arrays)
+            more = FreedGpus.of(self.search.cycle, self.potential[self._in_arrays :], self._in_arrays)
             self._leaving, self._in_arrays = self._leaving.followed_by(more), len(self.potential)
         return self._leaving
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.victims.eviction_step import eviction_step
-from spinney.scheduler.victims.freed_gpus import NOBODY, Batch, Leaving
+from spinney.scheduler.victims.freed_gpus import NOTHING_FREED, Batch, FreedGpus
 
 
-class VictimLine:
+class VictimOrder:
     """Victims of one job's search in order; remembered, because every probe starts from the first again."""
 
     def __init__(self, make_order: Callable[[], JobOrder]) -> None:
@@ -18,7 +18,7 @@ class VictimLine:
         self._steps: list[Batch] = []
         # The number of each step that evicts anyone, by its first task; and the same steps in arrays, as far as asked.
         self._numbers: dict[str, int] = {}
-        self._leaving = NOBODY
+        self._leaving = NOTHING_FREED
         self._in_arrays = 0
         # Whether every job so far goes as a whole; only then is the order the same with some of them gone.
         self._whole = True
@@ -33,10 +33,10 @@ class VictimLine:
         """Steps made before."""
         return [self._steps[number] for number in numbers]
 
-    def leaving(self, numbers: list[int]) -> Leaving:
+    def leaving(self, numbers: list[int]) -> FreedGpus:
         """The same in arrays; they are on the nodes where they were when the search began."""
         if self._in_arrays < len(self._steps):
-            more = Leaving.of(self._order.cycle, self._steps[self._in_arrays :], self._in_arrays)
+            more = FreedGpus.of(self._order.cycle, self._steps[self._in_arrays :], self._in_arrays)
             self._leaving, self._in_arrays = self._leaving.followed_by(more), len(self._steps)
         return self._leaving.only(numbers)
 
