@@ -11,17 +11,17 @@ _HARMLESS = ("void", "none")
 
 def problems(pod: Json, wired: Json | None) -> list[str]:
     """Containers that choose their own devices, apart from the one that admission itself has wired."""
-    found = []
+    errors = []
     for container in containers(pod):
         for variable in container.get("env") or []:
             if variable.get("name") != labels.ENV_VISIBLE_DEVICES or container is wired:
                 continue
             if variable.get("valueFrom") or variable.get("value") not in _HARMLESS:
-                found.append(
+                errors.append(
                     f"container {container.get('name')}: {labels.ENV_VISIBLE_DEVICES} may only be 'void' or 'none'; "
                     f"ask for {labels.GPU_RESOURCE} instead"
                 )
-    return found
+    return errors
 
 
 def hide_from_others(pod: Json) -> None:

@@ -18,50 +18,50 @@ _POSITIVE = re.compile(r"[1-9]\d*")
 
 def asks_for_part(pod: Json) -> bool:
     """Whether a pod asks for a fraction or for memory of a GPU."""
-    found = annotations_of(pod)
-    return labels.GPU_FRACTION in found or labels.GPU_MEMORY in found
+    annotations = annotations_of(pod)
+    return labels.GPU_FRACTION in annotations or labels.GPU_MEMORY in annotations
 
 
 def problems(pod: Json, sharing_is_on: bool) -> list[str]:
     """Why a pod's wish for GPUs cannot be granted."""
-    wishes = annotations_of(pod)
-    fraction, memory = wishes.get(labels.GPU_FRACTION), wishes.get(labels.GPU_MEMORY)
-    devices = wishes.get(labels.GPU_FRACTION_DEVICES)
-    found: list[str] = []
+    annotations = annotations_of(pod)
+    fraction, memory = annotations.get(labels.GPU_FRACTION), annotations.get(labels.GPU_MEMORY)
+    devices = annotations.get(labels.GPU_FRACTION_DEVICES)
+    errors: list[str] = []
     if fraction is None and memory is None:
         if devices is not None:
-            found.append(
+            errors.append(
                 f"annotation {labels.GPU_FRACTION_DEVICES} needs {labels.GPU_FRACTION} or {labels.GPU_MEMORY} beside it"
             )
-        if wishes.get(labels.MPS) == "true":
-            found.append(f"annotation {labels.MPS} is for pods that ask for a part of a GPU")
-        return found
+        if annotations.get(labels.MPS) == "true":
+            errors.append(f"annotation {labels.MPS} is for pods that ask for a part of a GPU")
+        return errors
     if not sharing_is_on:
-        found.append("GPU sharing is disabled; ask for whole GPUs, or have it switched on (admission.gpuSharing)")
+        errors.append("GPU sharing is disabled; ask for whole GPUs, or have it switched on (admission.gpuSharing)")
     if fraction is not None and memory is not None:
-        found.append(f"annotations {labels.GPU_FRACTION} and {labels.GPU_MEMORY} exclude each other")
+        errors.append(f"annotations {labels.GPU_FRACTION} and {labels.GPU_MEMORY} exclude each other")
     if any(asked(container).get(labels.GPU_RESOURCE) not in (None, 0, "0") for container in containers(pod)):
-        found.append(f"a part of a GPU and a whole {labels.GPU_RESOURCE} cannot be asked for by one pod")
+        errors.append(f"a part of a GPU and a whole {labels.GPU_RESOURCE} cannot be asked for by one pod")
     if fraction is not None and not _is_fraction(fraction):
-        found.append(f"annotation {labels.GPU_FRACTION} is {fraction!r}; it must be a number above 0 and below 1")
+        errors.append(f"annotation {labels.GPU_FRACTION} is {fraction!r}; it must be a number above 0 and below 1")
     if memory is not None and not _POSITIVE.fullmatch(memory):
-        found.append(f"annotation {labels.GPU_MEMORY} is {memory!r}; it must be a whole number of MiB above 0")
+        errors.append(f"annotation {labels.GPU_MEMORY} is {memory!r}; it must be a whole number of MiB above 0")
     if devices is not None and not _POSITIVE.fullmatch(devices):
-        found.append(f"annotation {labels.GPU_FRACTION_DEVICES} is {devices!r}; it must be a whole number above 0")
+        errors.append(f"annotation {labels.GPU_FRACTION_DEVICES} is {devices!r}; it must be a whole number above 0")
     if shared_container(pod) is None:
-        wanted = wishes[labels.GPU_FRACTION_CONTAINER]
-        found.append(
+        wanted = annotations[labels.GPU_FRACTION_CONTAINER]
+        errors.append(
             f"annotation {labels.GPU_FRACTION_CONTAINER} names {wanted!r}, which is not a container of the pod"
         )
-    return found
+    return errors
 
 
 def wire_up(pod: Json, chance: Chance, runtime_class: str) -> None:
     """Let the container that shares a GPU read its devices and its portion from config maps that the binder writes."""
-    found = shared_container(pod)
-    if found is None:
+    shared = shared_container(pod)
+    if shared is None:
         return
-    container, place = found
+    container, place = shared
     notes = pod["metadata"].setdefault("annotations", {})
     prefix = notes.setdefault(
         labels.SHARED_GPU_CONFIGMAP, f"{_base_name(pod)}-{chance.suffix(_SUFFIX_LETTERS)}-shared-gpu"
@@ -98,11 +98,11 @@ def _base_name(pod: Json) -> str:
 
 def tell_memory_limit(pod: Json) -> None:
     """The same for the memory that is the container's; the binder may not know it, so it is optional."""
-    found = shared_container(pod)
+    shared = shared_container(pod)
     prefix = annotations_of(pod).get(labels.SHARED_GPU_CONFIGMAP)
-    if found is None or not prefix:
+    if shared is None or not prefix:
         return
-    container, place = found
+    container, place = shared
     name = labels.ENV_DEVICE_MEMORY_LIMIT
     reference = {"name": f"{prefix}-{place}", "key": name, "optional": True}
     _put_named(container.setdefault("env", []), {"name": name, "valueFrom": {"configMapKeyRef": reference}})

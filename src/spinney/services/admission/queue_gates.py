@@ -32,20 +32,20 @@ class Demand:
 
     def total(self) -> Amounts:
         """Everything in one sum."""
-        found = dict(self.amounts)
+        total = dict(self.amounts)
         for amounts in self.claims.values():
-            add(found, amounts)
-        return found
+            add(total, amounts)
+        return total
 
 
 def path(queue: str, queues: Cache[Queue]) -> list[Queue]:
     """A queue and the queues above it."""
-    way: list[Queue] = []
-    found = queues.get(queue)
-    while found is not None and found not in way:
-        way.append(found)
-        found = queues.get(found.spec.parent_queue)
-    return way
+    ancestors: list[Queue] = []
+    current = queues.get(queue)
+    while current is not None and current not in ancestors:
+        ancestors.append(current)
+        current = queues.get(current.spec.parent_queue)
+    return ancestors
 
 
 def limits(queue: Queue) -> tuple[float, float, float]:
@@ -56,7 +56,7 @@ def limits(queue: Queue) -> tuple[float, float, float]:
 
 def is_limited(queue: str, queues: Cache[Queue]) -> bool:
     """Whether there is any limit on the way up."""
-    return any(limit >= 0 for found in path(queue, queues) for limit in limits(found))
+    return any(limit >= 0 for ancestor in path(queue, queues) for limit in limits(ancestor))
 
 
 def put_gate(pod: Json) -> None:
@@ -78,16 +78,16 @@ def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queu
     used: dict[str, Demand] = {}
     waiting: list[tuple[Pod, list[Queue]]] = []
     for pod in pods:
-        way = path(pod.metadata.labels.get(queue_label, ""), queues)
+        ancestors = path(pod.metadata.labels.get(queue_label, ""), queues)
         if is_gated(pod):
-            waiting.append((pod, way))
+            waiting.append((pod, ancestors))
         else:
-            _hold(used, way, demand_of(pod, claims))
+            _hold(used, ancestors, demand_of(pod, claims))
     released = []
-    for pod, way in sorted(waiting, key=_age):
+    for pod, ancestors in sorted(waiting, key=_age):
         demand = demand_of(pod, claims)
-        if all(_fits(used.get(queue.name, Demand()), demand, limits(queue)) for queue in way):
-            _hold(used, way, demand)
+        if all(_fits(used.get(queue.name, Demand()), demand, limits(queue)) for queue in ancestors):
+            _hold(used, ancestors, demand)
             released.append(pod)
     return released
 
@@ -107,8 +107,8 @@ def _age(entry: tuple[Pod, list[Queue]]) -> tuple[str, str, str]:
     return str(meta.creation_timestamp), meta.namespace, meta.name
 
 
-def _hold(used: dict[str, Demand], way: Iterable[Queue], demand: Demand) -> None:
-    for queue in way:
+def _hold(used: dict[str, Demand], queues: Iterable[Queue], demand: Demand) -> None:
+    for queue in queues:
         entry = used.setdefault(queue.name, Demand())
         entry += demand
 

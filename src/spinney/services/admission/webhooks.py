@@ -59,9 +59,9 @@ def pod_validation(runtime: Runtime) -> Review:
         old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
         # A pod that was let in under other settings must stay editable: its binder and its finalizers need that.
         tolerated = pod_problems(old, settings) if old else []
-        found = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
-        if found:
-            return refused(request, "; ".join(found))
+        errors = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
+        if errors:
+            return refused(request, "; ".join(errors))
         queue = queue_access.queue_of(pod, settings.queue_label)
         if old and queue_access.queue_of(old, settings.queue_label) == queue:
             return allowed(request)
@@ -76,12 +76,12 @@ def pod_validation(runtime: Runtime) -> Review:
 
 def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
     """What is wrong with a pod's wish for GPUs."""
-    found = gpu_sharing.problems(pod, settings.gpu_sharing)
+    errors = gpu_sharing.problems(pod, settings.gpu_sharing)
     if settings.block_visible_devices:
         shared = gpu_sharing.shared_container(pod) if gpu_sharing.asks_for_part(pod) else None
         wired = shared[0] if shared is not None and labels.SHARED_GPU_CONFIGMAP in annotations_of(pod) else None
-        found += device_isolation.problems(pod, wired)
-    return found
+        errors += device_isolation.problems(pod, wired)
+    return errors
 
 
 def _settings(runtime: Runtime) -> AdmissionSettings:
@@ -93,8 +93,8 @@ def topology_validation(runtime: Runtime) -> Review:
 
     async def review(request: Json) -> Json:
         levels = (request["object"].get("spec") or {}).get("levels") or []
-        found = alias_problems(levels)
-        return refused(request, f"invalid topology aliases: {'; '.join(found)}") if found else allowed(request)
+        errors = alias_problems(levels)
+        return refused(request, f"invalid topology aliases: {'; '.join(errors)}") if errors else allowed(request)
 
     return review
 
@@ -103,17 +103,17 @@ def alias_problems(levels: list[Json]) -> list[str]:
     """Aliases that are used twice, or that are the label of a level."""
     names = [level.get("nodeLabel") for level in levels]
     seen: set[str] = set()
-    found = []
+    errors = []
     for index, level in enumerate(levels):
         alias = level.get("alias")
         if not alias:
             continue
         if alias in seen:
-            found.append(f"spec.levels[{index}].alias {alias!r} is used twice")
+            errors.append(f"spec.levels[{index}].alias {alias!r} is used twice")
         if alias in names:
-            found.append(f"spec.levels[{index}].alias {alias!r} is the node label of a level")
+            errors.append(f"spec.levels[{index}].alias {alias!r} is the node label of a level")
         seen.add(alias)
-    return found
+    return errors
 
 
 def _is_ours(pod: Json, settings: AdmissionSettings) -> bool:

@@ -130,11 +130,11 @@ class Binder:
         except (BindError, ApiError, TimeoutError) as error:
             return await self._failed(request, pod, str(error) or type(error).__name__)
         await self._write_status(request, {"phase": "Succeeded", "reason": None})
-        told = find(pod.status.conditions, reasons.POD_BOUND)
-        if request.status.failed_attempts or told is not None:
+        bound = find(pod.status.conditions, reasons.POD_BOUND)
+        if request.status.failed_attempts or bound is not None:
             # Whoever read of a failure learns that it is over; all others see the node.
             self._events.event(pod, "Normal", reasons.BOUND, f"Pod bound to node {request.spec.selected_node}")
-        if told is not None and told.status == "False":
+        if bound is not None and bound.status == "False":
             await self._mark(pod, "True", reasons.BOUND, f"bound to node {request.spec.selected_node}")
         return None
 

@@ -43,8 +43,8 @@ class ExtendedClaims:
         claim = await self._claim(bind.pod, decided)
         await self._allocate(bind.pod, claim, decided)
         mappings = [msgspec.to_builtins(mapping) for mapping in decided.container_mappings]
-        told = {"resourceClaimName": claim.name, "requestMappings": mappings}
-        await self._tell(bind.pod, told)
+        status = {"resourceClaimName": claim.name, "requestMappings": mappings}
+        await self._tell(bind.pod, status)
 
     async def undo(self, bind: Bind) -> None:
         """The claim was made for this bind alone: it goes, and the pod forgets it."""
@@ -89,6 +89,6 @@ class ExtendedClaims:
         except Conflict:
             raise BindError(f"claim {claim.name} was changed by somebody else") from None
 
-    async def _tell(self, pod: Pod, told: Json | None) -> None:
-        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+    async def _tell(self, pod: Pod, status: Json | None) -> None:
+        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         await self._client.patch(Pod, pod.key, patch, subresource="status")

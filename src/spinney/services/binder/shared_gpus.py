@@ -161,8 +161,8 @@ def _is_live(pod: Pod) -> bool:
 
 
 def _groups_changed(change: Change[Pod]) -> Iterable[Key]:
-    found = {group for pod in (change.old, change.new) if pod is not None for group in groups_of(pod)}
-    return [("", group) for group in found]
+    groups = {group for pod in (change.old, change.new) if pod is not None for group in groups_of(pod)}
+    return [("", group) for group in groups]
 
 
 def _groups_requested(change: Change[BindRequest]) -> Iterable[Key]:

@@ -58,15 +58,15 @@ class Volumes:
                     await self._release(volume)
 
     def _claims_of(self, bind: Bind) -> list[PersistentVolumeClaim]:
-        found = []
+        claims = []
         for name in claim_names(bind.pod):
             claim = self._claims.get((bind.pod.namespace, name))
             if claim is None:
                 raise BindError(f"claim {name} is not there")
             if claim.metadata.deletion_timestamp is not None:
                 raise BindError(f"claim {name} is being deleted")
-            found.append(claim)
-        return found
+            claims.append(claim)
+        return claims
 
     async def _start(self, claim: PersistentVolumeClaim, bind: Bind) -> None:
         for held in (volume for volume in self._volumes if _holds(volume, claim)):

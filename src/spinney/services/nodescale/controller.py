@@ -83,9 +83,11 @@ def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSe
 
 def source_of(stand_in: Pod) -> Key:
     """The pod that a stand-in stands for."""
-    annotations, found = stand_in.metadata.annotations, stand_in.metadata.labels
-    namespace = annotations.get(labels.SCALING_POD_FOR_NAMESPACE) or found.get(labels.SCALING_POD_FOR_NAMESPACE, "")
-    return namespace, annotations.get(labels.SCALING_POD_FOR) or found.get(labels.SCALING_POD_FOR, "")
+    annotations, own_labels = stand_in.metadata.annotations, stand_in.metadata.labels
+    namespace = annotations.get(labels.SCALING_POD_FOR_NAMESPACE) or own_labels.get(
+        labels.SCALING_POD_FOR_NAMESPACE, ""
+    )
+    return namespace, annotations.get(labels.SCALING_POD_FOR) or own_labels.get(labels.SCALING_POD_FOR, "")
 
 
 def devices_of_stand_in(stand_in: Pod) -> int:
@@ -180,7 +182,7 @@ class NodeScaleAdjuster:
     async def _create(self, pod: Pod) -> None:
         body = stand_in_for(pod, self._settings)
         try:
-            made = await self._client.create(Pod, body, self._settings.namespace)
+            stand_in = await self._client.create(Pod, body, self._settings.namespace)
         except AlreadyExists:
             return
         # Autoscalers act on pods that a scheduler has given up on; nobody else says so of this one.
@@ -192,7 +194,7 @@ class NodeScaleAdjuster:
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
         patch = {"status": {"conditions": [condition]}}
-        await self._client.patch(Pod, made.key, patch, subresource="status", kind=Patch.STRATEGIC)
+        await self._client.patch(Pod, stand_in.key, patch, subresource="status", kind=Patch.STRATEGIC)
 
     async def _delete(self, pod: Pod) -> None:
         with suppress(NotFound):

@@ -20,23 +20,23 @@ _DEVICE_STATE = "device-plugins/kubelet_internal_checkpoint"
 
 def placements(kubelet: Path, sysfs: Path) -> dict[str, Zones]:
     """Every pod that holds something of its own, by UID; shared CPUs belong to nobody."""
-    found: dict[str, Zones] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    zones_of: dict[str, Zones] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     zone_of = {cpu: zone for zone, cpus in _zones(sysfs) for cpu in cpus}
     for pod, containers in (_read(kubelet / _CPU_STATE).get("entries") or {}).items():
         for cpus in containers.values():
             for cpu in parse_cpus(cpus):
-                found[pod][zone_of.get(cpu, "node-0")]["cpu"] += 1
+                zones_of[pod][zone_of.get(cpu, "node-0")]["cpu"] += 1
     for pod, containers in (_read(kubelet / _MEMORY_STATE).get("entries") or {}).items():
         for block in (block for blocks in containers.values() for block in blocks):
             # A block over several zones is told of the first: the kubelet does not say how it is split.
-            found[pod][f"node-{block['numaAffinity'][0]}"][block["type"]] += int(block["size"])
+            zones_of[pod][f"node-{block['numaAffinity'][0]}"][block["type"]] += int(block["size"])
     devices = (_read(kubelet / _DEVICE_STATE).get("Data") or {}).get("PodDeviceEntries") or ()
     for entry in devices:
         for zone, names in (entry.get("DeviceIDs") or {}).items():
             # -1 is a device without a place.
             if int(zone) >= 0:
-                found[entry["PodUID"]][f"node-{zone}"][entry["ResourceName"]] += len(names)
-    return {pod: {zone: dict(amounts) for zone, amounts in zones.items()} for pod, zones in found.items()}
+                zones_of[entry["PodUID"]][f"node-{zone}"][entry["ResourceName"]] += len(names)
+    return {pod: {zone: dict(amounts) for zone, amounts in zones.items()} for pod, zones in zones_of.items()}
 
 
 def parse_cpus(text: str) -> Iterator[int]:

@@ -22,32 +22,32 @@ _ALWAYS_DEFAULT = (25, 10, 0)
 
 def is_on(binder: Binder, plugin: str, default: bool = True) -> bool:
     """Whether a plugin takes part."""
-    said = binder.plugins.get(plugin)
-    if said is None:
+    block = binder.plugins.get(plugin)
+    if block is None:
         return default
-    return said.enabled is not False
+    return block.enabled is not False
 
 
 def argument(binder: Binder, plugin: str, name: str) -> str:
     """What Config tells a plugin; empty where it says nothing."""
-    said = binder.plugins.get(plugin)
-    return said.arguments.get(name, "") if said is not None else ""
+    block = binder.plugins.get(plugin)
+    return block.arguments.get(name, "") if block is not None else ""
 
 
 def seconds_argument(binder: Binder, plugin: str, name: str) -> float | None:
     """A number of seconds that Config tells a plugin."""
-    said = argument(binder, plugin, name)
+    text = argument(binder, plugin, name)
     try:
-        return float(said) if said else None
+        return float(text) if text else None
     except ValueError:
         where = f"binder.plugins.{plugin}.arguments.{name}"
-        raise ValueError(f"{where} is {said!r}; it must be a number of seconds") from None
+        raise ValueError(f"{where} is {text!r}; it must be a number of seconds") from None
 
 
 def told_interface(binder: Binder) -> bool | None:
     """Whether devices are named in the way of the container device interface; None where Config leaves it open."""
-    if said := argument(binder, GPU_SHARING, "cdiEnabled"):
-        return said.lower() == "true"
+    if text := argument(binder, GPU_SHARING, "cdiEnabled"):
+        return text.lower() == "true"
     return binder.cdi_enabled
 
 
@@ -66,7 +66,7 @@ async def found_interface(client: Client, discovery: Discovery) -> bool:
 
 def policy_has_interface(policy: Json) -> bool:
     """Whether a ClusterPolicy makes the interface the way to devices."""
-    said = (policy.get("spec") or {}).get("cdi") or {}
+    cdi = (policy.get("spec") or {}).get("cdi") or {}
     release = ((policy["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")).lstrip("v")
     numbers = tuple(int(part) for part in re.findall(r"\d+", release)[:3])
-    return bool(said.get("enabled")) and (numbers >= _ALWAYS_DEFAULT or bool(said.get("default")))
+    return bool(cdi.get("enabled")) and (numbers >= _ALWAYS_DEFAULT or bool(cdi.get("default")))

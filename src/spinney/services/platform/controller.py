@@ -168,8 +168,12 @@ class Platform:
 
     def _known_namespaces(self) -> set[str]:
         """Where our objects may be; Deployments tell it of those that were made before this process began."""
-        made = {found.namespace for found in self._deployments if MANAGED.items() <= found.metadata.labels.items()}
-        return self._namespaces | made
+        existing = {
+            deployment.namespace
+            for deployment in self._deployments
+            if MANAGED.items() <= deployment.metadata.labels.items()
+        }
+        return self._namespaces | existing
 
     def _objects(self, process: Process, config: ConfigSpec, present: dict[Place, Json]) -> list[Json]:
         component = self._load(process.component)
@@ -196,8 +200,8 @@ class Platform:
         ]
 
     def _waiting(self, processes: Sequence[Process], config: ConfigSpec) -> list[str]:
-        found = (self._runner.waiting(process, namespace_of(config)) for process in processes)
-        return [why for why in found if why]
+        reasons = (self._runner.waiting(process, namespace_of(config)) for process in processes)
+        return [why for why in reasons if why]
 
     async def _report(self, owner: Config | SchedulingShard, findings: Findings) -> After:
         patch = plan_conditions(owner, findings, seconds(self._runtime.clock.now()))

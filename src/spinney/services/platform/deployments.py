@@ -134,52 +134,64 @@ def _container(process: Process, config: ConfigSpec, image: str) -> Json:
 
 
 def _arguments(process: Process, config: ConfigSpec) -> list[str]:
-    found = ["run", process.component, "--config", f"{_CONFIG_FOLDER}/config.yaml", "--namespace", namespace_of(config)]
+    arguments = [
+        "run",
+        process.component,
+        "--config",
+        f"{_CONFIG_FOLDER}/config.yaml",
+        "--namespace",
+        namespace_of(config),
+    ]
     ports = ports_of(process.component, config)
-    found += ["--health-listen", f"0.0.0.0:{ports.metrics.target}"]
+    arguments += ["--health-listen", f"0.0.0.0:{ports.metrics.target}"]
     limits = process.service.k8s_client_config
     if limits is not None and limits.qps:
-        found += ["--qps", str(limits.qps)]
+        arguments += ["--qps", str(limits.qps)]
     if limits is not None and limits.burst:
-        found += ["--burst", str(limits.burst)]
+        arguments += ["--burst", str(limits.burst)]
     if (config.global_ or Global()).json_log:
-        found += ["--log-format", "json"]
+        arguments += ["--log-format", "json"]
     if process.webhooks:
         # No authority: the platform registers the webhooks itself.
-        found += ["--webhook-listen", f"0.0.0.0:{ports.webhooks.target}"]
-        found += ["--webhook-cert", f"{_CERTIFICATE_FOLDER}/tls.crt", "--webhook-key", f"{_CERTIFICATE_FOLDER}/tls.key"]
-    return found
+        arguments += ["--webhook-listen", f"0.0.0.0:{ports.webhooks.target}"]
+        arguments += [
+            "--webhook-cert",
+            f"{_CERTIFICATE_FOLDER}/tls.crt",
+            "--webhook-key",
+            f"{_CERTIFICATE_FOLDER}/tls.key",
+        ]
+    return arguments
 
 
 def _affinity(process: Process, common: Global) -> Json:
     """The service's affinity over the installation's, and by default anti-affinity between replicas."""
-    found = {**(common.affinity or {}), **(process.service.affinity or {})}
-    if "podAntiAffinity" in found:
-        return found
+    affinity = {**(common.affinity or {}), **(process.service.affinity or {})}
+    if "podAntiAffinity" in affinity:
+        return affinity
     term = {
         "labelSelector": {"matchLabels": {labels.APP: process.name}},
         "topologyKey": "kubernetes.io/hostname",
     }
     if common.require_default_pod_anti_affinity_term:
-        apart: Json = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        anti_affinity: Json = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     else:
         weighted = {"weight": 100, "podAffinityTerm": term}
-        apart = {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}
-    return {**found, "podAntiAffinity": apart}
+        anti_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}
+    return {**affinity, "podAntiAffinity": anti_affinity}
 
 
 def _service(process: Process, config: ConfigSpec) -> Json:
-    found = ports_of(process.component, config)
-    ports = [_service_port(found.metrics)]
+    named_ports = ports_of(process.component, config)
+    ports = [_service_port(named_ports.metrics)]
     if process.webhooks:
-        ports.append(_service_port(found.webhooks))
+        ports.append(_service_port(named_ports.webhooks))
     service = named("v1", "Service", process.name, namespace_of(config))
-    scrape = {"prometheus.io/scrape": "true", "prometheus.io/port": str(found.metrics.target)}
+    scrape = {"prometheus.io/scrape": "true", "prometheus.io/port": str(named_ports.metrics.target)}
     service["metadata"]["annotations"] = scrape
     service["spec"] = {"selector": {labels.APP: process.name}, "ports": ports}
     if process.component == "scheduler":
-        said = (config.scheduler or Scheduler()).scheduler_service or SchedulerService()
-        service["spec"]["type"] = said.type or "ClusterIP"
+        settings = (config.scheduler or Scheduler()).scheduler_service or SchedulerService()
+        service["spec"]["type"] = settings.type or "ClusterIP"
         if service["spec"]["type"] == "ClusterIP":
             service["spec"]["clusterIP"] = "None"
             # Without a selector it would get two families, and with one again be refused where there is one only.
@@ -202,11 +214,11 @@ def _budget(process: Process, config: ConfigSpec, most: int) -> Json:
 
 def _autoscaler(process: Process, config: ConfigSpec) -> Json:
     assert process.vpa is not None
-    said = msgspec.to_builtins(process.vpa)
+    settings = msgspec.to_builtins(process.vpa)
     autoscaler = named("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", process.name, namespace_of(config))
     autoscaler["spec"] = {
         "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": process.name},
-        "updatePolicy": said.get("updatePolicy") or {"updateMode": "InPlaceOrRecreate"},
-        **({"resourcePolicy": said["resourcePolicy"]} if "resourcePolicy" in said else {}),
+        "updatePolicy": settings.get("updatePolicy") or {"updateMode": "InPlaceOrRecreate"},
+        **({"resourcePolicy": settings["resourcePolicy"]} if "resourcePolicy" in settings else {}),
     }
     return autoscaler

@@ -65,7 +65,7 @@ class Launcher:
         # Simulated nodes have no kubelets to look at.
         wanted = {process.name: self._adjust(process) for process in processes if not process.on_every_node}
         answering: dict[str, dict[str, Reviewer]] = {}
-        for name in [name for name, found in running.items() if wanted.get(name) != found.process]:
+        for name in [name for name, instance in running.items() if wanted.get(name) != instance.process]:
             answering[name] = running[name].reviewers
             await self._stop(running.pop(name))
         for name, process in wanted.items():
@@ -82,15 +82,15 @@ class Launcher:
     @property
     def namespaces(self) -> set[str]:
         """Where the processes that run belong."""
-        return {found.process.namespace for running in self._groups.values() for found in running.values()}
+        return {instance.process.namespace for running in self._groups.values() for instance in running.values()}
 
     def resolve(self, client: Json) -> Reviewer:
         """What answers at a webhook's clientConfig; for the embedded API server."""
         path = str((client.get("service") or {}).get("path", ""))
         for running in self._groups.values():
-            for found in running.values():
-                if path in found.reviewers:
-                    return found.reviewers[path]
+            for instance in running.values():
+                if path in instance.reviewers:
+                    return instance.reviewers[path]
         raise ConnectionRefusedError(f"nothing answers at {path} yet")
 
     async def close(self) -> None:
@@ -101,42 +101,42 @@ class Launcher:
     def _start(self, process: Process, answering: dict[str, Reviewer]) -> _Running:
         """Until the new one answers reviews itself, its predecessor's answers stand."""
         _log.info("process.started", process=process.name)
-        found = _Running(process, f"{process.name} is starting", reviewers=answering)
-        found.task = asyncio.create_task(self._life(found), name=process.name)
-        return found
+        instance = _Running(process, f"{process.name} is starting", reviewers=answering)
+        instance.task = asyncio.create_task(self._life(instance), name=process.name)
+        return instance
 
-    async def _stop(self, found: _Running) -> None:
-        if found.task is not None:
-            found.task.cancel()
-            await asyncio.gather(found.task, return_exceptions=True)
-        _log.info("process.stopped", process=found.process.name)
+    async def _stop(self, instance: _Running) -> None:
+        if instance.task is not None:
+            instance.task.cancel()
+            await asyncio.gather(instance.task, return_exceptions=True)
+        _log.info("process.stopped", process=instance.process.name)
 
-    async def _life(self, found: _Running) -> None:
+    async def _life(self, instance: _Running) -> None:
         """Run, and after a failure run again, a little later each time."""
         delay = _FIRST_DELAY
         while True:
             started = asyncio.get_running_loop().time()
             try:
                 with handlers_end():
-                    await self._run(found)
+                    await self._run(instance)
             except Exception as error:
-                _log.exception("process.failed", process=found.process.name)
-                found.waiting = f"{found.process.name} failed: {_message(error)}"
+                _log.exception("process.failed", process=instance.process.name)
+                instance.waiting = f"{instance.process.name} failed: {_message(error)}"
             else:
-                found.waiting = f"{found.process.name} ended by itself"
+                instance.waiting = f"{instance.process.name} ended by itself"
             self.changed()
             if asyncio.get_running_loop().time() - started > _LONGEST_DELAY:
                 delay = _FIRST_DELAY
             await asyncio.sleep(delay)
             delay = min(2 * delay, _LONGEST_DELAY)
 
-    async def _run(self, found: _Running) -> None:
-        process = found.process
+    async def _run(self, instance: _Running) -> None:
+        process = instance.process
         component = self._load(process.component)
         client = self._client_of(process.namespace, process.account).named(process.name)
 
         def ready() -> None:
-            found.waiting = ""
+            instance.waiting = ""
             self.changed()
 
         runtime = Runtime(
@@ -147,7 +147,7 @@ class Launcher:
             namespace=process.namespace,
             settings=process.settings,
         )
-        found.reviewers = reviewers(component, runtime) if process.webhooks else {}
+        instance.reviewers = reviewers(component, runtime) if process.webhooks else {}
         async with asyncio.TaskGroup() as tasks:
             feeding = tasks.create_task(runtime.caches.run()) if not runtime.caches.running else None
             await component.run(runtime, process.settings)

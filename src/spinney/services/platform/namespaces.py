@@ -13,8 +13,8 @@ from spinney.services.platform.rights import PREFIX
 
 
 def _reservation(config: ConfigSpec) -> tuple[str, str]:
-    said = (config.binder or Binder()).resource_reservation or ResourceReservation()
-    return said.namespace or labels.RESERVATION_NAMESPACE, said.service_account_name or labels.RESERVATION_NAMESPACE
+    block = (config.binder or Binder()).resource_reservation or ResourceReservation()
+    return block.namespace or labels.RESERVATION_NAMESPACE, block.service_account_name or labels.RESERVATION_NAMESPACE
 
 
 def reservation_namespace(config: ConfigSpec) -> str:
@@ -23,9 +23,9 @@ def reservation_namespace(config: ConfigSpec) -> str:
 
 
 def _scaling(config: ConfigSpec) -> tuple[str, str]:
-    said = (config.node_scale_adjuster or NodeScaleAdjuster()).args or NodeScaleArgs()
-    return said.node_scale_namespace or labels.SCALE_ADJUST_NAMESPACE, (
-        said.node_scale_service_account or labels.SCALE_ADJUST_NAMESPACE
+    arguments = (config.node_scale_adjuster or NodeScaleAdjuster()).args or NodeScaleArgs()
+    return arguments.node_scale_namespace or labels.SCALE_ADJUST_NAMESPACE, (
+        arguments.node_scale_service_account or labels.SCALE_ADJUST_NAMESPACE
     )
 
 

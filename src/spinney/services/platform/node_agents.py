@@ -24,12 +24,12 @@ _KUBELET, _SYSFS, _CONFIG = "/host/kubelet", "/host/sys", "/etc/spinney"
 
 def plan_exporter(config: ConfigSpec, shards: Iterable[SchedulingShard]) -> list[Process]:
     """The exporter, if Config enables it, or by default if a shard aligns by NUMA zones."""
-    said = config.numa_placement_exporter or NumaPlacementExporter()
-    service = said.service or ServiceConfig()
+    block = config.numa_placement_exporter or NumaPlacementExporter()
+    service = block.service or ServiceConfig()
     enabled = service.enabled if service.enabled is not None else any(_aligns(shard) for shard in shards)
     if not enabled:
         return []
-    every = seconds(said.poll_interval) if said.poll_interval else 1.0
+    every = seconds(block.poll_interval) if block.poll_interval else 1.0
     settings = NumaSettings(kubelet=_KUBELET, sysfs=_SYSFS, poll_seconds=every)
     return [Process(name=NAME, component=NAME, account=NAME, settings=settings, service=service, on_every_node=True)]
 
@@ -49,11 +49,11 @@ def plan_daemon_set(process: Process, config: ConfigSpec, image: str) -> list[Js
 
 
 def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
-    said = config.numa_placement_exporter or NumaPlacementExporter()
+    block = config.numa_placement_exporter or NumaPlacementExporter()
     common = config.global_ or Global()
     # The kubelet keeps its state beside the socket that upstream's exporter talks to.
-    kubelet = str(PurePosixPath(said.pod_resources_host_path or _POD_RESOURCES).parent)
-    folders = (("kubelet", kubelet, _KUBELET), ("sysfs", said.sysfs_host_path or "/sys", _SYSFS))
+    kubelet = str(PurePosixPath(block.pod_resources_host_path or _POD_RESOURCES).parent)
+    folders = (("kubelet", kubelet, _KUBELET), ("sysfs", block.sysfs_host_path or "/sys", _SYSFS))
     container: Json = {
         "name": NAME,
         **image_of(process, image),
@@ -70,7 +70,7 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     }
     volumes: list[Json] = [{"name": "config", "configMap": {"name": NAME}}]
     volumes += [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path, _ in folders]
-    tolerations = said.tolerations or common.daemonsets_tolerations
+    tolerations = block.tolerations or common.daemonsets_tolerations
     optional: Json = {
         "tolerations": [msgspec.to_builtins(toleration) for toleration in tolerations],
         "imagePullSecrets": pull_secrets(common),
@@ -78,7 +78,7 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     }
     return {
         "serviceAccountName": NAME,
-        "nodeSelector": said.node_selector or {"feature.node.kubernetes.io/memory-numa": "true"},
+        "nodeSelector": block.node_selector or {"feature.node.kubernetes.io/memory-numa": "true"},
         "containers": [container],
         "volumes": volumes,
         **{key: value for key, value in optional.items() if value},

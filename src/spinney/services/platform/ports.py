@@ -44,8 +44,8 @@ def ports_of(component: str, config: ConfigSpec) -> Ports:
     if component == "admission":
         return _admission((config.admission or Admission()).webhook or WebhookPorts())
     if component == "binder":
-        said = (config.binder or Binder()).metrics_port or METRICS
-        return Ports(metrics=Port("http-metrics", said, said))
+        port = (config.binder or Binder()).metrics_port or METRICS
+        return Ports(metrics=Port("http-metrics", port, port))
     if component == "scheduler":
         return _scheduler((config.scheduler or Scheduler()).scheduler_service or SchedulerService())
     if component == "queue-controller":
@@ -57,19 +57,19 @@ def ports_of(component: str, config: ConfigSpec) -> Ports:
     return Ports()
 
 
-def _admission(said: WebhookPorts) -> Ports:
-    metrics = said.metrics_port or METRICS
+def _admission(block: WebhookPorts) -> Ports:
+    metrics = block.metrics_port or METRICS
     return Ports(
-        Port("http-metrics", metrics, metrics), Port("webhook", said.port or 443, said.target_port or WEBHOOKS)
+        Port("http-metrics", metrics, metrics), Port("webhook", block.port or 443, block.target_port or WEBHOOKS)
     )
 
 
-def _scheduler(said: SchedulerService) -> Ports:
-    port = said.port or METRICS
-    return Ports(metrics=Port("http-metrics", port, said.target_port or port))
+def _scheduler(service: SchedulerService) -> Ports:
+    port = service.port or METRICS
+    return Ports(metrics=Port("http-metrics", port, service.target_port or port))
 
 
-def _mapped(said: PortMapping | None, default: Port = Ports.webhooks) -> Port:
-    if said is None:
+def _mapped(mapping: PortMapping | None, default: Port = Ports.webhooks) -> Port:
+    if mapping is None:
         return default
-    return Port(said.name or default.name, said.port or default.port, said.target_port or default.target)
+    return Port(mapping.name or default.name, mapping.port or default.port, mapping.target_port or default.target)

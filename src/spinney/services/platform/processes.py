@@ -131,8 +131,8 @@ def image_name(image: Image | None, default: str) -> str:
 def needs_of(process: Process) -> Json:
     """The resources of a process's container: from Config, else its own default, else the common one."""
     if process.service.resources is not None:
-        said: Json = msgspec.to_builtins(process.service.resources)
-        return said
+        resources: Json = msgspec.to_builtins(process.service.resources)
+        return resources
     return process.needs or {"requests": _REQUESTS, "limits": _LIMITS}
 
 
@@ -161,15 +161,15 @@ def _process(name: str, wanted: _ServiceBlock, settings: Struct, replicas: int |
 
 
 def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, str]) -> Process:
-    said = wanted.args or PodGrouperArgs()
+    arguments = wanted.args or PodGrouperArgs()
     settings = GrouperSettings(
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
         queue_label=common.queue_label_key or labels.QUEUE,
         node_pool_label=common.node_pool_label_key or labels.NODE_POOL,
-        knative_gangs=_or(said.gang_schedule_knative, True),
-        karta_fallback=_or(said.generic_karta_fallback, True),
-        defaults_namespace=said.default_priorities_config_map_namespace,
-        defaults_name=said.default_priorities_config_map_name,
+        knative_gangs=_or(arguments.gang_schedule_knative, True),
+        karta_fallback=_or(arguments.generic_karta_fallback, True),
+        defaults_namespace=arguments.default_priorities_config_map_namespace,
+        defaults_name=arguments.default_priorities_config_map_name,
         pods_name_queues=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
         pod_labels=common.pod_label_selector,
         namespace_labels=common.namespace_label_selector,
@@ -183,18 +183,18 @@ def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, s
 
 
 def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
-    said = wanted.resource_reservation or ResourceReservation()
+    block = wanted.resource_reservation or ResourceReservation()
     default = ReservationSettings()
     reservation = ReservationSettings(
-        namespace=said.namespace or default.namespace,
-        service_account=said.service_account_name or default.service_account,
-        app=said.app_label or default.app,
-        image=image_name(said.image, image),
-        runtime_class=said.runtime_class_name,
-        resources=said.pod_resources.requests if said.pod_resources is not None else {},
-        pod_security_context=_plain(said.reservation_pod_security_context),
-        container_security_context=_plain(said.reservation_container_security_context),
-        allocation_timeout_seconds=said.allocation_timeout or default.allocation_timeout_seconds,
+        namespace=block.namespace or default.namespace,
+        service_account=block.service_account_name or default.service_account,
+        app=block.app_label or default.app,
+        image=image_name(block.image, image),
+        runtime_class=block.runtime_class_name,
+        resources=block.pod_resources.requests if block.pod_resources is not None else {},
+        pod_security_context=_plain(block.reservation_pod_security_context),
+        container_security_context=_plain(block.reservation_container_security_context),
+        allocation_timeout_seconds=block.allocation_timeout or default.allocation_timeout_seconds,
     )
     settings = BinderSettings(
         reservation=reservation,
@@ -228,14 +228,14 @@ def _pod_group_controller(wanted: PodGroupController) -> Process:
 
 
 def _node_scale_adjuster(wanted: NodeScaleAdjuster, common: Global, image: str) -> Process:
-    said = wanted.args or NodeScaleArgs()
+    arguments = wanted.args or NodeScaleArgs()
     default = NodeScaleSettings()
-    ratio = said.gpu_memory_to_fraction_ratio
+    ratio = arguments.gpu_memory_to_fraction_ratio
     settings = NodeScaleSettings(
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
-        namespace=said.node_scale_namespace or default.namespace,
-        service_account=said.node_scale_service_account or default.service_account,
-        image=image_name(said.scaling_pod_image, image),
+        namespace=arguments.node_scale_namespace or default.namespace,
+        service_account=arguments.node_scale_service_account or default.service_account,
+        image=image_name(arguments.scaling_pod_image, image),
         memory_as_fraction=f"{ratio:g}" if ratio else default.memory_as_fraction,
     )
     return _process("node-scale-adjuster", wanted, settings, 1)
@@ -261,8 +261,8 @@ def _validates(webhooks: ControllerWebhooks | None) -> bool:
     return _or(webhooks.enable_validation if webhooks else None, True)
 
 
-def _or(said: T | None, default: T) -> T:
-    return default if said is None else said
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value
 
 
 def _plain(value: Struct | None) -> Json:

@@ -22,18 +22,18 @@ _LONGEST_KEPT = "30d"
 def plan_monitoring(config: ConfigSpec, present: Mapping[Place, Json], now: datetime) -> list[Json]:
     """The Prometheus of an installation (unless it has one elsewhere), its account and Service, and what it scrapes."""
     wanted = config.prometheus or Prometheus()
-    found = _monitors(config, wanted) if wanted.enabled else []
+    monitors = _monitors(config, wanted) if wanted.enabled else []
     if wanted.enabled and not wanted.external_prometheus_url:
-        return [*_instance(config, wanted), *found]
-    known = present.get(("Prometheus", namespace_of(config), _name(wanted)))
-    return [*(_fading(config, wanted, known, now) if known is not None else []), *found]
+        return [*_instance(config, wanted), *monitors]
+    existing = present.get(("Prometheus", namespace_of(config), _name(wanted)))
+    return [*(_fading(config, wanted, existing, now) if existing is not None else []), *monitors]
 
 
-def _fading(config: ConfigSpec, wanted: Prometheus, known: Json, now: datetime) -> list[Json]:
+def _fading(config: ConfigSpec, wanted: Prometheus, existing: Json, now: datetime) -> list[Json]:
     """One that is no longer wanted stays for as long as its data would: it may have been switched off by mistake."""
-    since = (known["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
+    since = (existing["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
     try:
-        kept = timedelta(seconds=prometheus_seconds(known.get("spec", {}).get("retention") or _LONGEST_KEPT))
+        kept = timedelta(seconds=prometheus_seconds(existing.get("spec", {}).get("retention") or _LONGEST_KEPT))
         if now > datetime.fromisoformat(since) + kept:
             return []
     except ValueError:
@@ -43,7 +43,7 @@ def _fading(config: ConfigSpec, wanted: Prometheus, known: Json, now: datetime) 
     for document in objects:
         if document["kind"] == "Prometheus":
             document["metadata"]["annotations"] = {DEPRECATED: since}
-            document["spec"] = known["spec"]
+            document["spec"] = existing["spec"]
     return objects
 
 
@@ -81,21 +81,21 @@ def _instance(config: ConfigSpec, wanted: Prometheus) -> list[Json]:
 
 
 def _monitors(config: ConfigSpec, wanted: Prometheus) -> list[Json]:
-    said = wanted.service_monitor or ServiceMonitorConfig()
-    if said.enabled is False:
+    settings = wanted.service_monitor or ServiceMonitorConfig()
+    if settings.enabled is False:
         return []
     accounting = {wanted.accounting_label_key or labels.ACCOUNTING: wanted.accounting_label_value or "true"}
     endpoint: Json = {
-        "interval": said.interval or "30s",
-        "scrapeTimeout": said.scrape_timeout or "10s",
-        **({"bearerTokenFile": said.bearer_token_file} if said.bearer_token_file else {}),
+        "interval": settings.interval or "30s",
+        "scrapeTimeout": settings.scrape_timeout or "10s",
+        **({"bearerTokenFile": settings.bearer_token_file} if settings.bearer_token_file else {}),
     }
     namespace = namespace_of(config)
     places = (
         ("queue-controller", {labels.APP: "queue-controller"}, "metrics", [namespace]),
         ("kube-state-metrics", {"app.kubernetes.io/name": "kube-state-metrics"}, "http", ["monitoring", "default"]),
     )
-    found = []
+    monitors = []
     for name, selected, port, namespaces in places:
         monitor = named(GROUP_VERSION, "ServiceMonitor", name, namespace)
         monitor["metadata"]["labels"].update(accounting)
@@ -104,5 +104,5 @@ def _monitors(config: ConfigSpec, wanted: Prometheus) -> list[Json]:
             "namespaceSelector": {"matchNames": namespaces},
             "endpoints": [{**endpoint, "port": port}],
         }
-        found.append(monitor)
-    return found
+        monitors.append(monitor)
+    return monitors

@@ -46,13 +46,13 @@ class PrometheusProbe:
         config = self._configs.get(key[1])
         if key[1] != labels.KAI_CONFIG:
             return None
-        said = config.spec.prometheus if config is not None else None
-        if said is None or not said.enabled or not said.external_prometheus_url:
+        prometheus = config.spec.prometheus if config is not None else None
+        if prometheus is None or not prometheus.enabled or not prometheus.external_prometheus_url:
             self._found(None)
             return None
-        wanted = said.external_prometheus_health_probe or HealthProbe()
-        self._found(await self._ask(_status_page(said.external_prometheus_url), wanted))
-        return After(float(wanted.interval or 30))
+        probe = prometheus.external_prometheus_health_probe or HealthProbe()
+        self._found(await self._ask(_status_page(prometheus.external_prometheus_url), probe))
+        return After(float(probe.interval or 30))
 
     async def _ask(self, url: str, wanted: HealthProbe) -> str:
         problem = ""

@@ -47,11 +47,11 @@ class Deployments:
         """What the Deployment or the DaemonSet says of its pods."""
         if process.on_every_node:
             return self._waiting_on_nodes(process, namespace)
-        found = self._deployments.get((namespace, process.name))
-        if found is None:
+        deployment = self._deployments.get((namespace, process.name))
+        if deployment is None:
             return f"Deployment {process.name} does not exist yet"
-        status = found.status
-        if status.observed_generation < found.metadata.generation:
+        status = deployment.status
+        if status.observed_generation < deployment.metadata.generation:
             return f"Deployment {process.name} has not been looked at yet"
         if status.updated_replicas >= process.replicas and status.available_replicas >= process.replicas:
             return ""
@@ -61,8 +61,8 @@ class Deployments:
         return f"Deployment {process.name} has {ready} of {process.replicas} pods available{reason}"
 
     def _waiting_on_nodes(self, process: Process, namespace: str) -> str:
-        found = self._daemon_sets.get((namespace, process.name))
-        if found is None or found.status.observed_generation < found.metadata.generation:
+        daemon_set = self._daemon_sets.get((namespace, process.name))
+        if daemon_set is None or daemon_set.status.observed_generation < daemon_set.metadata.generation:
             return f"DaemonSet {process.name} has not been looked at yet"
-        ready, wanted = found.status.number_ready, found.status.desired_number_scheduled
+        ready, wanted = daemon_set.status.number_ready, daemon_set.status.desired_number_scheduled
         return f"DaemonSet {process.name} is ready on {ready} of {wanted} nodes" if ready < wanted else ""

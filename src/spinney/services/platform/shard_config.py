@@ -73,22 +73,22 @@ def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
     )
 
 
-def _usage(said: UsageDb | None, config: ConfigSpec) -> UsageDb | None:
+def _usage(database: UsageDb | None, config: ConfigSpec) -> UsageDb | None:
     """Who names no Prometheus means the one that Config speaks of."""
     prometheus = config.prometheus
-    if said is None or said.connection_string or said.connection_string_env_var:
-        return said
-    if said.client_type != "prometheus" or prometheus is None or not prometheus.enabled:
-        return said
+    if database is None or database.connection_string or database.connection_string_env_var:
+        return database
+    if database.client_type != "prometheus" or prometheus is None or not prometheus.enabled:
+        return database
     inside = f"http://usage-prometheus.{config.namespace or NAMESPACE}.svc.cluster.local:9090"
-    return msgspec.structs.replace(said, connection_string=prometheus.external_prometheus_url or inside)
+    return msgspec.structs.replace(database, connection_string=prometheus.external_prometheus_url or inside)
 
 
 def _strategies(spec: SchedulingShardSpec) -> tuple[str, str]:
     wanted = spec.placement_strategy
-    found = (wanted.gpu or "binpack", wanted.cpu or "binpack") if wanted else ("binpack", "binpack")
-    _known("spec.placementStrategy:", found, _STRATEGIES)
-    return found
+    strategies = (wanted.gpu or "binpack", wanted.cpu or "binpack") if wanted else ("binpack", "binpack")
+    _known("spec.placementStrategy:", strategies, _STRATEGIES)
+    return strategies
 
 
 def _actions(spec: SchedulingShardSpec) -> list[str]:
@@ -99,12 +99,12 @@ def _actions(spec: SchedulingShardSpec) -> list[str]:
 
 
 def _plugins(spec: SchedulingShardSpec) -> tuple[PluginEntry, ...]:
-    known = known_plugins()
-    _known("spec.plugins: plugin", spec.plugins, known)
+    plugins = known_plugins()
+    _known("spec.plugins: plugin", spec.plugins, plugins)
     gpu, cpu = _strategies(spec)
     off = {"gpupack", "gpusharingorder"} if gpu == "spread" else {"gpuspread"}
-    priorities = {**dict.fromkeys(known, 0), **PLUGIN_PRIORITIES}
-    off |= {*OPTIONAL_PLUGINS, *(known - set(PLUGIN_PRIORITIES))}
+    priorities = {**dict.fromkeys(plugins, 0), **PLUGIN_PRIORITIES}
+    off |= {*OPTIONAL_PLUGINS, *(plugins - set(PLUGIN_PRIORITIES))}
     arguments = _default_arguments(spec, gpu, cpu)
     return tuple(
         PluginEntry(name=name, arguments=_arguments(spec.plugins.get(name), arguments.get(name, {})))
@@ -133,23 +133,23 @@ def _duration(name: str, text: str) -> str:
     return text
 
 
-def _arguments(said: Plugin | None, default: Mapping[str, str]) -> dict[str, str]:
+def _arguments(plugin: Plugin | None, default: Mapping[str, str]) -> dict[str, str]:
     """Arguments replace the defaults as a whole, as upstream does it."""
-    return dict(said.arguments if said is not None and said.arguments else default)
+    return dict(plugin.arguments if plugin is not None and plugin.arguments else default)
 
 
 def _ordered(
-    priorities: Mapping[str, int], said: Mapping[str, Plugin] | Mapping[str, Action], off: set[str]
+    priorities: Mapping[str, int], overrides: Mapping[str, Plugin] | Mapping[str, Action], off: set[str]
 ) -> list[str]:
     """The names that are on, the highest priority first, names deciding between equals."""
     chosen: dict[str, int] = {}
     for name, default in priorities.items():
-        word = said.get(name)
-        enabled = word.enabled if word is not None else None
+        override = overrides.get(name)
+        enabled = override.enabled if override is not None else None
         # To name an optional plugin is to switch it on.
-        if not (enabled if enabled is not None else name not in off or (word is not None and default == 0)):
+        if not (enabled if enabled is not None else name not in off or (override is not None and default == 0)):
             continue
-        chosen[name] = word.priority if word is not None and word.priority is not None else default
+        chosen[name] = override.priority if override is not None and override.priority is not None else default
     return sorted(chosen, key=lambda name: (-chosen[name], name))
 
 

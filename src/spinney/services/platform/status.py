@@ -32,24 +32,24 @@ class Findings:
     prometheus: str | None = None
 
 
-def plan_conditions(owner: Config | SchedulingShard, found: Findings, now: datetime) -> Json | None:
+def plan_conditions(owner: Config | SchedulingShard, findings: Findings, now: datetime) -> Json | None:
     """The status patch, or None where the object says so already."""
-    wanted = _wanted(found, owner.metadata.generation)
-    gone = (PROMETHEUS,) if found.prometheus is None else ()
-    conditions = merged(owner.status.conditions, wanted, now, drop=gone)
+    wanted = _wanted(findings, owner.metadata.generation)
+    dropped = (PROMETHEUS,) if findings.prometheus is None else ()
+    conditions = merged(owner.status.conditions, wanted, now, drop=dropped)
     if conditions == owner.status.conditions:
         return None
     return {"status": {"conditions": as_json(conditions)}}
 
 
-def _wanted(found: Findings, generation: int) -> list[Condition]:
-    refused = [found.mistake] if found.mistake else list(found.errors)
+def _wanted(findings: Findings, generation: int) -> list[Condition]:
+    refused = [findings.mistake] if findings.mistake else list(findings.errors)
     deployed = not refused
-    fulfilled = not found.missing
-    waiting = [*found.waiting, *([found.prometheus] if found.prometheus else [])]
+    fulfilled = not findings.missing
+    waiting = [*findings.waiting, *([findings.prometheus] if findings.prometheus else [])]
     available = deployed and not waiting
     waiting = waiting or refused
-    absent = [f"{name} is not there" for name in found.missing]
+    absent = [f"{name} is not there" for name in findings.missing]
     ready = available and fulfilled
     # Type, whether it is True, the reasons if True and if False, problems, and the message without any.
     rows: list[tuple[str, bool, tuple[str, str], Sequence[str], str]] = [
@@ -71,10 +71,10 @@ def _wanted(found: Findings, generation: int) -> list[Condition]:
         ),
         ("Ready", ready, ("ready", "not_ready"), () if ready else (*waiting, *absent), "ready"),
     ]
-    if found.prometheus is not None:
+    if findings.prometheus is not None:
         words = ("prometheus_connected", "prometheus_connection_failed")
-        problem = [found.prometheus] if found.prometheus else []
-        rows.append((PROMETHEUS, not found.prometheus, words, problem, "the external Prometheus answers"))
+        problem = [findings.prometheus] if findings.prometheus else []
+        rows.append((PROMETHEUS, not findings.prometheus, words, problem, "the external Prometheus answers"))
     return [
         Condition(
             type=type_,

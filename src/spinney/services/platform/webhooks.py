@@ -25,7 +25,7 @@ _log = structlog.get_logger("spinney.platform")
 
 
 def plan_certificate(
-    process: Process, config: ConfigSpec, known: Json | None, now: datetime, url: str = ""
+    process: Process, config: ConfigSpec, existing: Json | None, now: datetime, url: str = ""
 ) -> tuple[Json, str]:
     """The Secret of a process's certificate, renewed where it is due, and what callers must trust."""
     namespace = namespace_of(config)
@@ -33,7 +33,7 @@ def plan_certificate(
     if host := urlsplit(url).hostname:
         names.append(host)
     try:
-        bundle = renewed(_bundle(known), names, now)
+        bundle = renewed(_bundle(existing), names, now)
     except ValueError:
         _log.warning("certificate.unreadable", secret=secret_name(process))
         bundle = renewed(None, names, now)
@@ -83,10 +83,10 @@ def _registered(document: Json, process: Process, config: ConfigSpec) -> Json:
 
 def _name(kind: str, process: Process, config: ConfigSpec) -> str:
     if process.name == "admission":
-        said = config.admission or Admission()
+        admission = config.admission or Admission()
         if kind == "MutatingWebhookConfiguration":
-            return said.mutating_webhook_configuration_name or "mutating-kai-admission"
-        return said.validating_webhook_configuration_name or "validating-kai-admission"
+            return admission.mutating_webhook_configuration_name or "mutating-kai-admission"
+        return admission.validating_webhook_configuration_name or "validating-kai-admission"
     by_name: dict[str, tuple[ControllerWebhooks | None, str]] = {
         "queue-controller": (
             config.queue_controller.webhooks if config.queue_controller else None,
@@ -97,8 +97,8 @@ def _name(kind: str, process: Process, config: ConfigSpec) -> str:
             "kai-podgroup-validation-",
         ),
     }
-    found, default = by_name[process.name]
-    prefix = (found.webhook_configuration_name_prefix if found else "") or default
+    block, default = by_name[process.name]
+    prefix = (block.webhook_configuration_name_prefix if block else "") or default
     return f"{prefix}{namespace_of(config)}"
 
 
@@ -111,7 +111,7 @@ def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
     narrowed: Json = {**hook, "clientConfig": client}
     if not any("pods" in rule["resources"] for rule in hook["rules"]):
         return narrowed
-    common, said = config.global_ or Global(), config.admission or Admission()
+    common, admission = config.global_ or Global(), config.admission or Admission()
     scheduler = common.scheduler_name or labels.KAI_SCHEDULER
     ours = f"object.spec.schedulerName == {_quoted(scheduler)}"
     if isinstance(process.settings, AdmissionSettings) and process.settings.adopt_queued_pods:
@@ -121,7 +121,7 @@ def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
     narrowed["matchConditions"] = [{"name": "scheduler", "expression": ours}]
     system = ["kube-system", namespace_of(config)]
     expressions: list[Json] = [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": system}]
-    if said.queue_label_selector:
+    if admission.queue_label_selector:
         expressions.append({"key": common.queue_label_key or labels.QUEUE, "operator": "Exists"})
     narrowed["namespaceSelector"] = {"matchExpressions": expressions}
     if common.namespace_label_selector:

@@ -45,10 +45,10 @@ class _Lookup:
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
         """One object as plain data, or None; what the group is made from is followed from then on."""
-        found = await self.owners.get(api_version, kind, namespace, name)
-        if found is not None:
-            self.owners.depends(self.pod, found["metadata"]["uid"])
-        return found
+        owner = await self.owners.get(api_version, kind, namespace, name)
+        if owner is not None:
+            self.owners.depends(self.pod, owner["metadata"]["uid"])
+        return owner
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
         """All objects of a kind with these labels; none where the kind is not served."""
@@ -70,8 +70,8 @@ class _Lookup:
 
     def group_has_subgroups(self, namespace: str, name: str) -> bool | None:
         """Whether the PodGroup of that name has subgroups; None where there is no such group."""
-        found = self.groups.get((namespace, name))
-        return None if found is None else bool(found.spec.sub_groups)
+        group = self.groups.get((namespace, name))
+        return None if group is None else bool(group.spec.sub_groups)
 
 
 class PodGrouper:
@@ -128,13 +128,13 @@ class PodGrouper:
     def _in_selected_namespace(self, namespace: str) -> bool:
         if self._namespaces is None:
             return True
-        found = self._namespaces.get(namespace)
-        return found is not None and self._settings.namespace_labels.items() <= found.metadata.labels.items()
+        selected = self._namespaces.get(namespace)
+        return selected is not None and self._settings.namespace_labels.items() <= selected.metadata.labels.items()
 
     def _defaults_changed(self, change: Change[ConfigMap]) -> None:
         """What the map says holds for groups from now on, and for those of pods that are looked at again."""
-        said = read_defaults(change.new.data.get("types", "")) if change.new is not None else {}
-        self._settings = msgspec.structs.replace(self._settings, kind_defaults=said)
+        defaults = read_defaults(change.new.data.get("types", "")) if change.new is not None else {}
+        self._settings = msgspec.structs.replace(self._settings, kind_defaults=defaults)
         for pod in self._pods:
             if self._concerns_us(Change(None, pod)):
                 self.controller.enqueue(pod.namespace, pod.name)
@@ -166,12 +166,12 @@ class PodGrouper:
             # Of a built-in kind, this is the patch that costs an API server the least.
             await self._client.patch(Pod, (namespace, name), patch, kind=Patch.STRATEGIC)
 
-    def _tell(self, pod: Pod, why: str) -> None:
+    def _tell(self, pod: Pod, message: str) -> None:
         """Tell a pod why it cannot be grouped: once, however often it is tried again."""
         key = (pod.namespace, pod.name)
-        if self._told.get(key) != why:
-            self._told[key] = why
-            self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, why)
+        if self._told.get(key) != message:
+            self._told[key] = message
+            self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, message)
 
     async def _grouping(self, pod: Pod) -> Grouping | None:
         chain = await self._owners.chain(pod)

@@ -29,18 +29,18 @@ PREEMPTIBILITIES = ("preemptible", "non-preemptible")
 
 async def default_grouping(context: Context) -> Grouping:
     """One group per top owner, a minimum of one pod; whoever stands between the two may have wishes as well."""
-    return group_under(context, context.top, wishers=context.chain)
+    return group_under(context, context.top, sources=context.chain)
 
 
 def group_under(
-    context: Context, owner: Json, priority: str = DEFAULT_PRIORITY, wishers: Sequence[Json] = ()
+    context: Context, owner: Json, priority: str = DEFAULT_PRIORITY, sources: Sequence[Json] = ()
 ) -> Grouping:
     """One group for all pods below an owner, with the owner's labels.
 
-    Who may say how it is treated: the owner, or all of `wishers`, those closest to the pod first; then the pod.
+    Who may say how it is treated: the owner, or all of `sources`, those closest to the pod first; then the pod.
     """
     meta = owner["metadata"]
-    wishers = wishers or (owner,)
+    sources = sources or (owner,)
     return Grouping(
         name=group_name(meta["name"], meta["uid"]),
         namespace=context.pod.namespace,
@@ -48,10 +48,10 @@ def group_under(
         labels=_labels(context, owner),
         annotations=_annotations(context, owner),
         queue=_queue(context, owner),
-        priority_class=_priority_class(context, wishers, priority),
-        preemptibility=_preemptibility(context, wishers),
-        preemption_delay=_duration(context, wishers, labels.PREEMPTION_DELAY),
-        staleness_grace=_duration(context, wishers, labels.STALENESS_GRACE_PERIOD),
+        priority_class=_priority_class(context, sources, priority),
+        preemptibility=_preemptibility(context, sources),
+        preemption_delay=_duration(context, sources, labels.PREEMPTION_DELAY),
+        staleness_grace=_duration(context, sources, labels.STALENESS_GRACE_PERIOD),
         topology=topology_from(annotations_of(owner)),
     )
 
@@ -108,23 +108,23 @@ def topology_from(annotations: dict[str, str]) -> Topology:
 
 
 def _labels(context: Context, owner: Json) -> dict[str, str]:
-    found = labels_of(owner)
+    merged = labels_of(owner)
     if user := context.pod.metadata.labels.get(labels.USER):
-        found.setdefault(labels.USER, user)
+        merged.setdefault(labels.USER, user)
     pool = context.settings.node_pool_label
-    if pool not in found and pool in context.pod.metadata.labels:
-        found[pool] = context.pod.metadata.labels[pool]
-    return found
+    if pool not in merged and pool in context.pod.metadata.labels:
+        merged[pool] = context.pod.metadata.labels[pool]
+    return merged
 
 
 def _annotations(context: Context, owner: Json) -> dict[str, str]:
-    found = annotations_of(owner)
+    merged = annotations_of(owner)
     # What kubectl remembers of the owner's manifest says nothing about the group, and may be large.
-    found.pop(labels.LAST_APPLIED_CONFIGURATION, None)
+    merged.pop(labels.LAST_APPLIED_CONFIGURATION, None)
     if user := context.pod.metadata.annotations.get(labels.USER):
-        found.setdefault(labels.USER, user)
-    found[labels.TOP_OWNER] = top_owner_metadata(owner)
-    return found
+        merged.setdefault(labels.USER, user)
+    merged[labels.TOP_OWNER] = top_owner_metadata(owner)
+    return merged
 
 
 def _queue(context: Context, owner: Json) -> str:
@@ -169,30 +169,30 @@ def kind_defaults(context: Context, owner: Json) -> KindDefaults:
     return table.get(f"{owner['kind']}.{group}") or table.get(owner["kind"]) or KindDefaults()
 
 
-def _priority_class(context: Context, wishers: Sequence[Json], default: str) -> str:
+def _priority_class(context: Context, sources: Sequence[Json], default: str) -> str:
     """The first class that exists: of the wisher closest to the pod, of the pod, of those further away, of kinds."""
     on_pod = (context.pod.metadata.labels.get(labels.PRIORITY_CLASS, ""), context.pod.spec.priority_class_name)
-    nearest, *others = (labels_of(wisher).get(labels.PRIORITY_CLASS, "") for wisher in wishers)
-    by_kind = (kind_defaults(context, wisher).priority_class for wisher in wishers)
-    for wish in (nearest, *on_pod, *others, *by_kind):
-        if wish and context.lookup.priority_class_exists(wish):
-            return wish
+    nearest, *others = (labels_of(source).get(labels.PRIORITY_CLASS, "") for source in sources)
+    by_kind = (kind_defaults(context, source).priority_class for source in sources)
+    for name in (nearest, *on_pod, *others, *by_kind):
+        if name and context.lookup.priority_class_exists(name):
+            return name
     return default
 
 
-def _preemptibility(context: Context, wishers: Sequence[Json]) -> str:
-    wishes = [labels_of(wisher).get(labels.PREEMPTIBILITY, "") for wisher in wishers]
-    wishes.append(context.pod.metadata.labels.get(labels.PREEMPTIBILITY, ""))
-    wishes += [kind_defaults(context, wisher).preemptibility.lower() for wisher in wishers]
-    return next((wish for wish in wishes if wish in PREEMPTIBILITIES), "")
+def _preemptibility(context: Context, sources: Sequence[Json]) -> str:
+    values = [labels_of(source).get(labels.PREEMPTIBILITY, "") for source in sources]
+    values.append(context.pod.metadata.labels.get(labels.PREEMPTIBILITY, ""))
+    values += [kind_defaults(context, source).preemptibility.lower() for source in sources]
+    return next((value for value in values if value in PREEMPTIBILITIES), "")
 
 
-def _duration(context: Context, wishers: Sequence[Json], annotation: str) -> str:
-    wishes = [annotations_of(wisher).get(annotation, "") for wisher in wishers]
-    wishes.append(context.pod.metadata.annotations.get(annotation, ""))
-    for wish in wishes:
-        if wish and _is_duration(wish, negative=annotation == labels.STALENESS_GRACE_PERIOD):
-            return wish
+def _duration(context: Context, sources: Sequence[Json], annotation: str) -> str:
+    texts = [annotations_of(source).get(annotation, "") for source in sources]
+    texts.append(context.pod.metadata.annotations.get(annotation, ""))
+    for text in texts:
+        if text and _is_duration(text, negative=annotation == labels.STALENESS_GRACE_PERIOD):
+            return text
     return ""
 
 

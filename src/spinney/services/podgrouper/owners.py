@@ -38,7 +38,7 @@ class Owners:
 
     async def chain(self, pod: Pod) -> tuple[Json, ...]:
         """The pod's owners, from its own upwards; it ends early where we may not look further."""
-        found: list[Json] = []
+        owners: list[Json] = []
         references = pod.metadata.owner_references
         holder = f"pod {pod.name}"
         while references:
@@ -48,10 +48,10 @@ class Owners:
             except Forbidden:
                 break
             self.depends((pod.namespace, pod.name), reference.uid)
-            found.append(owner)
+            owners.append(owner)
             references = msgspec.convert(owner["metadata"].get("ownerReferences") or (), tuple[OwnerReference, ...])
             holder = f"{reference.kind} {reference.name}"
-        return tuple(found)
+        return tuple(owners)
 
     def depends(self, pod: Key, uid: str) -> None:
         """The pod's group is made from this object: it is looked at again when the object changes."""
@@ -66,15 +66,15 @@ class Owners:
         if not resource.namespaced:
             namespace = ""
         cache = self._followed.get(resource)
-        if cache is not None and cache.has_synced and (known := cache.get((namespace, name))) is not None:
-            return known.plain()
+        if cache is not None and cache.has_synced and (cached := cache.get((namespace, name))) is not None:
+            return cached.plain()
         # Not cached yet, or made a moment ago: ask. A kind we may read but not watch is asked for every time.
         try:
-            found = await self._client.get(resource, (namespace, name))
+            document = await self._client.get(resource, (namespace, name))
         except NotFound:
             return None
         self._follow(resource)
-        return found
+        return document
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
         """All objects of a kind with these labels; none where the kind is not served or not ours to see."""
@@ -87,14 +87,14 @@ class Owners:
             return []
         cache = self._followed.get(resource)
         if cache is not None and cache.has_synced:
-            return [found.plain() for found in cache if labels.items() <= found.metadata.labels.items()]
+            return [each.plain() for each in cache if labels.items() <= each.metadata.labels.items()]
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
         try:
             listed = await self._client.list(untyped(resource), labels=selector)
         except Forbidden:
             return []
         self._follow(resource, self._everyone)
-        return [found.plain() for found in listed.items]
+        return [each.plain() for each in listed.items]
 
     def _everyone(self, change: Change[Any]) -> None:
         """What describes kinds changed: any pod may be grouped otherwise now."""

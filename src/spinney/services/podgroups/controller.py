@@ -39,11 +39,11 @@ _DEFAULT_PRIORITY = 50
 def priority_of(group: PodGroup, classes: Iterable[PriorityClass]) -> int:
     """The group's priority: its class, else the cluster's default class, else 50."""
     default = _DEFAULT_PRIORITY
-    for found in classes:
-        if found.name == group.spec.priority_class_name:
-            return found.value
-        if found.global_default:
-            default = found.value
+    for priority_class in classes:
+        if priority_class.name == group.spec.priority_class_name:
+            return priority_class.value
+        if priority_class.global_default:
+            default = priority_class.value
     return default
 
 
@@ -64,22 +64,22 @@ def plan_status(
     claims: Iterable[ResourceClaim] = (),
 ) -> Json | None:
     """The status patch that brings a group's report up to date; None where it is."""
-    asked, held = claimed(claims)
+    total_requested, total_allocated = claimed(claims)
     for pod in pods:
-        add(asked, requested(pod))
-        add(held, allocated(pod, node_of.get(pod.spec.node_name)))
+        add(total_requested, requested(pod))
+        add(total_allocated, allocated(pod, node_of.get(pod.spec.node_name)))
     wanted = {
-        "requested": quantities(asked),
-        "allocated": quantities(held),
-        "allocatedNonPreemptible": {} if preemptible else quantities(held),
+        "requested": quantities(total_requested),
+        "allocated": quantities(total_allocated),
+        "allocatedNonPreemptible": {} if preemptible else quantities(total_allocated),
     }
     current = group.status.resources_status
-    known = {
+    existing = {
         "requested": current.requested,
         "allocated": current.allocated,
         "allocatedNonPreemptible": current.allocated_non_preemptible,
     }
-    resources = {key: replaced(known[key], value) for key, value in wanted.items() if known[key] != value}
+    resources = {key: replaced(existing[key], value) for key, value in wanted.items() if existing[key] != value}
     status: Json = {"resourcesStatus": resources} if resources else {}
     if conditions := _conditions(group, pods, clock):
         status["conditions"] = conditions
@@ -154,9 +154,9 @@ def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
         if not below:
             count, least = placed.count(name), least_members if least_members is not None else 1
             return f"{count} of at least {least} pods of {name} have a node" if count < least else ""
-        found = [lacks(each.name, each.min_member, each.min_sub_group) for each in below]
+        messages = [lacks(each.name, each.min_member, each.min_sub_group) for each in below]
         least = len(below) if least_groups is None else least_groups
-        short = list(filter(None, found))
+        short = list(filter(None, messages))
         return "; ".join(short) if len(below) - len(short) < least else ""
 
     return lacks("", None, spec.min_sub_group)
@@ -241,8 +241,8 @@ class PodGroups:
             return
         for reference in pod.spec.resource_claims:
             name = claim_name(pod, reference.name)
-            if name is not None and (found := self._claims.get((pod.namespace, name))) is not None:
-                yield found
+            if name is not None and (claim := self._claims.get((pod.namespace, name))) is not None:
+                yield claim
 
 
 async def run(runtime: Runtime, settings: PodGroupSettings | None = None) -> None:

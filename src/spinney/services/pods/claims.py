@@ -17,33 +17,33 @@ def claim_name(pod: Pod, reference: str) -> str | None:
     for entry in pod.spec.resource_claims:
         if entry.name == reference and entry.resource_claim_name:
             return entry.resource_claim_name
-    for made in pod.status.resource_claim_statuses:
-        if made.name == reference and made.resource_claim_name:
-            return made.resource_claim_name
+    for status in pod.status.resource_claim_statuses:
+        if status.name == reference and status.resource_claim_name:
+            return status.resource_claim_name
     return None
 
 
 def gpus_asked_by(spec: ResourceClaimSpec) -> Amounts:
     """The GPUs that a claim asks for, by device class; of alternatives the first is taken for what it will get."""
-    asked: Amounts = {}
+    requested: Amounts = {}
     for request in spec.devices.requests:
         wanted = request.exactly or next(iter(request.first_available), None)
         if wanted is not None and is_gpu(wanted.device_class_name):
             count = 1 if wanted.allocation_mode == "All" else wanted.count or 1
-            add(asked, {wanted.device_class_name: 1000 * count})
-    return asked
+            add(requested, {wanted.device_class_name: 1000 * count})
+    return requested
 
 
 def claimed(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
     """The GPUs that device claims ask for and those that they hold; each claim counts once."""
-    asked: Amounts = {}
-    held: Amounts = {}
-    for claim in {(found.namespace, found.name): found for found in claims}.values():
+    requested: Amounts = {}
+    allocated: Amounts = {}
+    for claim in {(each.namespace, each.name): each for each in claims}.values():
         amounts = gpus_asked_by(claim.spec)
-        add(asked, amounts)
+        add(requested, amounts)
         if claim.status.allocation is not None:
-            add(held, amounts)
-    return asked, held
+            add(allocated, amounts)
+    return requested, allocated
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class Claims:
 
     def of(self, pod: Pod) -> dict[Key, Amounts]:
         """The GPUs that each of a pod's claims asks for; a claim that is still to be made is the pod's own."""
-        found: dict[Key, Amounts] = {}
+        amounts: dict[Key, Amounts] = {}
         for entry in pod.spec.resource_claims:
             name = claim_name(pod, entry.name)
             if name is not None and self.claims is not None:
                 claim = self.claims.get((pod.namespace, name))
-                found[pod.namespace, name] = gpus_asked_by(claim.spec) if claim is not None else {}
+                amounts[pod.namespace, name] = gpus_asked_by(claim.spec) if claim is not None else {}
             elif self.templates is not None:
                 template = self.templates.get((pod.namespace, entry.resource_claim_template_name))
                 own = (pod.namespace, f"{pod.name}/{entry.name}")
-                found[own] = gpus_asked_by(template.spec.spec) if template is not None else {}
-        return found
+                amounts[own] = gpus_asked_by(template.spec.spec) if template is not None else {}
+        return amounts

@@ -88,8 +88,8 @@ def gpu_memory(node: Node) -> int:
     if whole.isdecimal():
         return int(whole)
     for label in node.metadata.labels:
-        if found := _AMD_MEMORY.fullmatch(label):
-            return milli(found[1]) // 1000 // 2**20
+        if match := _AMD_MEMORY.fullmatch(label):
+            return milli(match[1]) // 1000 // 2**20
     return 0
 
 

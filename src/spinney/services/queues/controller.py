@@ -34,9 +34,9 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
         status["childQueues"] = children
     total = tree.total(queue.name)
     for field in FIELDS:
-        wanted, known = quantities(total[field]), getattr(queue.status, field)
-        if wanted != known:
-            status[_WIRE[field]] = replaced(known, wanted)
+        wanted, existing = quantities(total[field]), getattr(queue.status, field)
+        if wanted != existing:
+            status[_WIRE[field]] = replaced(existing, wanted)
     if conditions := _changed(queue, _conditions(queue, total, exists), clock):
         status["conditions"] = conditions
     return {"status": status} if status else None
@@ -44,17 +44,17 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
 
 def _changed(queue: Queue, wanted: list[QueueCondition], clock: Clock) -> list[Json] | None:
     """The whole list where a condition of ours says something new; times move only when a status does."""
-    ours = {found.type: found for found in wanted}
-    known = {found.type: found for found in queue.status.conditions}
+    ours = {condition.type: condition for condition in wanted}
+    existing = {condition.type: condition for condition in queue.status.conditions}
     stamped = []
-    for found in wanted:
-        old = known.get(found.type)
-        since = old.last_transition_time if old is not None and old.status == found.status else None
-        stamped.append(msgspec.structs.replace(found, last_transition_time=since or seconds(clock.now())))
-    if all(known.get(found.type) == found for found in stamped):
+    for condition in wanted:
+        old = existing.get(condition.type)
+        since = old.last_transition_time if old is not None and old.status == condition.status else None
+        stamped.append(msgspec.structs.replace(condition, last_transition_time=since or seconds(clock.now())))
+    if all(existing.get(condition.type) == condition for condition in stamped):
         return None
-    others = [found for found in queue.status.conditions if found.type not in ours]
-    return [msgspec.to_builtins(found) for found in (*others, *stamped)]
+    others = [condition for condition in queue.status.conditions if condition.type not in ours]
+    return [msgspec.to_builtins(condition) for condition in (*others, *stamped)]
 
 
 def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[QueueCondition]:

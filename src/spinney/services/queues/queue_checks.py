@@ -31,39 +31,39 @@ def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
 
 
 def _negative(shares: QueueResources) -> list[str]:
-    found = []
+    errors = []
     for name in _RESOURCES:
         share = getattr(shares, name)
         for field, value in (("quota", share.quota), ("limit", share.limit)):
             if value < 0 and value != -1:
-                found.append(f"spec.resources.{name}.{field} is {value:g}; it must be 0 or more, or -1 for unlimited")
+                errors.append(f"spec.resources.{name}.{field} is {value:g}; it must be 0 or more, or -1 for unlimited")
         if share.over_quota_weight < 0:
-            found.append(f"spec.resources.{name}.overQuotaWeight is {share.over_quota_weight:g}; it must be 0 or more")
-    return found
+            errors.append(f"spec.resources.{name}.overQuotaWeight is {share.over_quota_weight:g}; it must be 0 or more")
+    return errors
 
 
 def _above(queue: Queue, queues: Cache[Queue]) -> list[str]:
-    way: list[str] = []
+    names: list[str] = []
     name = queue.spec.parent_queue
-    while name and name not in way:
-        way.append(name)
-        found = queues.get(name) if name != queue.name else None
-        name = found.spec.parent_queue if found is not None else ""
-    return way
+    while name and name not in names:
+        names.append(name)
+        ancestor = queues.get(name) if name != queue.name else None
+        name = ancestor.spec.parent_queue if ancestor is not None else ""
+    return names
 
 
 def _over(queue: Queue, parent: Queue, queues: Cache[Queue]) -> list[str]:
     """Quotas of siblings that together promise more than their parent has."""
     siblings = [other for other in queues if other.spec.parent_queue == parent.name and other.name != queue.name]
-    found = []
+    warnings = []
     for name in _RESOURCES:
         has = getattr(parent.spec.resources, name).quota
         promised = sum(
             getattr(other.spec.resources, name).quota for other in [*siblings, queue] if other.spec.resources
         )
         if has >= 0 and promised > has:
-            found.append(f"quotas of {name} below queue {parent.name} add up to {promised:g}, more than its {has:g}")
-    return found
+            warnings.append(f"quotas of {name} below queue {parent.name} add up to {promised:g}, more than its {has:g}")
+    return warnings
 
 
 def in_use(name: str, queues: Cache[Queue], groups: Cache[PodGroup]) -> str:

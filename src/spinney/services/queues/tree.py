@@ -59,11 +59,11 @@ class Tree:
 
     def upwards(self, name: str) -> list[str]:
         """A queue and the queues above it; a cycle ends the way."""
-        way: list[str] = []
-        while name and name not in way:
-            way.append(name)
+        names: list[str] = []
+        while name and name not in names:
+            names.append(name)
             name = self._parent.get(name, "")
-        return way
+        return names
 
     def children(self, name: str) -> list[str]:
         """The queues right below, by name."""

@@ -45,10 +45,10 @@ def gpu_by_driver() -> str:
         count = nvml.nvmlDeviceGetCount()
         if count != 1:
             raise NoGpu(f"a reservation pod holds one GPU; this one sees {count}")
-        found = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(0))
+        uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(0))
     except nvml.NVMLError as error:
         raise NoGpu(f"NVML: {error}") from error
-    return found.decode() if isinstance(found, bytes) else str(found)
+    return uuid.decode() if isinstance(uuid, bytes) else str(uuid)
 
 
 def gpu_by_name(pod: Pod) -> str:
@@ -71,10 +71,10 @@ async def run(runtime: Runtime, settings: HolderSettings | None = None) -> None:
         raise NoGpu(f"source is {settings.source!r}; it must be one of {', '.join(sorted(SOURCES))}")
     pod = await runtime.client.get(Pod, (namespace, name))
     if labels.RESERVED_GPU not in pod.metadata.annotations:
-        found = SOURCES[settings.source](pod)
-        patch = {"metadata": {"uid": pod.uid, "annotations": {labels.RESERVED_GPU: found}}}
+        gpu = SOURCES[settings.source](pod)
+        patch = {"metadata": {"uid": pod.uid, "annotations": {labels.RESERVED_GPU: gpu}}}
         await runtime.client.patch(Pod, (namespace, name), patch)
-        _log.info("gpu.held", pod=name, gpu=found)
+        _log.info("gpu.held", pod=name, gpu=gpu)
     runtime.ready()
     await asyncio.Event().wait()
 

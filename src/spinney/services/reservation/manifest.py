@@ -75,7 +75,7 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
 
 def groups_of(pod: Pod) -> frozenset[str]:
     """The shared devices that a pod's labels name, one or several."""
-    found = {value for key, value in pod.metadata.labels.items() if key.startswith(labels.GPU_GROUP_PREFIX)}
+    groups = {value for key, value in pod.metadata.labels.items() if key.startswith(labels.GPU_GROUP_PREFIX)}
     if single := pod.metadata.labels.get(labels.GPU_GROUP):
-        found.add(single)
-    return frozenset(found)
+        groups.add(single)
+    return frozenset(groups)

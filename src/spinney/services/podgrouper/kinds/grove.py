@@ -21,7 +21,7 @@ async def pod_clique_set(context: Context) -> Grouping:
     gang = await context.lookup.get(*PODGANG, context.pod.namespace, name)
     if gang is None:
         raise GroupingError(f"PodGang {name} of pod {context.pod.name} is not there yet")
-    owner = _with_wishes_of(gang, context.top)
+    owner = _with_metadata_of(gang, context.top)
     topology = annotations_of(owner).get(labels.TOPOLOGY_NAME) or annotations_of(owner).get(labels.TOPOLOGY, "")
     roles: list[Json] = dig(gang, "spec", "podgroups") or []
     parents, parent_of = _parents(gang, topology)
@@ -35,10 +35,10 @@ async def pod_clique_set(context: Context) -> Grouping:
         for role in roles
     ]
     grouping = group_under(context, owner)
-    wish = labels_of(owner).get(labels.PRIORITY_CLASS) or dig(gang, "spec", "priorityClassName")
+    priority_class = labels_of(owner).get(labels.PRIORITY_CLASS) or dig(gang, "spec", "priorityClassName")
     return replace(
         grouping,
-        priority_class=wish or grouping.priority_class,
+        priority_class=priority_class or grouping.priority_class,
         min_member=sum(leaf.min_member or 0 for leaf in leaves),
         subgroups=(*parents, *leaves),
         topology=_filled(_constraint(gang["spec"], topology), grouping.topology),
@@ -51,12 +51,12 @@ def _filled(own: Topology, wished: Topology) -> Topology:
     return Topology(own.name or wished.name, own.required or wished.required, own.preferred or wished.preferred)
 
 
-def _with_wishes_of(gang: Json, top: Json) -> Json:
+def _with_metadata_of(gang: Json, top: Json) -> Json:
     """The gang with the set's labels and annotations where it has none of its own."""
-    wish = labels_of(gang).get(labels.PREEMPTIBILITY) or labels_of(top).get(labels.PREEMPTIBILITY)
-    if wish and wish not in PREEMPTIBILITIES:
+    preemptibility = labels_of(gang).get(labels.PREEMPTIBILITY) or labels_of(top).get(labels.PREEMPTIBILITY)
+    if preemptibility and preemptibility not in PREEMPTIBILITIES:
         allowed = " or ".join(PREEMPTIBILITIES)
-        raise GroupingError(f"label {labels.PREEMPTIBILITY} is {wish!r}; it must be {allowed}")
+        raise GroupingError(f"label {labels.PREEMPTIBILITY} is {preemptibility!r}; it must be {allowed}")
     metadata = {
         **gang["metadata"],
         "labels": {**labels_of(top), **labels_of(gang)},

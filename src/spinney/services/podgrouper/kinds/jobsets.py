@@ -39,8 +39,8 @@ async def job_set(context: Context) -> Grouping:
 
 
 def _replicated_job(job: Json) -> list[SubGroup]:
-    wish = topology_from(annotations_of(job.get("template") or {}))
-    constraint = wish if wish.name and (wish.required or wish.preferred) else Topology()
+    topology = topology_from(annotations_of(job.get("template") or {}))
+    constraint = topology if topology.name and (topology.required or topology.preferred) else Topology()
     parent = SubGroup(job["name"], min_subgroup=_replicas(job))
     leaves = [
         SubGroup(
@@ -57,15 +57,15 @@ def _replicas(job: Json) -> int:
 
 def _leaf_minimum(job: Json) -> int:
     template = job.get("template") or {}
-    wish = min_member_annotation(annotations_of(template))
+    minimum = min_member_annotation(annotations_of(template))
     parallelism = dig(template, "spec", "parallelism")
-    everyone = 1 if parallelism is None else int(parallelism)
-    return everyone if wish is None else wish
+    default = 1 if parallelism is None else int(parallelism)
+    return default if minimum is None else minimum
 
 
 def _leaf_of(context: Context, subgroups: tuple[SubGroup, ...]) -> str:
-    found = context.pod.metadata.labels
-    leaf = f"{found.get(labels.JOBSET_REPLICATED_JOB, '')}-replica-{found.get(labels.JOBSET_JOB_INDEX, '')}"
+    pod_labels = context.pod.metadata.labels
+    leaf = f"{pod_labels.get(labels.JOBSET_REPLICATED_JOB, '')}-replica-{pod_labels.get(labels.JOBSET_JOB_INDEX, '')}"
     if leaf not in {group.name for group in subgroups}:
         raise GroupingError(
             f"pod {context.pod.name}: labels {labels.JOBSET_REPLICATED_JOB} and {labels.JOBSET_JOB_INDEX} "
@@ -77,13 +77,13 @@ def _leaf_of(context: Context, subgroups: tuple[SubGroup, ...]) -> str:
 async def leader_worker_set(context: Context) -> Grouping:
     """One group per LWS group: a leader and its workers, or segments of them."""
     size = _group_size(context)
-    found = context.pod.metadata.labels
-    index = found.get(labels.LWS_WORKER_INDEX, "")
+    pod_labels = context.pod.metadata.labels
+    index = pod_labels.get(labels.LWS_WORKER_INDEX, "")
     if index and not index.isdecimal():
         raise GroupingError(f"pod {context.pod.name}: label {labels.LWS_WORKER_INDEX} is {index!r}, not a number")
     grouping = group_under(context, context.top)
-    if labels.LWS_GROUP_INDEX in found:
-        grouping = replace(grouping, name=f"{grouping.name}-group-{found[labels.LWS_GROUP_INDEX]}")
+    if labels.LWS_GROUP_INDEX in pod_labels:
+        grouping = replace(grouping, name=f"{grouping.name}-group-{pod_labels[labels.LWS_GROUP_INDEX]}")
     if _leader_goes_first(context, index):
         return replace(grouping, min_member=1, subgroups=(SubGroup("leader", min_member=1),), pod_subgroup="leader")
     segmented = lws_segments(context, size)

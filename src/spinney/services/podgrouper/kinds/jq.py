@@ -143,24 +143,24 @@ class _Parser:
             return _select(inner) if text == "select" else _map(inner)
         raise GroupingError(f"query {self._query!r}: {text!r} is not understood")
 
-    def _followed(self, found: Query) -> Query:
+    def _followed(self, query: Query) -> Query:
         """A term with what hangs on it: `.field`, `[]`, `[0]`, `["key"]`, `?`."""
         while self._at < len(self._tokens):
             kind, text = self._tokens[self._at]
             if kind == "field":
                 self._at += 1
-                found = _combined("|", found, _field(text[1:]))
+                query = _combined("|", query, _field(text[1:]))
             elif text == "[":
                 self._at += 1
-                found = _combined("|", found, self._index())
+                query = _combined("|", query, self._index())
             elif text == "?":
                 self._at += 1
-                found = _forgiving(found)
+                query = _forgiving(query)
             elif text == "." and self._tokens[self._at + 1 : self._at + 2] == [("sign", "[")]:
                 self._at += 1
             else:
                 break
-        return found
+        return query
 
     def _index(self) -> Query:
         if self.peek() == "]":

@@ -26,11 +26,11 @@ async def karta_of(context: Context) -> Json | None:
     group, _, version = context.top["apiVersion"].rpartition("/")
     kind = {"group": group, "version": version, "kind": context.top["kind"]}
     marks = {f"run.ai/karta-{part}": value for part, value in kind.items()}
-    found = [karta for karta in await context.lookup.all(*KARTA, marks) if _tells(karta, kind)]
-    if len(found) > 1:
-        names = ", ".join(sorted(karta["metadata"]["name"] for karta in found))
+    kartas = [karta for karta in await context.lookup.all(*KARTA, marks) if _tells(karta, kind)]
+    if len(kartas) > 1:
+        names = ", ".join(sorted(karta["metadata"]["name"] for karta in kartas))
         raise GroupingError(f"Kartas {names} all tell how to group {context.top['kind']}; there must be one")
-    return found[0] if found else None
+    return kartas[0] if kartas else None
 
 
 def _tells(karta: Json, kind: Json) -> bool:
@@ -196,10 +196,10 @@ class Structure:
 
     def pod_key(self, path: str) -> str:
         """The one value that a query finds in the pod."""
-        found = [value for value in ask(path, self.pod) if value not in (None, "")]
-        if len(found) != 1:
-            raise GroupingError(f"{self.title}: {path} finds {len(found)} values in the pod; one is needed")
-        return str(found[0])
+        values = [value for value in ask(path, self.pod) if value not in (None, "")]
+        if len(values) != 1:
+            raise GroupingError(f"{self.title}: {path} finds {len(values)} values in the pod; one is needed")
+        return str(values[0])
 
     def pod_passes(self, filters: list[str]) -> bool:
         """Whether all filters let the pod through."""

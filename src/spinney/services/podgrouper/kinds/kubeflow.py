@@ -61,8 +61,8 @@ async def pytorch_job(context: Context) -> Grouping:
         leaf = segmented.leaf if role == "worker" else role
         return replace(grouping, subgroups=(*subgroups, *segmented.subgroups), pod_subgroup=leaf)
     subgroups.append(SubGroup("worker", min_member=least_workers))
-    known = {group.name for group in subgroups}
-    return replace(grouping, subgroups=tuple(subgroups), pod_subgroup=role if role in known else "")
+    names = {group.name for group in subgroups}
+    return replace(grouping, subgroups=tuple(subgroups), pod_subgroup=role if role in names else "")
 
 
 async def notebook(context: Context) -> Grouping:

@@ -18,9 +18,9 @@ from spinney.services.podgrouper.grouping import Grouping, GroupingError
 async def pod(context: Context) -> Grouping:
     """A bare pod is its own group; the pods of one Spark application share one."""
     grouping = group_under(context, context.top)
-    found = context.pod.metadata.labels
-    if labels.SPARK_APP_NAME in found and labels.SPARK_APP_SELECTOR in found:
-        return replace(grouping, name=found[labels.SPARK_APP_SELECTOR])
+    pod_labels = context.pod.metadata.labels
+    if labels.SPARK_APP_NAME in pod_labels and labels.SPARK_APP_SELECTOR in pod_labels:
+        return replace(grouping, name=pod_labels[labels.SPARK_APP_SELECTOR])
     return grouping
 
 

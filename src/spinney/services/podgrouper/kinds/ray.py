@@ -24,21 +24,21 @@ def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[G
         grouping = replace(
             group_under(context, context.top), min_member=sum(group.min_member or 0 for group in subgroups)
         )
-        if wish := labels_of(context.top).get(labels.RAY_PRIORITY_CLASS_NAME):
-            grouping = replace(grouping, priority_class=wish)
+        if name := labels_of(context.top).get(labels.RAY_PRIORITY_CLASS_NAME):
+            grouping = replace(grouping, priority_class=name)
         # A group that older releases made without subgroups stays flat: its pods carry no subgroup label.
         if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
             return grouping
         own = _as_name(context.pod.metadata.labels.get(labels.RAY_GROUP, ""))
-        known = {group.name for group in subgroups}
-        return replace(grouping, subgroups=subgroups, pod_subgroup=own if own in known else "")
+        names = {group.name for group in subgroups}
+        return replace(grouping, subgroups=subgroups, pod_subgroup=own if own in names else "")
 
     return rule
 
 
 async def _cluster(context: Context, paths: tuple[tuple[str, ...], ...]) -> Json:
     top = context.top
-    name = next((found for path in paths if (found := dig(top, *path))), None)
+    name = next((value for path in paths if (value := dig(top, *path))), None)
     if name is None:
         raise GroupingError(
             f"{top['kind']} {top['metadata']['name']}: its status names no RayCluster yet; is the Ray operator running?"
@@ -74,11 +74,11 @@ def _as_name(text: str) -> str:
 
 
 def _topology(spec: Json, where: str) -> Topology:
-    wish = topology_from(annotations_of(spec.get("template") or {}))
-    if not (wish.required or wish.preferred):
+    topology = topology_from(annotations_of(spec.get("template") or {}))
+    if not (topology.required or topology.preferred):
         return Topology()
-    if not wish.name:
+    if not topology.name:
         raise GroupingError(
             f"{where}: a topology placement is asked for; annotation {labels.TOPOLOGY} must name the topology"
         )
-    return wish
+    return topology

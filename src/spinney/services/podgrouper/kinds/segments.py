@@ -51,8 +51,8 @@ def pytorch_workers(context: Context, workers: int, least: int) -> Segmented | N
 
 
 def _pytorch_leaf(context: Context, size: int) -> str:
-    found = context.pod.metadata.labels
-    if found.get(labels.TRAINING_REPLICA_TYPE, "").lower() != "worker":
+    pod_labels = context.pod.metadata.labels
+    if pod_labels.get(labels.TRAINING_REPLICA_TYPE, "").lower() != "worker":
         return ""
     return f"worker-{_position(context, labels.TRAINING_REPLICA_INDEX) // size}"
 
