@@ -1,4 +1,4 @@
-"""The node scale adjuster: autoscalers do not understand pods that share GPUs, so whole ones stand in for them."""
+"""The node scale adjuster: creates whole-GPU pods, which autoscalers understand, for pods that share GPUs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _LONGEST_LABEL = 63
 
 
 class NodeScaleSettings(Struct, frozen=True):
-    """Where stand-ins live and how they are counted."""
+    """Where stand-in pods are created and how they are sized."""
 
     scheduler_name: str = labels.KAI_SCHEDULER
     namespace: str = labels.SCALE_ADJUST_NAMESPACE
     service_account: str = labels.SCALE_ADJUST_NAMESPACE
     image: str = "spinney"
-    # The part of a GPU that a request by memory is taken for: the size of future GPUs is not known.
+    # The fraction of a GPU that a request by memory counts as: the memory of new GPUs is unknown.
     memory_as_fraction: str = "0.1"
-    # A node that comes takes a while to show: no new stand-ins so soon after one was no longer needed.
+    # No new stand-ins for so long after one was deleted: a new node takes a while to appear.
     cool_down_seconds: float = 60.0
 
 
 def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
-    """The GPUs that a sharing pod would take up on a fresh node; 0 for any other pod."""
+    """The GPUs that a sharing pod needs on an empty node; 0 for any other pod."""
     annotations = pod.metadata.annotations
     if labels.GPU_MEMORY in annotations:
         return exact(settings.memory_as_fraction) * devices_of(pod)
@@ -52,7 +52,7 @@ def needed_gpus(pod: Pod, settings: NodeScaleSettings) -> Fraction:
 
 
 def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
-    """Whether the scheduler found no place for a sharing pod."""
+    """Whether a sharing pod is unschedulable."""
     if pod.spec.node_name or pod.spec.scheduler_name != settings.scheduler_name:
         return False
     if pod.metadata.deletion_timestamp is not None or pod.status.phase not in ("", "Pending"):
@@ -63,7 +63,7 @@ def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
 
 
 def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSettings) -> list[Pod]:
-    """The waiting pods that need a stand-in of their own, so that all stand-ins together cover all that is missing."""
+    """The waiting pods that need a stand-in, so that all stand-ins together cover the missing GPUs."""
     covered = sum(devices_of_stand_in(pod) for pod in present)
     largest = max((devices_of_stand_in(pod) for pod in present), default=0)
     named = {source_of(pod) for pod in present}
@@ -82,26 +82,24 @@ def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSe
 
 
 def source_of(stand_in: Pod) -> Key:
-    """The pod that a stand-in stands for."""
-    annotations, own_labels = stand_in.metadata.annotations, stand_in.metadata.labels
-    namespace = annotations.get(labels.SCALING_POD_FOR_NAMESPACE) or own_labels.get(
-        labels.SCALING_POD_FOR_NAMESPACE, ""
-    )
-    return namespace, annotations.get(labels.SCALING_POD_FOR) or own_labels.get(labels.SCALING_POD_FOR, "")
+    """The pod that a stand-in represents."""
+    # Labels are written only where they are short enough: annotations win.
+    source = {**stand_in.metadata.labels, **stand_in.metadata.annotations}
+    return source.get(labels.SCALING_POD_FOR_NAMESPACE, ""), source.get(labels.SCALING_POD_FOR, "")
 
 
 def devices_of_stand_in(stand_in: Pod) -> int:
-    """How many whole GPUs a stand-in asks for."""
+    """How many whole GPUs a stand-in requests."""
     return pod_requests(stand_in.spec).get(labels.GPU_RESOURCE, 0) // 1000
 
 
 def _has_served(stand_in: Pod) -> bool:
-    """Whether there is a node for it: its pod needs that place, and must not wait for it to end."""
+    """Whether a stand-in has a node or has ended: its pod can use that node now."""
     return bool(stand_in.spec.node_name) or stand_in.status.phase in ("Succeeded", "Failed")
 
 
 def stand_in_for(pod: Pod, settings: NodeScaleSettings) -> Json:
-    """A pod that asks for whole GPUs where the original asks for parts, and does nothing."""
+    """A pod that requests whole GPUs instead of fractions, and does nothing."""
     amounts = {name: from_milli(amount) for name, amount in pod_requests(pod.spec).items()}
     amounts[labels.GPU_RESOURCE] = str(devices_of(pod))
     plain = msgspec.to_builtins(pod.spec)
@@ -138,7 +136,7 @@ def _fitting(name: str) -> str:
 
 
 class NodeScaleAdjuster:
-    """Looks at all waiting pods at once: what is missing is a sum, not a matter of one pod."""
+    """The controller; it looks at all waiting pods together, since the missing GPUs are a sum."""
 
     def __init__(self, runtime: Runtime, settings: NodeScaleSettings) -> None:
         self._client = runtime.client
@@ -185,7 +183,7 @@ class NodeScaleAdjuster:
             stand_in = await self._client.create(Pod, body, self._settings.namespace)
         except AlreadyExists:
             return
-        # Autoscalers act on pods that a scheduler has given up on; nobody else says so of this one.
+        # Autoscalers act on unschedulable pods, and no scheduler marks this one.
         condition = {
             "type": reasons.POD_SCHEDULED,
             "status": "False",

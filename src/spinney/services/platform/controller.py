@@ -167,13 +167,9 @@ class Platform:
         return await self._applier.present(self._known_namespaces())
 
     def _known_namespaces(self) -> set[str]:
-        """Where our objects may be; Deployments tell it of those that were made before this process began."""
-        existing = {
-            deployment.namespace
-            for deployment in self._deployments
-            if MANAGED.items() <= deployment.metadata.labels.items()
-        }
-        return self._namespaces | existing
+        """The namespaces of our objects; Deployments show those of an earlier process."""
+        managed = (each for each in self._deployments if MANAGED.items() <= each.metadata.labels.items())
+        return self._namespaces | {deployment.namespace for deployment in managed}
 
     def _objects(self, process: Process, config: ConfigSpec, present: dict[Place, Json]) -> list[Json]:
         component = self._load(process.component)

@@ -134,14 +134,8 @@ def _container(process: Process, config: ConfigSpec, image: str) -> Json:
 
 
 def _arguments(process: Process, config: ConfigSpec) -> list[str]:
-    arguments = [
-        "run",
-        process.component,
-        "--config",
-        f"{_CONFIG_FOLDER}/config.yaml",
-        "--namespace",
-        namespace_of(config),
-    ]
+    arguments = ["run", process.component, "--config", f"{_CONFIG_FOLDER}/config.yaml"]
+    arguments += ["--namespace", namespace_of(config)]
     ports = ports_of(process.component, config)
     arguments += ["--health-listen", f"0.0.0.0:{ports.metrics.target}"]
     limits = process.service.k8s_client_config
@@ -154,12 +148,8 @@ def _arguments(process: Process, config: ConfigSpec) -> list[str]:
     if process.webhooks:
         # No authority: the platform registers the webhooks itself.
         arguments += ["--webhook-listen", f"0.0.0.0:{ports.webhooks.target}"]
-        arguments += [
-            "--webhook-cert",
-            f"{_CERTIFICATE_FOLDER}/tls.crt",
-            "--webhook-key",
-            f"{_CERTIFICATE_FOLDER}/tls.key",
-        ]
+        arguments += ["--webhook-cert", f"{_CERTIFICATE_FOLDER}/tls.crt"]
+        arguments += ["--webhook-key", f"{_CERTIFICATE_FOLDER}/tls.key"]
     return arguments
 
 
