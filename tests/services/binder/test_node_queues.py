@@ -1,4 +1,4 @@
-"""Lanes: binds to one node go one after the other in the order of decisions, and nobody else waits for them."""
+"""NodeQueues: binds to one node go one after the other in the order of decisions, and nobody else waits for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinney.kube.client.transport import Request
 from spinney.kube.errors import ConnectionLost
 from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.binder.component import BinderSettings
-from spinney.services.binder.node_queues import Lanes
+from spinney.services.binder.node_queues import NodeQueues
 from tests.services.binder.binding import PARTS, made_volume, one_device, outcome, pod, request, tell_device
 from tests.services.stage import Stage, stage, virtual
 
@@ -120,7 +120,7 @@ async def test_an_answer_that_got_lost_takes_nothing_back() -> None:
 
 async def test_lanes_that_nobody_is_in_are_forgotten() -> None:
     """Nodes come and go; what is remembered of them does not add up."""
-    lanes = Lanes(1)
+    lanes = NodeQueues(1)
     async with lanes.turn("n1"):
         assert len(lanes._lanes) == 1
     assert len(lanes._lanes) == 0

@@ -19,7 +19,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.app.components import load
 from spinney.cli.run import run as run_command
 from spinney.kube.client.transport import Request
-from spinney.services.platform.binder_plugins import policy_has_interface
+from spinney.services.platform.binder_plugins import policy_enables_cdi
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_certificate
@@ -364,7 +364,7 @@ def test_plugins_of_the_binder(binder: Json, found: bool, wanted: Json) -> None:
 def test_how_nvidias_operator_names_devices(release: str, cdi: Json, wanted: bool) -> None:
     """From 25.10 on the interface is the default where it is on; before, only where that is said."""
     labels = {"app.kubernetes.io/version": release} if release else {}
-    assert policy_has_interface({"metadata": {"labels": labels}, "spec": {"cdi": cdi}}) == wanted
+    assert policy_enables_cdi({"metadata": {"labels": labels}, "spec": {"cdi": cdi}}) == wanted
 
 
 def test_what_is_deployed_is_understood() -> None:

@@ -16,7 +16,7 @@ from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.apply import Place, place_of
 from spinney.services.platform.controller import Platform
-from spinney.services.platform.prometheus import DEPRECATED, plan_monitoring
+from spinney.services.platform.prometheus import DEPRECATED, plan_prometheus
 from spinney.services.platform.settings import PlatformSettings
 from tests.services.stage import Stage, stage, virtual
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def planned(present: dict[Place, Json], now: datetime = NOW, **prometheus: object) -> dict[Place, Json]:
     """What an installation should have, given what it has."""
     config = convert(ConfigSpec, {"prometheus": prometheus})
-    return {place_of(document): document for document in plan_monitoring(config, present, now)}
+    return {place_of(document): document for document in plan_prometheus(config, present, now)}
 
 
 PROMETHEUS: Place = ("Prometheus", "kai-scheduler", "prometheus")

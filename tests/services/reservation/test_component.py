@@ -8,7 +8,7 @@ import pytest
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.services.reservation.component import COMPONENT, HolderSettings, NoGpu, gpu_by_driver
+from spinney.services.reservation.component import COMPONENT, NoGpu, ReservationComponentSettings, gpu_by_nvml
 from tests import make
 from tests.services.stage import stage, virtual
 
@@ -17,7 +17,7 @@ from tests.services.stage import stage, virtual
 async def test_a_reservation_pod_tells_its_gpu_once() -> None:
     """The pod is annotated with a GPU's UUID; a second start changes nothing."""
     pod = make.pod("holder").build()
-    settings = HolderSettings(pod="holder", namespace="default", source="simulated")
+    settings = ReservationComponentSettings(pod="holder", namespace="default", source="simulated")
     told = []
     async with stage((COMPONENT, settings), before=[(Pod.resource, pod, "default")]) as held:
         for _ in range(2):
@@ -32,4 +32,4 @@ def test_without_a_driver_nothing_is_invented(monkeypatch: pytest.MonkeyPatch) -
     """A node without NVML is an error that says so, not a made-up GPU."""
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
     with pytest.raises(NoGpu, match="nvidia-ml-py is not installed"):
-        gpu_by_driver()
+        gpu_by_nvml()

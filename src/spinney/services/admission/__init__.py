@@ -1,1 +1,1 @@
-"""Admission of pods for our scheduler: shared GPUs are checked and wired, queues looked up, devices kept apart."""
+"""Admission of pods for our scheduler: GPU sharing, queues and device isolation."""

@@ -8,17 +8,17 @@ from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
-from spinney.services.admission.gate_controller import GateKeeper, claims_of_cluster
+from spinney.services.admission.gate_controller import GateController, claims_of_cluster
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.admission.webhooks import pod_mutation, pod_validation, topology_validation
 
 
 async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> None:
-    """Stay ready to answer, and let gated pods through; the reviews themselves are called by the webhook server."""
+    """Keep the caches of the reviews, which the webhook server calls, and release gated pods."""
     await runtime.caches.of(Queue).synced()
     await runtime.caches.of(Namespace).synced()
     if settings is not None and settings.gate_blocked_pods:
-        keeper = GateKeeper(runtime, settings, await claims_of_cluster(runtime))
+        keeper = GateController(runtime, settings, await claims_of_cluster(runtime))
         await run_controllers(runtime, keeper.controller)
         return
     runtime.ready()
@@ -45,7 +45,7 @@ COMPONENT = Component(
         # A namespace can name the queue of its pods.
         Rule(("",), ("namespaces",), ("get", "list", "watch")),
         Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-        # Gates of pods whose queue is full, and the devices that those ask for.
+        # Gates of pods whose queue is full, and the claims of those pods.
         Rule(("",), ("pods",), ("get", "list", "watch", "patch")),
         Rule(("resource.k8s.io",), ("resourceclaims", "resourceclaimtemplates"), ("get", "list", "watch")),
     ),

@@ -1,16 +1,16 @@
-"""Containers may not reach GPUs that they did not ask for (opt-in)."""
+"""Device isolation (opt-in): a container sees no GPU that it did not request."""
 
 from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.meta import Json
-from spinney.services.admission.raw_pods import asked, containers
+from spinney.services.admission.raw_pods import containers, requests_of
 
 _HARMLESS = ("void", "none")
 
 
 def problems(pod: Json, wired: Json | None) -> list[str]:
-    """Containers that choose their own devices, apart from the one that admission itself has wired."""
+    """Errors of containers that choose their own devices, apart from the one that admission configured."""
     errors = []
     for container in containers(pod):
         for variable in container.get("env") or []:
@@ -24,8 +24,8 @@ def problems(pod: Json, wired: Json | None) -> list[str]:
     return errors
 
 
-def hide_from_others(pod: Json) -> None:
-    """Containers that asked for no GPU see none."""
+def hide_devices(pod: Json) -> None:
+    """Hide all GPUs from containers that request none."""
     for container in containers(pod):
         variables = container.setdefault("env", [])
         named = any(variable.get("name") == labels.ENV_VISIBLE_DEVICES for variable in variables)
@@ -34,4 +34,4 @@ def hide_from_others(pod: Json) -> None:
 
 
 def _asks_for_gpu(container: Json) -> bool:
-    return any(name.endswith("/gpu") or "/mig-" in name for name in asked(container))
+    return any(name.endswith("/gpu") or "/mig-" in name for name in requests_of(container))

@@ -1,4 +1,4 @@
-"""Lets gated pods through as their queues get room."""
+"""Removes the queue gate of pods as their queues get room."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _GATHER_SECONDS = 0.5
 
 
 async def claims_of_cluster(runtime: Runtime) -> Claims:
-    """The device claims there are; none where the cluster knows none."""
+    """The caches of device claims and templates; empty where the cluster does not serve them."""
     if not await Discovery(runtime.client).serves(ResourceClaim.resource.api_version):
         return Claims()
     return Claims(runtime.caches.of(ResourceClaim), runtime.caches.of(ResourceClaimTemplate))
 
 
-class GateKeeper:
-    """Takes the gate off pods as their queues get room."""
+class GateController:
+    """The controller of queue gates."""
 
     def __init__(self, runtime: Runtime, settings: AdmissionSettings, claims: Claims) -> None:
         self._client = runtime.client
@@ -60,7 +60,7 @@ class GateKeeper:
         return (pod for pod in self._pods if pod.spec.scheduler_name == self._settings.scheduler_name)
 
     async def reconcile(self, key: Key) -> None:
-        """Let through what there is room for."""
+        """Remove the gate of every pod that fits into its queues."""
         for pod in plan_release(self._ours(), self._queues, self._claims, self._settings.queue_label):
             index = next(at for at, gate in enumerate(pod.spec.scheduling_gates) if gate.name == labels.QUEUE_GATE)
             where = f"/spec/schedulingGates/{index}"
@@ -71,5 +71,5 @@ class GateKeeper:
             try:
                 await self._client.patch(Pod, pod.key, patch, kind=Patch.JSON)
             except (NotFound, Invalid):
-                # It went, or somebody else took a gate off in the same moment: the next look finds out.
+                # The pod is gone, or its gates changed meanwhile: the next reconcile sees that.
                 continue

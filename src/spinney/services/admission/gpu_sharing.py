@@ -1,4 +1,4 @@
-"""Pods that ask for a part of a GPU: what they may ask for, and how they learn what they got."""
+"""GPU sharing: which requests are valid, and how a container gets its devices and its portion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spinney.api import labels
 from spinney.api.meta import Json
 from spinney.api.quantity import QuantityError, exact
 from spinney.kube.chance import Chance
-from spinney.services.admission.raw_pods import annotations_of, asked, containers
+from spinney.services.admission.raw_pods import annotations_of, containers, requests_of
 
 _SUFFIX_LETTERS = 7
 # With `-i0-evar` and `-vol` behind it the longest name still fits into a label.
@@ -17,13 +17,13 @@ _POSITIVE = re.compile(r"[1-9]\d*")
 
 
 def asks_for_part(pod: Json) -> bool:
-    """Whether a pod asks for a fraction or for memory of a GPU."""
+    """Whether a pod requests a fraction or memory of a GPU."""
     annotations = annotations_of(pod)
     return labels.GPU_FRACTION in annotations or labels.GPU_MEMORY in annotations
 
 
 def problems(pod: Json, sharing_is_on: bool) -> list[str]:
-    """Why a pod's wish for GPUs cannot be granted."""
+    """What is wrong with a pod's request for GPUs."""
     annotations = annotations_of(pod)
     fraction, memory = annotations.get(labels.GPU_FRACTION), annotations.get(labels.GPU_MEMORY)
     devices = annotations.get(labels.GPU_FRACTION_DEVICES)
@@ -40,7 +40,7 @@ def problems(pod: Json, sharing_is_on: bool) -> list[str]:
         errors.append("GPU sharing is disabled; ask for whole GPUs, or have it switched on (admission.gpuSharing)")
     if fraction is not None and memory is not None:
         errors.append(f"annotations {labels.GPU_FRACTION} and {labels.GPU_MEMORY} exclude each other")
-    if any(asked(container).get(labels.GPU_RESOURCE) not in (None, 0, "0") for container in containers(pod)):
+    if any(requests_of(container).get(labels.GPU_RESOURCE) not in (None, 0, "0") for container in containers(pod)):
         errors.append(f"a part of a GPU and a whole {labels.GPU_RESOURCE} cannot be asked for by one pod")
     if fraction is not None and not _is_fraction(fraction):
         errors.append(f"annotation {labels.GPU_FRACTION} is {fraction!r}; it must be a number above 0 and below 1")
@@ -56,8 +56,8 @@ def problems(pod: Json, sharing_is_on: bool) -> list[str]:
     return errors
 
 
-def wire_up(pod: Json, chance: Chance, runtime_class: str) -> None:
-    """Let the container that shares a GPU read its devices and its portion from config maps that the binder writes."""
+def mount_sharing_config(pod: Json, chance: Chance, runtime_class: str) -> None:
+    """Make the sharing container read its devices and its portion from ConfigMaps that the binder writes."""
     shared = shared_container(pod)
     if shared is None:
         return
@@ -96,8 +96,8 @@ def _base_name(pod: Json) -> str:
     return re.sub(r"[^a-z0-9-]", "-", name)[:_LONGEST_BASE].strip("-")
 
 
-def tell_memory_limit(pod: Json) -> None:
-    """The same for the memory that is the container's; the binder may not know it, so it is optional."""
+def mount_memory_limit(pod: Json) -> None:
+    """Make the sharing container read its memory limit, if the binder writes one."""
     shared = shared_container(pod)
     prefix = annotations_of(pod).get(labels.SHARED_GPU_CONFIGMAP)
     if shared is None or not prefix:
@@ -109,7 +109,7 @@ def tell_memory_limit(pod: Json) -> None:
 
 
 def shared_container(pod: Json) -> tuple[Json, str] | None:
-    """The container that uses the shared GPU, and its place: `0`, or `i0` for an init container."""
+    """The container that uses the shared GPU, and its index: `0`, or `i0` for an init container."""
     wanted = annotations_of(pod).get(labels.GPU_FRACTION_CONTAINER)
     spec = pod.get("spec") or {}
     if wanted is None:

@@ -1,4 +1,4 @@
-"""The queue a pod asks for: whether it is there, whether it takes pods, and whether its sender may use it."""
+"""The queue of a pod: whether it exists, takes pods, and may be used by the pod's sender."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCESS_REVIEW = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subj
 
 
 def warnings(queue: str, queues: Cache[Queue]) -> list[str]:
-    """A pod may come before its queue, so this stops nobody: it only says why the pod will wait."""
+    """Why a pod will wait for its queue; no errors, since a pod may be created before its queue."""
     found = queues.get(queue)
     if found is None:
         return [f"queue {queue} does not exist; the pod waits until it does"]
@@ -28,8 +28,8 @@ def queue_of(pod: Json, queue_label: str) -> str:
     return str(((pod.get("metadata") or {}).get("labels") or {}).get(queue_label, ""))
 
 
-def put_default(pod: Json, namespace: Namespace | None, queue_label: str) -> None:
-    """A pod that names no queue gets that of its namespace's label; without one its workload decides."""
+def set_default_queue(pod: Json, namespace: Namespace | None, queue_label: str) -> None:
+    """Give a pod without a queue the one of its namespace's label."""
     own = pod["metadata"].get("labels") or {}
     queue = namespace.metadata.labels.get(queue_label) if namespace is not None else None
     if queue and queue_label not in own and labels.PROJECT not in own:
@@ -37,13 +37,13 @@ def put_default(pod: Json, namespace: Namespace | None, queue_label: str) -> Non
 
 
 def adopt(pod: Json, settings: AdmissionSettings) -> None:
-    """A pod that names one of our queues and leaves its scheduler to Kubernetes is meant for us."""
+    """Set our scheduler on a pod that has a queue and no scheduler of its own."""
     if queue_of(pod, settings.queue_label) and pod["spec"].get("schedulerName") in (None, "", labels.DEFAULT_SCHEDULER):
         pod["spec"]["schedulerName"] = settings.scheduler_name
 
 
 async def refusal(client: Client, queue: str, request: Json, settings: AdmissionSettings) -> str:
-    """Why a pod may not go into its queue; its sender or its own account must be allowed to use it.
+    """Why a pod may not use its queue; empty where its sender or its service account may.
 
     Controllers send the pods of workloads: there the account that the pods run as stands for whoever made the workload.
     """

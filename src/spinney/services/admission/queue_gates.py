@@ -1,4 +1,4 @@
-"""Pods of limited queues wait behind a gate while their queue is full, so that no autoscaler buys nodes for them."""
+"""Queue gates: pods of a full queue wait behind a gate, so that autoscalers add no nodes for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Triple = tuple[Fraction, Fraction, Fraction]
 
 @dataclass
 class Demand:
-    """What pods ask for; a device claim counts once, however many pods share it."""
+    """Requests of pods; a device claim counts once, however many pods share it."""
 
     amounts: Amounts = field(default_factory=dict)
     claims: dict[Key, Amounts] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Demand:
         return self
 
     def total(self) -> Amounts:
-        """Everything in one sum."""
+        """Requests and claims in one sum."""
         total = dict(self.amounts)
         for amounts in self.claims.values():
             add(total, amounts)
@@ -39,7 +39,7 @@ class Demand:
 
 
 def path(queue: str, queues: Cache[Queue]) -> list[Queue]:
-    """A queue and the queues above it."""
+    """A queue and its ancestors."""
     ancestors: list[Queue] = []
     current = queues.get(queue)
     while current is not None and current not in ancestors:
@@ -49,32 +49,32 @@ def path(queue: str, queues: Cache[Queue]) -> list[Queue]:
 
 
 def limits(queue: Queue) -> tuple[float, float, float]:
-    """What a queue may hold; -1 is any amount."""
+    """The limits of a queue; -1 is unlimited."""
     shares = queue.spec.resources
     return (shares.gpu.limit, shares.cpu.limit, shares.memory.limit) if shares else (0, 0, 0)
 
 
 def is_limited(queue: str, queues: Cache[Queue]) -> bool:
-    """Whether there is any limit on the way up."""
+    """Whether a queue or one of its ancestors has a limit."""
     return any(limit >= 0 for ancestor in path(queue, queues) for limit in limits(ancestor))
 
 
 def put_gate(pod: Json) -> None:
-    """Create the pod behind the gate."""
+    """Add the queue gate to a pod."""
     gates = pod["spec"].setdefault("schedulingGates", [])
     if not any(gate["name"] == labels.QUEUE_GATE for gate in gates):
         gates.append({"name": labels.QUEUE_GATE})
 
 
 def in_units(amounts: Amounts) -> Triple:
-    """What a pod asks for, in the units of limits."""
+    """Requests in the units of limits."""
     gpus = sum(amount for name, amount in amounts.items() if is_gpu(name))
     cpu, memory = amounts.get("cpu", 0), amounts.get("memory", 0)
     return Fraction(gpus, 1000), Fraction(cpu), Fraction(memory, 10**9)
 
 
 def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queue_label: str) -> list[Pod]:
-    """The gated pods for which their queues have room, oldest first; those already let through hold theirs."""
+    """The gated pods that fit into their queues, oldest first, beside the pods without a gate."""
     used: dict[str, Demand] = {}
     waiting: list[tuple[Pod, list[Queue]]] = []
     for pod in pods:
@@ -93,7 +93,7 @@ def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queu
 
 
 def demand_of(pod: Pod, claims: Claims) -> Demand:
-    """What a pod asks for, device claims included; nothing once it is finished."""
+    """The requests of a pod, with device claims; none once it has ended."""
     return Demand() if pod.status.phase in ("Succeeded", "Failed") else Demand(requested(pod), claims.of(pod))
 
 

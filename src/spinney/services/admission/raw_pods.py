@@ -1,4 +1,4 @@
-"""Reading a pod as it is sent: plain data, where anything may be missing."""
+"""Reads pods of admission requests: plain data, in which any field may be missing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def containers(pod: Json) -> list[Json]:
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
-def asked(container: Json) -> Json:
-    """What a container asks for; a limit counts as a request."""
+def requests_of(container: Json) -> Json:
+    """The requests of a container; a limit counts as a request."""
     resources = container.get("resources") or {}
     return {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
 

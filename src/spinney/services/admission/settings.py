@@ -1,4 +1,4 @@
-"""What admission does beyond the rules that always hold."""
+"""Settings of the admission service."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ class AdmissionSettings(Struct, frozen=True):
 
     scheduler_name: str = labels.KAI_SCHEDULER
     queue_label: str = labels.QUEUE
-    # Parts of GPUs may be asked for.
+    # Pods may request parts of GPUs.
     gpu_sharing: bool = False
     # Containers may not choose their own devices past the device plugin.
     block_visible_devices: bool = False
     # The runtime class of pods that share a GPU; empty leaves it alone.
     fraction_runtime_class: str = "nvidia"
-    # Containers that share a GPU learn how much of its memory is theirs, for whatever enforces that.
+    # Containers that share a GPU get their memory limit as a variable, for whatever enforces it.
     memory_limit: bool = False
-    # Pods with a queue and no scheduler of their own become ours.
+    # Pods with a queue and no scheduler of their own get our scheduler.
     adopt_queued_pods: bool = False
-    # Who may use a queue is asked of the API server: verb `use` on the Queue.
+    # Senders need the verb `use` on the Queue.
     check_queue_access: bool = False
-    # Pods whose queue is at its limit are created behind a gate that autoscalers respect.
+    # Pods of queues at their limit get a scheduling gate, which autoscalers respect.
     gate_blocked_pods: bool = False

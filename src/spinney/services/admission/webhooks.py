@@ -1,4 +1,4 @@
-"""The reviews that the API server asks for: pods changed, pods checked, topologies checked."""
+"""The admission reviews: pods are mutated and validated, topologies validated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Review = Callable[[Json], Awaitable[Json]]
 
 
 def pod_mutation(runtime: Runtime) -> Review:
-    """Gives pods their scheduler and queue, wires those that share a GPU, hides devices, gates those of full queues."""
+    """Mutate pods: scheduler, queue, GPU sharing, device isolation and queue gates."""
     settings = _settings(runtime)
     known_queues = runtime.caches.of(Queue)
     namespaces = runtime.caches.of(Namespace)
@@ -30,14 +30,14 @@ def pod_mutation(runtime: Runtime) -> Review:
             queue_access.adopt(pod, settings)
         if not _is_ours(pod, settings):
             return allowed(request)
-        queue_access.put_default(pod, namespaces.get(request.get("namespace", "")), settings.queue_label)
-        # What cannot be granted is left to the check, which says why.
+        queue_access.set_default_queue(pod, namespaces.get(request.get("namespace", "")), settings.queue_label)
+        # An invalid request is left as it is: the validation refuses it with a reason.
         if gpu_sharing.asks_for_part(pod) and not gpu_sharing.problems(pod, settings.gpu_sharing):
-            gpu_sharing.wire_up(pod, runtime.client.chance, settings.fraction_runtime_class)
+            gpu_sharing.mount_sharing_config(pod, runtime.client.chance, settings.fraction_runtime_class)
             if settings.memory_limit:
-                gpu_sharing.tell_memory_limit(pod)
+                gpu_sharing.mount_memory_limit(pod)
         if settings.block_visible_devices:
-            device_isolation.hide_from_others(pod)
+            device_isolation.hide_devices(pod)
         if settings.gate_blocked_pods and queue_gates.is_limited(
             queue_access.queue_of(pod, settings.queue_label), known_queues
         ):
@@ -48,7 +48,7 @@ def pod_mutation(runtime: Runtime) -> Review:
 
 
 def pod_validation(runtime: Runtime) -> Review:
-    """Refuses pods whose wish for GPUs makes no sense, or whose sender may not use their queue."""
+    """Refuse pods with an invalid request for GPUs, or whose sender may not use their queue."""
     settings = _settings(runtime)
     known_queues = runtime.caches.of(Queue)
 
@@ -57,7 +57,7 @@ def pod_validation(runtime: Runtime) -> Review:
         if not _is_ours(pod, settings):
             return allowed(request)
         old = request.get("oldObject") if request.get("operation") == "UPDATE" else None
-        # A pod that was let in under other settings must stay editable: its binder and its finalizers need that.
+        # A pod admitted under other settings must stay editable, for the binder and for finalizers.
         tolerated = pod_problems(old, settings) if old else []
         errors = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
         if errors:
@@ -75,7 +75,7 @@ def pod_validation(runtime: Runtime) -> Review:
 
 
 def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
-    """What is wrong with a pod's wish for GPUs."""
+    """All errors of a pod's request for GPUs."""
     errors = gpu_sharing.problems(pod, settings.gpu_sharing)
     if settings.block_visible_devices:
         shared = gpu_sharing.shared_container(pod) if gpu_sharing.asks_for_part(pod) else None
@@ -89,7 +89,7 @@ def _settings(runtime: Runtime) -> AdmissionSettings:
 
 
 def topology_validation(runtime: Runtime) -> Review:
-    """Aliases of a topology's levels must be unambiguous."""
+    """Refuse topologies with ambiguous aliases."""
 
     async def review(request: Json) -> Json:
         levels = (request["object"].get("spec") or {}).get("levels") or []

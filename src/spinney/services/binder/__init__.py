@@ -1,1 +1,1 @@
-"""The binder: carries out the scheduler's decisions, and tells truthfully how that went."""
+"""The binder: carries out BindRequests and reports their outcome."""

@@ -1,4 +1,4 @@
-"""One bind in progress, and the steps it is made of."""
+"""A bind in progress, and its steps."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _log = structlog.get_logger("spinney.binder")
 
 
 class BindError(Exception):
-    """The bind cannot go on; the message tells the pod's owner why."""
+    """The bind fails; the message goes to the pod's owner."""
 
 
 @dataclass
 class Bind:
-    """A decision about one pod, while it is carried out."""
+    """A BindRequest that is being carried out."""
 
     request: BindRequest
     pod: Pod
@@ -30,27 +30,27 @@ class Bind:
 
     @property
     def target(self) -> str:
-        """The node that was chosen."""
+        """The selected node."""
         return self.request.spec.selected_node
 
 
 class Step(Protocol):
-    """Something that has to be done before a pod can be bound, and undone where the bind fails later."""
+    """A step before the binding, undone if the bind fails later."""
 
     def concerns(self, bind: Bind) -> bool:
-        """Whether this bind needs the step at all."""
+        """Whether this bind needs the step."""
 
     async def do(self, bind: Bind) -> None:
-        """Prepare; done twice it changes nothing more. Raises `BindError` where it cannot."""
+        """Take the step; idempotent. Raises `BindError` where it cannot."""
 
     async def undo(self, bind: Bind) -> None:
-        """Take back what `do` did, also where it stopped half-way."""
+        """Undo what `do` did, even if it failed half-way."""
 
 
 async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
-    """All steps that concern the bind, then the binding itself; a failure takes back what was done, in reverse.
+    """Take all steps that the bind needs, then bind; after a failure, undo them in reverse order.
 
-    Where no answer came the pod may be bound by now, and need all of it: the next try finds out.
+    Without an answer nothing is undone: the pod may be bound, which the next attempt finds out.
     """
     begun: list[Step] = []
     try:
@@ -62,12 +62,12 @@ async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
         raise
     except Exception:
         for step in reversed(begun):
-            await _taken_back(step, bind)
+            await _undo(step, bind)
         raise
 
 
-async def _taken_back(step: Step, bind: Bind) -> None:
-    """One step that cannot be undone must not keep the others from it; the next try finds what it left."""
+async def _undo(step: Step, bind: Bind) -> None:
+    """Undo a step; an error is logged, so that the other steps are undone as well."""
     try:
         await step.undo(bind)
     except (BindError, ApiError, ConnectionLost, TimeoutError) as error:

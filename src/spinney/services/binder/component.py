@@ -8,7 +8,7 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.binder.controller import Binder, PodBinding
 from spinney.services.binder.device_claims import Claims
 from spinney.services.binder.extended_resources import ExtendedClaims
-from spinney.services.binder.node_queues import Lanes
+from spinney.services.binder.node_queues import NodeQueues
 from spinney.services.binder.shared_gpus import SharedGpus
 from spinney.services.binder.sharing_config import SharingConfig
 from spinney.services.binder.volumes import Volumes
@@ -22,16 +22,16 @@ class BinderSettings(Struct, frozen=True):
 
     reservation: ReservationSettings = ReservationSettings()
     volume_timeout_seconds: float = 120.0
-    # Devices are named in the way of the container device interface.
+    # Devices are named as the container device interface (CDI) does.
     cdi: bool = False
-    # Whether volumes and device claims are ours to bind.
+    # Whether the binder binds volumes, and device claims.
     volumes: bool = True
     claims: bool = True
-    # Containers learn how much of the GPU's memory is theirs.
+    # Containers get their GPU memory limit as a variable.
     memory_limit: bool = False
-    # How many bindings are under way at once; those that wait for something do not count.
+    # How many bindings are in flight at most; binds that wait for a step do not count.
     workers: int = 512
-    # A binding that is not answered holds up its node no longer than this.
+    # How long a binding without an answer blocks the next one on its node.
     bind_timeout_seconds: float = 30.0
 
 
@@ -42,7 +42,7 @@ async def run(runtime: Runtime, settings: BinderSettings | None = None) -> None:
     volumes = (Volumes(runtime, settings.volume_timeout_seconds),) if settings.volumes else ()
     claims = (Claims(runtime.client), ExtendedClaims(runtime.client)) if settings.claims else ()
     steps = (gpus, *volumes, *claims, SharingConfig(runtime.client, settings.cdi, settings.memory_limit))
-    finish = PodBinding(runtime.client, Lanes(settings.workers), settings.bind_timeout_seconds)
+    finish = PodBinding(runtime.client, NodeQueues(settings.workers), settings.bind_timeout_seconds)
     await run_controllers(runtime, Binder(runtime, steps, finish).controller, gpus.controller)
 
 
@@ -58,7 +58,7 @@ COMPONENT = Component(
         Rule(("",), ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),
         Rule(("",), ("configmaps",), ("get", "create", "patch", "delete")),
         Rule(("storage.k8s.io",), ("storageclasses",), _READ),
-        # Claims for extended resources are made here, for one bind each.
+        # Claims for extended resources are created per bind.
         Rule(("resource.k8s.io",), ("resourceclaims",), ("get", "create", "delete")),
         Rule(("resource.k8s.io",), ("resourceclaims/status",), ("patch",)),
         Rule(("",), ("pods/binding",), ("create",)),

@@ -1,4 +1,4 @@
-"""BindRequest → bound pod: each request by itself, many at once, none before its whole gang has been decided."""
+"""Carries out BindRequests: many at once, and none before all requests of its decision exist."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
 from spinney.services.binder.bind import Bind, BindError, Step, carry_out
-from spinney.services.binder.node_queues import Lanes
+from spinney.services.binder.node_queues import NodeQueues
 
 _log = structlog.get_logger("spinney.binder")
 
 _BY_DECISION = "binder/decision"
 _BY_POD = "binder/pod"
-# Requests that wait, for a volume or for their turn, cost nothing: only bindings under way are counted.
+# Requests that wait cost nothing: only bindings in flight are limited.
 _ALL_AT_ONCE = 1_000_000
 
 
 class PodBinding:
-    """The last step: the pod gets its node, and with it the annotations that say what it received."""
+    """The last step: binds the pod to its node, with annotations about what it received."""
 
-    def __init__(self, client: Client, lanes: Lanes, timeout_seconds: float) -> None:
+    def __init__(self, client: Client, node_queues: NodeQueues, timeout_seconds: float) -> None:
         self._client = client
-        self._lanes = lanes
+        self._node_queues = node_queues
         self._timeout = timeout_seconds
 
     def concerns(self, bind: Bind) -> bool:
@@ -44,8 +44,8 @@ class PodBinding:
         return True
 
     async def do(self, bind: Bind) -> None:
-        """When it is the pod's turn on its node; a binding that nobody answers must not hold up the next one."""
-        async with self._lanes.turn(bind.target):
+        """Bind when it is the pod's turn on its node, within the timeout."""
+        async with self._node_queues.turn(bind.target):
             try:
                 async with asyncio.timeout(self._timeout):
                     await self._post(bind)
@@ -53,7 +53,7 @@ class PodBinding:
                 raise ConnectionLost(f"binding pod {bind.pod.name}: no answer within {self._timeout:g} s") from None
 
     async def _post(self, bind: Bind) -> None:
-        """Bind this very pod; the API server copies the binding's annotations to it."""
+        """Post the binding; the API server copies its annotations to the pod."""
         spec = bind.request.spec
         annotations = {labels.RECEIVED_RESOURCE_TYPE: spec.received_resource_type or reasons.REGULAR}
         if spec.predicted_numa_zones:
@@ -67,7 +67,7 @@ class PodBinding:
         await self._client.post(Pod, bind.pod.key, "binding", body)
 
     async def undo(self, bind: Bind) -> None:
-        """A binding that was refused left nothing."""
+        """Nothing to undo: a refused binding changes nothing."""
 
 
 class Binder:
@@ -85,18 +85,18 @@ class Binder:
         self._requests.index(_BY_POD, lambda request: (f"{request.namespace}/{request.spec.pod_name}",))
         self.controller = Controller("binder", runtime, self.reconcile, concurrency=_ALL_AT_ONCE)
         self.controller.watch(self._requests, keys=self._complete)
-        # A request may be known before its pod is: the two come by different watches.
+        # A request may be seen before its pod: they come by different watches.
         self.controller.watch(self._pods, self._of_pod, when=_is_new)
         self.controller.wait_for(self._nodes)
 
     def _complete(self, change: Change[BindRequest]) -> Iterable[Key]:
-        """The request alone, or with the last request of a decision all of its requests."""
+        """The request; of a decision with several, all of them once the last one exists."""
         request = change.new
         if request is None:
             return ()
         decision, members = decision_of(request)
         if change.old is not None and change.old.spec == request.spec:
-            # Our own report of a failure must not cut its pause short.
+            # Our own status write must not end the pause after a failure.
             return ()
         if members <= 1:
             return ((request.namespace, request.name),)
@@ -110,7 +110,7 @@ class Binder:
         return [(request.namespace, request.name) for request in requests]
 
     async def reconcile(self, key: Key) -> After | None:
-        """Carry out one request, or say why it cannot be."""
+        """Carry out one request, or report why it fails."""
         namespace, name = key
         request = self._requests.get((namespace, name))
         if request is None or is_final(request) or request.metadata.deletion_timestamp is not None:

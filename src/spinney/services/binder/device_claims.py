@@ -1,4 +1,4 @@
-"""Device claims are allocated and reserved for the pod before it is bound."""
+"""Device claims: allocated and reserved for a pod before it is bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.services.binder.bind import Bind, BindError
 from spinney.services.pods.claims import claim_name
 
-# Other pods of a shared claim write the same list at the same moment.
+# Pods that share a claim write the same list concurrently.
 _MOST_CONFLICTS = 10
 
 
@@ -24,11 +24,11 @@ class Claims:
         self._client = client
 
     def concerns(self, bind: Bind) -> bool:
-        """Binds that bring allocations."""
+        """Binds with claim allocations."""
         return bool(bind.request.spec.resource_claim_allocations)
 
     async def do(self, bind: Bind) -> None:
-        """Allocate and reserve, one claim after the other."""
+        """Allocate and reserve each claim."""
         for decided in bind.request.spec.resource_claim_allocations:
             name = claim_name(bind.pod, decided.name)
             if name is None:
@@ -36,7 +36,7 @@ class Claims:
             await self._reserve(bind.pod, name, decided)
 
     async def undo(self, bind: Bind) -> None:
-        """Give back what this bind reserved; an allocation nobody else uses goes as well."""
+        """Remove the reservation of this bind, and the allocation if nobody else uses it."""
         for decided in bind.request.spec.resource_claim_allocations:
             name = claim_name(bind.pod, decided.name)
             if name is not None:
@@ -52,7 +52,7 @@ class Claims:
             wanted = msgspec.to_builtins(decided.allocation) if decided.allocation is not None else held
             if held == wanted and len(others) < len(consumers):
                 return
-            # What only this pod has is from a bind of its own that could not be undone.
+            # A claim that only this pod uses was reserved by an earlier bind that could not be undone.
             ours = bool(consumers) and not others
             if held not in (None, wanted) and not ours:
                 raise BindError(f"claim {name} was allocated otherwise in the meantime")

@@ -1,4 +1,4 @@
-"""Extended resources that devices serve (KEP-5004): a claim of the pod's own, made and allocated before it is bound."""
+"""Extended resources backed by devices (KEP-5004): a claim per pod, allocated before the pod is bound."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from spinney.services.binder.bind import Bind, BindError
 
 
 def extended_claim_name(pod: Pod) -> str:
-    """One name per pod, so that a second attempt finds what the first one made."""
+    """The claim's name; the same for every attempt to bind a pod."""
     ending = f"-extended-resources-{hashlib.sha256(pod.uid.encode()).hexdigest()[:5]}"
     return f"{pod.name[: 253 - len(ending)]}{ending}"
 
 
 class ExtendedClaims:
-    """Makes the claim, allocates it as decided, and names it in the pod's status, where the kubelet looks."""
+    """Creates and allocates the claim, and writes its name into the pod's status for the kubelet."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class ExtendedClaims:
         return bind.request.spec.extended_resource_claim_allocation is not None
 
     async def do(self, bind: Bind) -> None:
-        """Find or make, allocate and reserve, then tell the pod."""
+        """Create the claim if needed, allocate and reserve it, and write its name into the pod's status."""
         decided = bind.request.spec.extended_resource_claim_allocation
         assert decided is not None
         if decided.allocation is None:
@@ -47,7 +47,7 @@ class ExtendedClaims:
         await self._tell(bind.pod, status)
 
     async def undo(self, bind: Bind) -> None:
-        """The claim was made for this bind alone: it goes, and the pod forgets it."""
+        """Delete the claim, which is for this bind alone, and remove it from the pod's status."""
         try:
             claim = await self._client.get(ResourceClaim, (bind.pod.namespace, extended_claim_name(bind.pod)))
         except NotFound:

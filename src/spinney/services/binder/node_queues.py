@@ -1,4 +1,4 @@
-"""The order of binds: one after the other on each node, side by side across nodes."""
+"""The order of bindings: sequential per node, concurrent across nodes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 
-class Lanes:
-    """A lane per node, entered in the order of decisions, so that a kubelet admits pods as they were decided.
+class NodeQueues:
+    """A queue per node, so that a kubelet admits pods in the order of decisions.
 
-    A bind enters once it has what it needs: one that still waits for a device or a volume is in nobody's way.
+    A bind enters after its other steps: waiting for a device or a volume blocks nobody.
     """
 
     def __init__(self, at_once: int) -> None:
         self._places = asyncio.Semaphore(at_once)
-        # A lane that nobody is in, or waits for, is forgotten.
-        self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        # Weak: an unused lock disappears.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, node: str) -> AsyncIterator[None]:
-        """Wait for those who came before to the same node, and for a place among all."""
-        lane = self._lanes.setdefault(node, asyncio.Lock())
-        async with lane, self._places:
+        """Wait for earlier bindings to the node, and for one of all places."""
+        lock = self._locks.setdefault(node, asyncio.Lock())
+        async with lock, self._places:
             yield

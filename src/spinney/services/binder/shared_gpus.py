@@ -1,4 +1,4 @@
-"""Shared GPUs: each is held by a reservation pod, from before its first user is bound until its last one is gone."""
+"""Shared GPUs: a reservation pod holds each from before its first user is bound until its last is gone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class SharedGpus:
-    """Reserves devices for shared pods and lets go of those nobody uses."""
+    """Reserves devices for pods that share them, and releases unused ones."""
 
     def __init__(self, runtime: Runtime, settings: ReservationSettings) -> None:
         self._client = runtime.client
@@ -43,22 +43,22 @@ class SharedGpus:
         self.controller.watch(self._requests, keys=_groups_requested)
 
     def concerns(self, bind: Bind) -> bool:
-        """Pods that received a part of a GPU."""
+        """Binds of pods that share a GPU."""
         return bind.request.spec.received_resource_type == reasons.FRACTION
 
     async def do(self, bind: Bind) -> None:
-        """Hold one device per group, then mark the pod as a user of them."""
+        """Reserve one device per group, and label the pod as their user."""
         groups = bind.request.spec.selected_gpu_groups
         if not groups:
             raise BindError("the decision names no GPU group for a pod that shares a GPU")
         for group in groups:
-            # Two pods of one group must not both wait for a reservation that only one of them made.
+            # One reservation per group: pods of one group wait for each other.
             async with self._locks[group]:
                 bind.devices.append(await self._reserve(bind, group))
         await self._label(bind.pod, {**_group_labels(bind.pod), **_labels_for(groups)})
 
     async def undo(self, bind: Bind) -> None:
-        """The pod uses none of the groups any more; reservations without users go."""
+        """Remove the pod's labels; unused reservations are deleted."""
         bind.devices.clear()
         with suppress(NotFound):
             stale = {**_group_labels(bind.pod), **dict.fromkeys(_labels_for(bind.request.spec.selected_gpu_groups))}
@@ -67,7 +67,7 @@ class SharedGpus:
             self.controller.enqueue("", group)
 
     async def reconcile(self, key: Key) -> None:
-        """Let go of a device nobody uses; stop pods that use one nobody holds."""
+        """Delete reservations without users, and users without a reservation."""
         group = key[1]
         async with self._locks[group]:
             members = self._pods.by(_BY_GPU_GROUP, group)
@@ -91,7 +91,7 @@ class SharedGpus:
             self._locks.pop(group, None)
 
     def _holds(self, request: BindRequest) -> bool:
-        """Whether a decision keeps its devices: until it has failed, or the pod shows that it is bound.
+        """Whether a request keeps its devices: until it has failed, or its pod is seen to be bound.
 
         The watch on pods may be behind: a request that succeeded for a pod without a node was a moment ago.
         """
@@ -136,21 +136,21 @@ class SharedGpus:
 
 
 def _group_labels(pod: Pod) -> dict[str, None]:
-    """The labels of an earlier bind that could not be undone, as a patch that takes them away."""
+    """A patch that removes the labels of an earlier bind that could not be undone."""
     return {
         key: None for key in pod.metadata.labels if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
     }
 
 
 def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:
-    """One device is named by one label; several have a label each."""
+    """The labels that name a pod's devices."""
     if len(groups) == 1:
         return {labels.GPU_GROUP: groups[0]}
     return {f"{labels.GPU_GROUP_PREFIX}{group}": group for group in groups}
 
 
 def _is_settled(pod: Pod | None) -> bool:
-    """Whether a reservation pod has told its GPU, or has ended and holds none."""
+    """Whether a reservation pod reports its GPU, or has ended."""
     return pod is not None and (
         bool(pod.metadata.annotations.get(labels.RESERVED_GPU)) or pod.status.phase in _FINISHED
     )

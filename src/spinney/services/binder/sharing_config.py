@@ -1,4 +1,4 @@
-"""A pod on a shared GPU learns its devices and its portion from two config maps."""
+"""The two ConfigMaps with the devices and the portion of a pod that shares a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.services.binder.bind import Bind, BindError
 
 
 def shared_container(pod: Pod) -> tuple[Container, str]:
-    """The container that uses the shared GPU, and its place as config map names spell it: `0`, or `i0` for init."""
+    """The container that uses the shared GPU, and its index in ConfigMap names: `0`, or `i0` for init."""
     wanted = pod.metadata.annotations.get(labels.GPU_FRACTION_CONTAINER)
     if wanted is None:
         return pod.spec.containers[0], "0"
@@ -27,13 +27,13 @@ def shared_container(pod: Pod) -> tuple[Container, str]:
 
 
 def memory_of(node: Node, portion: str) -> int:
-    """The MiB of a GPU's memory that a portion of it is; 0 where the node does not tell its size."""
+    """A portion of a GPU's memory in MiB; 0 where the node has no label with the size."""
     whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
     return int(int(whole) * Fraction(portion)) if whole.isdecimal() and portion else 0
 
 
 class SharingConfig:
-    """Writes the config maps that admission made the container refer to."""
+    """Writes the ConfigMaps that the container refers to."""
 
     def __init__(self, client: Client, cdi: bool = False, memory_limit: bool = False) -> None:
         self._client = client
@@ -41,16 +41,16 @@ class SharingConfig:
         self._device_prefix = "k8s.device-plugin.nvidia.com/gpu=" if cdi else ""
 
     def concerns(self, bind: Bind) -> bool:
-        """Pods that received a part of a GPU."""
+        """Binds of pods that share a GPU."""
         return bind.request.spec.received_resource_type == reasons.FRACTION
 
     async def do(self, bind: Bind) -> None:
-        """Both maps, made or brought up to date."""
+        """Create or update both ConfigMaps."""
         for name, data in self._maps(bind).items():
             await self._write(bind.pod, name, data)
 
     async def undo(self, bind: Bind) -> None:
-        """The next bind writes its own."""
+        """Delete both ConfigMaps."""
         for name in self._maps(bind):
             with suppress(NotFound):
                 await self._client.delete(ConfigMap, (bind.pod.namespace, name))

@@ -1,4 +1,4 @@
-"""Volumes that wait for their first consumer are bound for the chosen node before the pod is."""
+"""Volumes with late binding: bound for the selected node before the pod is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class Volumes:
-    """Binds a pod's claims: to a volume that fits the node, or by telling the provisioner which node it is for."""
+    """Binds a pod's claims to volumes that the node reaches, or has one provisioned for the node."""
 
     def __init__(self, runtime: Runtime, timeout_seconds: float = 120.0) -> None:
         self._client = runtime.client
@@ -33,7 +33,7 @@ class Volumes:
         return any(claim_names(bind.pod))
 
     async def do(self, bind: Bind) -> None:
-        """Start every claim that is not bound, then wait for all of them."""
+        """Start binding every unbound claim, then wait for all of them."""
         unbound = [claim for claim in self._claims_of(bind) if claim.status.phase != "Bound"]
         for claim in unbound:
             await self._start(claim, bind)
@@ -46,7 +46,7 @@ class Volumes:
                 raise BindError(f"claim {claim.name} went while its volume was made")
 
     async def undo(self, bind: Bind) -> None:
-        """Claims that are still free forget the node; one that was bound stays bound, as its volume is made."""
+        """Take unbound claims back from the node; bound ones stay bound."""
         for name in claim_names(bind.pod):
             claim = self._claims.get((bind.pod.namespace, name))
             if claim is None or claim.status.phase == "Bound":
@@ -72,7 +72,7 @@ class Volumes:
         for held in (volume for volume in self._volumes if _holds(volume, claim)):
             if _reaches(held, bind.node):
                 return
-            # From a bind to another node that could not be undone.
+            # Left by a bind to another node that could not be undone.
             await self._release(held)
         if volume := self._fitting(claim, bind):
             await self._hold(volume, claim)
@@ -123,7 +123,7 @@ def _reaches(volume: PersistentVolume, node: Node) -> bool:
 
 
 def _is_bound(claim: PersistentVolumeClaim | None) -> bool:
-    # A claim that went will not be bound any more: the caller looks once more and says so.
+    # A deleted claim will not be bound: the caller reports it.
     return claim is None or claim.status.phase == "Bound"
 
 

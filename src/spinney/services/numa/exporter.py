@@ -1,4 +1,4 @@
-"""`spinney run numa-placement-exporter`: on each node, tells on pods where the kubelet really put them."""
+"""`spinney run numa-placement-exporter`: on each node, annotates pods with their NUMA placement."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _log = structlog.get_logger("spinney.numa")
 
 
 class NumaSettings(Struct, frozen=True):
-    """Which node this is, and where its kubelet and its kernel tell about it."""
+    """The node, and where its kubelet and kernel keep their state."""
 
-    # Empty: as the environment says (NODE_NAME).
+    # Default: NODE_NAME of the environment.
     node: str = ""
     kubelet: str = "/var/lib/kubelet"
     sysfs: str = "/sys"
@@ -34,7 +34,7 @@ class NumaSettings(Struct, frozen=True):
 
 
 def observed(zones: Zones) -> str:
-    """A placement as the annotation spells it."""
+    """A placement as the value of the annotation."""
     entries = [{"zone": zone, "amount": _amounts(amounts)} for zone, amounts in sorted(zones.items())]
     return msgspec.json.encode(entries).decode()
 
@@ -45,7 +45,7 @@ def _amounts(amounts: dict[str, int]) -> dict[str, str]:
 
 
 class Exporter:
-    """Compares what the kubelet says with what the pods say; the watch shows drift as well, so there is no resync."""
+    """Compares the kubelet's state with the pods' annotations; the watch shows drift, so no resync is needed."""
 
     def __init__(self, runtime: Runtime, node: str, read: Callable[[], dict[str, Zones]]) -> None:
         self._client = runtime.client
@@ -53,7 +53,7 @@ class Exporter:
         self.pods = runtime.caches.of(Pod, fields=f"spec.nodeName={node}")
 
     async def export(self) -> None:
-        """Write what differs."""
+        """Annotate the pods whose placement has changed."""
         zones_of = self._read()
         for pod in list(self.pods):
             zones = zones_of.get(pod.uid)
@@ -65,7 +65,7 @@ class Exporter:
 
 
 async def run(runtime: Runtime, settings: NumaSettings | None = None) -> None:
-    """Look again and again until cancelled."""
+    """Export in a loop until cancelled."""
     settings = settings or NumaSettings()
     node = settings.node or os.environ.get("NODE_NAME", "")
     if not node:
@@ -77,7 +77,7 @@ async def run(runtime: Runtime, settings: NumaSettings | None = None) -> None:
         try:
             await exporter.export()
         except (ValueError, KeyError, OSError) as error:
-            # The kubelet was writing just now, or keeps its state in a way that we do not know.
+            # The kubelet is writing the file, or uses an unknown format.
             _log.warning("numa.unreadable", error=str(error))
         await asyncio.sleep(settings.poll_seconds)
 

@@ -1,4 +1,4 @@
-"""Where the kubelet put a pod's CPUs, memory and devices: read from the state that it keeps in its own folder."""
+"""The NUMA placement of pods' CPUs, memory and devices, from the kubelet's state files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEVICE_STATE = "device-plugins/kubelet_internal_checkpoint"
 
 
 def placements(kubelet: Path, sysfs: Path) -> dict[str, Zones]:
-    """Every pod that holds something of its own, by UID; shared CPUs belong to nobody."""
+    """The placement of every pod with exclusive resources, by UID."""
     zones_of: dict[str, Zones] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     zone_of = {cpu: zone for zone, cpus in _zones(sysfs) for cpu in cpus}
     for pod, containers in (_read(kubelet / _CPU_STATE).get("entries") or {}).items():
@@ -28,12 +28,12 @@ def placements(kubelet: Path, sysfs: Path) -> dict[str, Zones]:
                 zones_of[pod][zone_of.get(cpu, "node-0")]["cpu"] += 1
     for pod, containers in (_read(kubelet / _MEMORY_STATE).get("entries") or {}).items():
         for block in (block for blocks in containers.values() for block in blocks):
-            # A block over several zones is told of the first: the kubelet does not say how it is split.
+            # A block over several zones counts for the first: the state does not say how it is split.
             zones_of[pod][f"node-{block['numaAffinity'][0]}"][block["type"]] += int(block["size"])
     devices = (_read(kubelet / _DEVICE_STATE).get("Data") or {}).get("PodDeviceEntries") or ()
     for entry in devices:
         for zone, names in (entry.get("DeviceIDs") or {}).items():
-            # -1 is a device without a place.
+            # -1 is a device without a zone.
             if int(zone) >= 0:
                 zones_of[entry["PodUID"]][f"node-{zone}"][entry["ResourceName"]] += len(names)
     return {pod: {zone: dict(amounts) for zone, amounts in zones.items()} for pod, zones in zones_of.items()}
@@ -52,7 +52,7 @@ def _zones(sysfs: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def _read(path: Path) -> Json:
-    """A state file; one that is not there means that nothing is managed so."""
+    """A state file; empty where it does not exist."""
     try:
         content: Json = msgspec.json.decode(path.read_bytes())
     except FileNotFoundError:

@@ -44,14 +44,14 @@ def seconds_argument(binder: Binder, plugin: str, name: str) -> float | None:
         raise ValueError(f"{where} is {text!r}; it must be a number of seconds") from None
 
 
-def told_interface(binder: Binder) -> bool | None:
+def cdi_from_config(binder: Binder) -> bool | None:
     """Whether devices are named in the way of the container device interface; None where Config leaves it open."""
     if text := argument(binder, GPU_SHARING, "cdiEnabled"):
         return text.lower() == "true"
     return binder.cdi_enabled
 
 
-async def found_interface(client: Client, discovery: Discovery) -> bool:
+async def cdi_from_cluster(client: Client, discovery: Discovery) -> bool:
     """The same, as NVIDIA's operator has been told."""
     resource = await discovery.resource(*_CLUSTER_POLICY)
     if resource is None:
@@ -61,10 +61,10 @@ async def found_interface(client: Client, discovery: Discovery) -> bool:
     except ApiError:
         return False
     policies: list[Json] = msgspec.json.decode(response.body).get("items") or []
-    return bool(policies) and policy_has_interface(policies[0])
+    return bool(policies) and policy_enables_cdi(policies[0])
 
 
-def policy_has_interface(policy: Json) -> bool:
+def policy_enables_cdi(policy: Json) -> bool:
     """Whether a ClusterPolicy makes the interface the way to devices."""
     cdi = (policy.get("spec") or {}).get("cdi") or {}
     release = ((policy["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")).lstrip("v")

@@ -17,12 +17,12 @@ from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.apply import Applier, Place, place_of
-from spinney.services.platform.binder_plugins import found_interface, told_interface
+from spinney.services.platform.binder_plugins import cdi_from_cluster, cdi_from_config
 from spinney.services.platform.deployments import MANAGED, secret_name
 from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
 from spinney.services.platform.node_agents import plan_exporter
 from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
-from spinney.services.platform.prometheus import plan_monitoring
+from spinney.services.platform.prometheus import plan_prometheus
 from spinney.services.platform.prometheus_probe import Ping, PrometheusProbe, over_http
 from spinney.services.platform.rights import plan_rights
 from spinney.services.platform.runners import Runner
@@ -103,7 +103,7 @@ class Platform:
             # What runs goes on as it was, as with a shard.
             return await self._report(config, Findings(mistake=f"spec: {error}"))
         present = await self._present(config.spec)
-        wanted = plan_monitoring(config.spec, present, seconds(self._runtime.clock.now()))
+        wanted = plan_prometheus(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
         errors = await self._applier.keep(plan_namespaces(config.spec))
@@ -154,9 +154,9 @@ class Platform:
         return await self._report(shard, findings)
 
     async def _interface(self, config: ConfigSpec) -> bool:
-        if told_interface(config.binder or Binder()) is not None:
+        if cdi_from_config(config.binder or Binder()) is not None:
             return False
-        return await found_interface(self._runtime.client, self._discovery)
+        return await cdi_from_cluster(self._runtime.client, self._discovery)
 
     @property
     def _image(self) -> str:

@@ -30,7 +30,7 @@ from spinney.api.meta import Json, Struct
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.binder.component import BinderSettings
 from spinney.services.nodescale.controller import NodeScaleSettings
-from spinney.services.platform.binder_plugins import CLAIMS, HAMI, VOLUMES, is_on, seconds_argument, told_interface
+from spinney.services.platform.binder_plugins import CLAIMS, HAMI, VOLUMES, cdi_from_config, is_on, seconds_argument
 from spinney.services.platform.shard_config import NAMESPACE, plan_file
 from spinney.services.podgrouper.context import Settings as GrouperSettings
 from spinney.services.podgroups.controller import PodGroupSettings
@@ -201,7 +201,7 @@ def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
         volume_timeout_seconds=seconds_argument(wanted, VOLUMES, "bindTimeoutSeconds")
         or wanted.volume_binding_timeout_seconds
         or 120.0,
-        cdi=_or(told_interface(wanted), cdi),
+        cdi=_or(cdi_from_config(wanted), cdi),
         memory_limit=is_on(wanted, HAMI, default=False),
         volumes=is_on(wanted, VOLUMES),
         claims=is_on(wanted, CLAIMS),

@@ -19,17 +19,17 @@ DEPRECATED = "kai/deprecation-timestamp"
 _LONGEST_KEPT = "30d"
 
 
-def plan_monitoring(config: ConfigSpec, present: Mapping[Place, Json], now: datetime) -> list[Json]:
+def plan_prometheus(config: ConfigSpec, present: Mapping[Place, Json], now: datetime) -> list[Json]:
     """The Prometheus of an installation (unless it has one elsewhere), its account and Service, and what it scrapes."""
     wanted = config.prometheus or Prometheus()
     monitors = _monitors(config, wanted) if wanted.enabled else []
     if wanted.enabled and not wanted.external_prometheus_url:
         return [*_instance(config, wanted), *monitors]
     existing = present.get(("Prometheus", namespace_of(config), _name(wanted)))
-    return [*(_fading(config, wanted, existing, now) if existing is not None else []), *monitors]
+    return [*(_retained(config, wanted, existing, now) if existing is not None else []), *monitors]
 
 
-def _fading(config: ConfigSpec, wanted: Prometheus, existing: Json, now: datetime) -> list[Json]:
+def _retained(config: ConfigSpec, wanted: Prometheus, existing: Json, now: datetime) -> list[Json]:
     """One that is no longer wanted stays for as long as its data would: it may have been switched off by mistake."""
     since = (existing["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
     try:

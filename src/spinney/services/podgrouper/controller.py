@@ -107,7 +107,7 @@ class PodGrouper:
 
     def _concerns_us(self, change: Change[Pod]) -> bool:
         pod = change.object
-        if pod.spec.scheduler_name != self._settings.scheduler_name or _is_left_alone(pod):
+        if pod.spec.scheduler_name != self._settings.scheduler_name or _is_skipped(pod):
             return False
         return self._settings.pod_labels.items() <= pod.metadata.labels.items()
 
@@ -147,7 +147,7 @@ class PodGrouper:
             self._owners.forget(key)
             self._told.pop(key, None)
             return
-        if _is_left_alone(pod) or pod.status.phase in ("Succeeded", "Failed"):
+        if _is_skipped(pod) or pod.status.phase in ("Succeeded", "Failed"):
             return
         if not self._in_selected_namespace(namespace):
             return
@@ -204,7 +204,7 @@ def _new_group(grouping: Grouping) -> Json:
     }
 
 
-def _is_left_alone(pod: Pod) -> bool:
+def _is_skipped(pod: Pod) -> bool:
     """Pods that say so, and bare pods that somebody has already put into a group."""
     if pod.metadata.annotations.get(labels.SKIP_PODGROUPER) == "true":
         return True

@@ -1,4 +1,4 @@
-"""The PodGroup controller: what each group asks for and holds, and whether its gang stands."""
+"""The PodGroup controller: requested and allocated resources, and whether the gang is scheduled."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups.podgroup_checks import WEBHOOK
-from spinney.services.pods.claims import claim_name, claimed
+from spinney.services.pods.claims import claim_name, claimed_gpus
 from spinney.services.pods.membership import BY_GROUP, group_of
 from spinney.services.pods.usage import add, allocated, quantities, requested
 
-# A group whose pods come one after the other is written once, not once per pod; and one that is placed soon after it
-# came, once and not twice.
+# Changes of one group within this time are written once; longer while its pods wait for a node.
 _GATHER_SECONDS = 1.0
 _GATHER_WAITING_SECONDS = 5.0
-# And those of many groups go out together.
+# Writes of many groups go out together.
 _TOGETHER_SECONDS = 0.5
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
@@ -48,7 +47,7 @@ def priority_of(group: PodGroup, classes: Iterable[PriorityClass]) -> int:
 
 
 def is_preemptible(group: PodGroup, classes: Iterable[PriorityClass]) -> bool:
-    """Whether its pods may be taken away: as it says itself, else by priority."""
+    """Whether its pods may be preempted: by its own field, else by priority."""
     if group.spec.preemptibility:
         return group.spec.preemptibility == "preemptible"
     return priority_of(group, classes) < _NON_PREEMPTIBLE_FROM
@@ -63,8 +62,8 @@ def plan_status(
     *,
     claims: Iterable[ResourceClaim] = (),
 ) -> Json | None:
-    """The status patch that brings a group's report up to date; None where it is."""
-    total_requested, total_allocated = claimed(claims)
+    """The status patch of a group; None where nothing changes."""
+    total_requested, total_allocated = claimed_gpus(claims)
     for pod in pods:
         add(total_requested, requested(pod))
         add(total_allocated, allocated(pod, node_of.get(pod.spec.node_name)))
@@ -112,10 +111,10 @@ def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
 
 
 def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:
-    """`Scheduled` tells whether the gang's minimum is placed; None where it says so already."""
+    """The conditions with a new `Scheduled` (whether the minimum is placed); None where it is the same."""
     missing = missing_members(group.spec, _subgroups(filter(_is_placed, pods)))
     status, reason = ("False", "WaitingForMembers") if missing else ("True", "MinMembersPlaced")
-    # No number: how many more than the minimum are placed is not worth a write, and an old one would be untrue.
+    # No number: each pod above the minimum would cost a write.
     message = missing or "enough pods have a node"
     old = next((condition for condition in group.status.conditions if condition.type == reasons.SCHEDULED), None)
     if old is not None and old.status == status and (status == "True" or old.message == message):
@@ -140,7 +139,7 @@ def _lives(pod: Pod) -> bool:
 
 
 def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
-    """What a gang lacks, given the subgroups of the pods that have a node; empty where it stands."""
+    """What a gang lacks, given the subgroups of its placed pods; empty where nothing."""
     if spec.min_member is not None and len(placed) < spec.min_member:
         return f"{len(placed)} of at least {spec.min_member} pods have a node"
     if not spec.sub_groups:
@@ -169,11 +168,11 @@ class PodGroupSettings(Struct, frozen=True):
 
 
 class PodGroups:
-    """Keeps `status` of every PodGroup true."""
+    """The controller of PodGroup status."""
 
     def __init__(self, runtime: Runtime, settings: PodGroupSettings, claims: Cache[ResourceClaim] | None) -> None:
         self._client = runtime.client
-        # None where the cluster knows no device claims.
+        # None where the cluster does not serve device claims.
         self._claims = claims
         self._clock = runtime.clock
         # False where upstream's definition, which drops the phase, is installed: no write is made for it alone.
@@ -205,12 +204,12 @@ class PodGroups:
             self.controller.enqueue(namespace, name, after=_GATHER_WAITING_SECONDS if waits else _GATHER_SECONDS)
 
     async def reconcile(self, key: Key) -> None:
-        """Bring one group's status up to date."""
+        """Update one group's status."""
         namespace, name = key
         group = self._groups.get((namespace, name))
         pods = self._pods.by(BY_GROUP, f"{namespace}/{name}")
         if group is None:
-            self._tell_missing(name, pods)
+            self._report_missing(name, pods)
             return
         if group.metadata.deletion_timestamp is not None:
             return
@@ -227,8 +226,8 @@ class PodGroups:
             written = await self._client.patch(PodGroup, (namespace, name), patch, subresource="status")
             self._phase_is_kept = "phase" not in patch["status"] or written.status.phase != ""
 
-    def _tell_missing(self, name: str, pods: Iterable[Pod]) -> None:
-        """Pods whose group is not there wait without a word from the scheduler, which does not know them."""
+    def _report_missing(self, name: str, pods: Iterable[Pod]) -> None:
+        """Send an event to waiting pods whose group does not exist: the scheduler does not report them."""
         for pod in pods:
             if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _lives(pod):
                 message = (
@@ -246,7 +245,7 @@ class PodGroups:
 
 
 async def run(runtime: Runtime, settings: PodGroupSettings | None = None) -> None:
-    """Keep PodGroup status true until cancelled."""
+    """Update the status of PodGroups until cancelled."""
     served = await Discovery(runtime.client).serves(ResourceClaim.resource.api_version)
     claims = runtime.caches.of(ResourceClaim) if served else None
     await run_controllers(runtime, PodGroups(runtime, settings or PodGroupSettings(), claims).controller)

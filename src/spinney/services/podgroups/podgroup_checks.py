@@ -1,4 +1,4 @@
-"""The PodGroup webhook: a tree of subgroups that cannot stand is refused before anything is scheduled by it."""
+"""The PodGroup webhook: refuses invalid trees of subgroups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.kube.runtime import Runtime, Webhook
 
 
 def check(spec: PodGroupSpec, creating: bool) -> tuple[list[str], list[str]]:
-    """What is wrong with a group, and what is only odd."""
+    """Errors and warnings of a group."""
     errors = _structure(spec)
     if errors:
         return errors, []
@@ -82,7 +82,7 @@ def _circles(name: str, parents: dict[str, str]) -> bool:
 
 
 def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
-    """Answers for groups that are made or changed."""
+    """Review the creation and update of groups."""
 
     async def answer(request: Json) -> Json:
         group = convert(PodGroup, request["object"])

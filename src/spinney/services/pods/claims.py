@@ -1,4 +1,4 @@
-"""Which device claims a pod means, and which GPUs those ask for and hold."""
+"""The device claims of a pod, and the GPUs that they request and hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.services.pods.usage import Amounts, add, is_gpu
 
 
 def claim_name(pod: Pod, reference: str) -> str | None:
-    """The claim behind one of the pod's references: named outright, or made from a template."""
+    """The name of the claim behind a pod's reference: given, or created from a template."""
     for entry in pod.spec.resource_claims:
         if entry.name == reference and entry.resource_claim_name:
             return entry.resource_claim_name
@@ -23,8 +23,8 @@ def claim_name(pod: Pod, reference: str) -> str | None:
     return None
 
 
-def gpus_asked_by(spec: ResourceClaimSpec) -> Amounts:
-    """The GPUs that a claim asks for, by device class; of alternatives the first is taken for what it will get."""
+def requested_gpus(spec: ResourceClaimSpec) -> Amounts:
+    """The GPUs that a claim requests, by device class; of alternatives the first counts."""
     requested: Amounts = {}
     for request in spec.devices.requests:
         wanted = request.exactly or next(iter(request.first_available), None)
@@ -34,12 +34,12 @@ def gpus_asked_by(spec: ResourceClaimSpec) -> Amounts:
     return requested
 
 
-def claimed(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
-    """The GPUs that device claims ask for and those that they hold; each claim counts once."""
+def claimed_gpus(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
+    """The GPUs that device claims request and hold; each claim counts once."""
     requested: Amounts = {}
     allocated: Amounts = {}
     for claim in {(each.namespace, each.name): each for each in claims}.values():
-        amounts = gpus_asked_by(claim.spec)
+        amounts = requested_gpus(claim.spec)
         add(requested, amounts)
         if claim.status.allocation is not None:
             add(allocated, amounts)
@@ -48,21 +48,21 @@ def claimed(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of a cluster, and the templates of those that are still to be made; none where it knows no claims."""
+    """Caches of claims and templates; None where the cluster does not serve them."""
 
     claims: Cache[ResourceClaim] | None = None
     templates: Cache[ResourceClaimTemplate] | None = None
 
     def of(self, pod: Pod) -> dict[Key, Amounts]:
-        """The GPUs that each of a pod's claims asks for; a claim that is still to be made is the pod's own."""
+        """The requested GPUs of each of a pod's claims; a claim that does not exist yet counts by its template."""
         amounts: dict[Key, Amounts] = {}
         for entry in pod.spec.resource_claims:
             name = claim_name(pod, entry.name)
             if name is not None and self.claims is not None:
                 claim = self.claims.get((pod.namespace, name))
-                amounts[pod.namespace, name] = gpus_asked_by(claim.spec) if claim is not None else {}
+                amounts[pod.namespace, name] = requested_gpus(claim.spec) if claim is not None else {}
             elif self.templates is not None:
                 template = self.templates.get((pod.namespace, entry.resource_claim_template_name))
                 own = (pod.namespace, f"{pod.name}/{entry.name}")
-                amounts[own] = gpus_asked_by(template.spec.spec) if template is not None else {}
+                amounts[own] = requested_gpus(template.spec.spec) if template is not None else {}
         return amounts

@@ -1,4 +1,4 @@
-"""Which pods are in which group."""
+"""The index of pods by their PodGroup."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ BY_GROUP = "pods/group"
 
 
 def group_of(pod: Pod) -> Iterable[str]:
-    """The index key of a pod's group; none where it is in no group."""
+    """The index key of a pod's group."""
     name = pod.metadata.annotations.get(labels.POD_GROUP)
     return (f"{pod.namespace}/{name}",) if name else ()

@@ -1,4 +1,4 @@
-"""How much a pod asks for and holds, as PodGroups and Queues report it."""
+"""Requested and allocated resources of a pod, as PodGroups and Queues report them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _AMD_MEMORY = re.compile(r"beta\.amd\.com/gpu\.vram\.(\d+[KMGT]i?)")
 
 
 def requested(pod: Pod) -> Amounts:
-    """What a pod that is not finished asks for, shared GPUs included."""
+    """The requests of an unfinished pod, with shared GPUs."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return {}
     total = pod_requests(pod.spec)
     devices = devices_of(pod)
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
-        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _said(fraction) * devices
+        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _amount(fraction) * devices
     elif memory := pod.metadata.annotations.get(labels.GPU_MEMORY):
-        total[labels.GPU_MEMORY_RESOURCE] = _said(memory) * devices
+        total[labels.GPU_MEMORY_RESOURCE] = _amount(memory) * devices
     return total
 
 
 def allocated(pod: Pod, node: Node | None) -> Amounts:
-    """What a pod holds: from the moment it has a node until it is finished."""
+    """The resources that a pod holds: from when it has a node until it has ended."""
     if pod.status.phase in ("Succeeded", "Failed") or not _is_placed(pod):
         return {}
     total = pod_requests(pod.spec)
     if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION:
-        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _held_share(pod, node) * devices_of(pod)
+        total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _allocated_share(pod, node) * devices_of(pod)
     return total
 
 
@@ -47,7 +47,7 @@ def add(total: Amounts, more: Amounts) -> None:
 
 
 def quantities(total: Amounts) -> dict[str, str]:
-    """Amounts as a resource list; what came to nothing is left out."""
+    """Amounts as a resource list, without zeros."""
     return {
         name: binary(amount // 1000) if name == "memory" and amount % 1000 == 0 else from_milli(amount)
         for name, amount in sorted(total.items())
@@ -59,8 +59,8 @@ def _is_placed(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or is_true(pod.status.conditions, reasons.POD_SCHEDULED)
 
 
-def _said(text: str) -> int:
-    """An amount that an annotation names; nothing where it cannot be read, since only our own admission checks it."""
+def _amount(text: str) -> int:
+    """The amount of an annotation; 0 where it is invalid, which only our own admission refuses."""
     try:
         return milli(text)
     except QuantityError:
@@ -68,22 +68,22 @@ def _said(text: str) -> int:
 
 
 def devices_of(pod: Pod) -> int:
-    """How many GPUs a pod takes a part of."""
+    """How many GPUs a pod shares."""
     text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
     return int(text) if text.isdecimal() else 1
 
 
-def _held_share(pod: Pod, node: Node | None) -> int:
-    """The thousandths of one device that a shared pod holds; memory is a share of its node's devices."""
+def _allocated_share(pod: Pod, node: Node | None) -> int:
+    """The thousandths of a device that a pod holds; memory counts relative to its node's devices."""
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
-        return _said(fraction)
+        return _amount(fraction)
     memory = pod.metadata.annotations.get(labels.GPU_MEMORY, "")
     whole = gpu_memory(node) if node is not None else 0
     return -(-int(memory) * 1000 // whole) if memory.isdecimal() and whole else 0
 
 
 def gpu_memory(node: Node) -> int:
-    """The MiB of each of a node's GPUs, as the labels of NVIDIA or AMD tell; 0 where none does."""
+    """The memory of a node's GPUs in MiB, by the labels of NVIDIA or AMD; 0 without one."""
     whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
     if whole.isdecimal():
         return int(whole)

@@ -1,4 +1,4 @@
-"""The Queue controller: usage rolled up the tree, children, and conditions of every queue."""
+"""The Queue controller: usage of whole subtrees, child queues and conditions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from spinney.services.queues.queue_checks import WEBHOOK
 from spinney.services.queues.tree import FIELDS, Tree, Usage, usage_of
 
 _WIRE = dict(zip(FIELDS, ("requested", "allocated", "allocatedNonPreemptible"), strict=True))
-# Many groups change at once when a gang starts: the tree is written once for all of them.
+# Many groups change at once when a gang starts: queues are written once for all of them.
 _GATHER_SECONDS = 1.0
 
 
 def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | None:
-    """The status patch that brings a queue's report up to date; None where it is."""
+    """The status patch of a queue; None where nothing changes."""
     status: Json = {}
     children = tree.children(queue.name)
     if tuple(children) != queue.status.child_queues:
@@ -43,7 +43,7 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
 
 
 def _changed(queue: Queue, wanted: list[QueueCondition], clock: Clock) -> list[Json] | None:
-    """The whole list where a condition of ours says something new; times move only when a status does."""
+    """All conditions, if one of ours changes; a transition time moves only with its status."""
     ours = {condition.type: condition for condition in wanted}
     existing = {condition.type: condition for condition in queue.status.conditions}
     stamped = []
@@ -78,7 +78,7 @@ def _conditions(queue: Queue, total: Usage, parent_exists: bool) -> list[QueueCo
 
 
 def _above_quota(queue: Queue, held: Amounts) -> Iterator[str]:
-    """What is held beyond a quota, in the words of the queue's own units."""
+    """What is allocated above quota, in the queue's units."""
     shares = queue.spec.resources or QueueResources()
     gpus = sum(amount for name, amount in held.items() if is_gpu(name))
     rows = (
@@ -92,7 +92,7 @@ def _above_quota(queue: Queue, held: Amounts) -> Iterator[str]:
 
 
 class Queues:
-    """Keeps `status` of every Queue true."""
+    """The controller of Queue status."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._client = runtime.client
@@ -124,7 +124,7 @@ class Queues:
         self._look_at(self._tree.put_group(key, group.spec.queue if group is not None else "", usage))
 
     async def reconcile(self, key: Key) -> None:
-        """Bring one queue's status up to date."""
+        """Update one queue's status."""
         queue = self._queues.get(key[1])
         if queue is None:
             return
@@ -137,7 +137,7 @@ class Queues:
 
 
 async def run(runtime: Runtime, settings: QueueSettings | None = None) -> None:
-    """Keep Queue status true until cancelled."""
+    """Update the status of Queues until cancelled."""
     with served(QueueMetrics(runtime.caches.of(Queue), settings or QueueSettings())):
         await run_controllers(runtime, Queues(runtime).controller)
 

@@ -1,4 +1,4 @@
-"""Queues as metrics, under upstream's names: what time-based fairness and the dashboards of KAI read."""
+"""Metrics of queues, under upstream's names: time-based fairness and KAI's dashboards read them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LABELS = ("queue_name", "queue_metadata_name", "queue_display_name")
 
 
 class QueueSettings(Struct, frozen=True):
-    """How queues are shown as metrics."""
+    """Names and labels of the metrics."""
 
     metrics_namespace: str = "kai"
-    # Labels of a queue that become labels of its metrics, and what stands where a queue has none.
+    # Queue labels that become metric labels, and their values where a queue has none.
     metric_labels: dict[str, str] = {}
     metric_defaults: dict[str, str] = {}
 
 
 def values(queue: Queue) -> dict[str, float]:
-    """The metrics of one queue; -1 stays what it is, unlimited."""
+    """The metrics of one queue; -1 is unlimited."""
     shares = queue.spec.resources
     gpu, cpu, memory = (shares.gpu, shares.cpu, shares.memory) if shares else (QueueResource(),) * 3
     held = queue.status.allocated
@@ -45,7 +45,7 @@ def values(queue: Queue) -> dict[str, float]:
 
 
 class QueueMetrics(Collector):
-    """Reads the queues when it is asked, so a queue that went leaves no series behind."""
+    """Collects from the cache on demand, so that a deleted queue leaves no series."""
 
     def __init__(self, queues: Cache[Queue], settings: QueueSettings) -> None:
         self._queues = queues
@@ -71,7 +71,7 @@ class QueueMetrics(Collector):
 
 @contextmanager
 def served(metrics: QueueMetrics, registry: CollectorRegistry = REGISTRY) -> Iterator[None]:
-    """Serve the metrics while inside."""
+    """Register the metrics within the context."""
     registry.register(metrics)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The Queue webhook: queues that cannot work are refused, and one that is in use is not deleted."""
+"""The Queue webhook: refuses invalid queues, and the deletion of queues in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESOURCES = ("gpu", "cpu", "memory")
 
 
 def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
-    """What is wrong with a queue, and what is only odd."""
+    """Errors and warnings of a queue."""
     shares = queue.spec.resources
     if shares is None:
         return ["spec.resources must be set: without it the queue has neither quota nor limit and runs nothing"], []
@@ -53,7 +53,7 @@ def _above(queue: Queue, queues: Cache[Queue]) -> list[str]:
 
 
 def _over(queue: Queue, parent: Queue, queues: Cache[Queue]) -> list[str]:
-    """Quotas of siblings that together promise more than their parent has."""
+    """Warnings where the quotas of siblings exceed their parent's."""
     siblings = [other for other in queues if other.spec.parent_queue == parent.name and other.name != queue.name]
     warnings = []
     for name in _RESOURCES:
@@ -67,7 +67,7 @@ def _over(queue: Queue, parent: Queue, queues: Cache[Queue]) -> list[str]:
 
 
 def in_use(name: str, queues: Cache[Queue], groups: Cache[PodGroup]) -> str:
-    """Why a queue cannot go; empty where it can."""
+    """Why a queue cannot be deleted; empty where it can."""
     children = sorted(other.name for other in queues if other.spec.parent_queue == name)
     if children:
         return f"it has child queues {', '.join(children)}; delete or move those first"
@@ -78,7 +78,7 @@ def in_use(name: str, queues: Cache[Queue], groups: Cache[PodGroup]) -> str:
 
 
 def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
-    """Answers for queues that are made, changed or deleted."""
+    """Review the creation, update and deletion of queues."""
     queues, groups = runtime.caches.of(Queue), runtime.caches.of(PodGroup)
 
     async def answer(request: Json) -> Json:

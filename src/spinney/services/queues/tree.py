@@ -1,4 +1,4 @@
-"""The tree of queues and what each of its branches uses."""
+"""The tree of queues, and the usage of its subtrees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Usage = dict[str, Amounts]
 
 
 def usage_of(group: PodGroup) -> Usage:
-    """What a group reports, in thousandths."""
+    """The usage that a group reports, in thousandths."""
     report = group.status.resources_status
     return {name: {key: milli(value) for key, value in getattr(report, name).items()} for name in FIELDS}
 
@@ -25,9 +25,9 @@ def _nothing() -> Usage:
 
 
 class Tree:
-    """Usage per queue, kept by differences: a changed group costs its queue and the queues above it, no more.
+    """Usage per queue, updated by differences: a changed group touches its queue and the ancestors only.
 
-    Only where queues come, move or go is everything added up anew, once, when somebody next asks.
+    After a change of queues everything is summed up again, once, on the next read.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Tree:
         self._group: dict[Key, tuple[str, Usage]] = {}
 
     def put_queue(self, name: str, parent: str | None) -> None:
-        """A queue came, moved, or (without a parent at all) went."""
+        """Add or move a queue; None as the parent removes it."""
         self._children[self._parent.pop(name, "")].discard(name)
         if parent is not None:
             self._parent[name] = parent
@@ -47,7 +47,7 @@ class Tree:
         self._grown = True
 
     def put_group(self, key: Key, queue: str, usage: Usage | None) -> set[str]:
-        """A group's report changed; the queues whose totals changed with it."""
+        """Set a group's usage; returns the queues whose totals change."""
         touched: set[str] = set()
         before = self._group.pop(key, None)
         if before is not None:
@@ -58,7 +58,7 @@ class Tree:
         return touched
 
     def upwards(self, name: str) -> list[str]:
-        """A queue and the queues above it; a cycle ends the way."""
+        """A queue and its ancestors, up to the root or the start of a cycle."""
         names: list[str] = []
         while name and name not in names:
             names.append(name)
@@ -66,11 +66,11 @@ class Tree:
         return names
 
     def children(self, name: str) -> list[str]:
-        """The queues right below, by name."""
+        """The child queues, sorted."""
         return sorted(self._children.get(name, ()))
 
     def total(self, name: str) -> Usage:
-        """What the queue and everything below it use."""
+        """The usage of a queue and everything below it."""
         if self._grown:
             self._grown = False
             self._total.clear()

@@ -1,4 +1,4 @@
-"""`spinney run reservation`: inside a reservation pod, tells on the pod which GPU it holds, and then holds it."""
+"""`spinney run reservation`: inside a reservation pod, annotates the pod with its GPU and holds it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from spinney.kube.runtime import Component, Rule, Runtime
 _log = structlog.get_logger("spinney.reservation")
 
 
-class HolderSettings(Struct, frozen=True):
-    """Which pod this is, and who knows its GPU."""
+class ReservationComponentSettings(Struct, frozen=True):
+    """The pod, and the source of its GPU's UUID."""
 
-    # Empty: as the environment says (POD_NAME, POD_NAMESPACE).
+    # Default: POD_NAME and POD_NAMESPACE of the environment.
     pod: str = ""
     namespace: str = ""
-    # `nvml` asks the driver; `simulated` makes a UUID from the pod's own, for nodes without GPUs.
+    # `nvml` asks the driver; `simulated` derives a UUID from the pod's, for nodes without GPUs.
     source: str = "nvml"
 
 
 class NoGpu(ConfigError):
-    """The pod does not see the one GPU that it should hold."""
+    """The pod does not see exactly one GPU."""
 
 
-def gpu_by_driver() -> str:
-    """The UUID of the one GPU that the device plugin gave us."""
+def gpu_by_nvml() -> str:
+    """The UUID of the pod's GPU, by NVML."""
     try:
         nvml: Any = import_module("pynvml")
     except ImportError:
@@ -52,17 +52,17 @@ def gpu_by_driver() -> str:
 
 
 def gpu_by_name(pod: Pod) -> str:
-    """A UUID that looks like one of NVML's and is always the same for a pod."""
+    """A UUID in NVML's form that follows from the pod's UID."""
     text = hashlib.sha256(pod.uid.encode()).hexdigest()
     return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
-SOURCES: dict[str, Callable[[Pod], str]] = {"nvml": lambda _: gpu_by_driver(), "simulated": gpu_by_name}
+SOURCES: dict[str, Callable[[Pod], str]] = {"nvml": lambda _: gpu_by_nvml(), "simulated": gpu_by_name}
 
 
-async def run(runtime: Runtime, settings: HolderSettings | None = None) -> None:
-    """Tell the GPU, then stay: the GPU is held as long as the pod runs."""
-    settings = settings or HolderSettings()
+async def run(runtime: Runtime, settings: ReservationComponentSettings | None = None) -> None:
+    """Annotate the pod with its GPU, then run forever: the GPU is held while the pod runs."""
+    settings = settings or ReservationComponentSettings()
     name = settings.pod or os.environ.get("POD_NAME", "")
     namespace = settings.namespace or os.environ.get("POD_NAMESPACE", runtime.namespace)
     if not name:
@@ -83,6 +83,6 @@ COMPONENT = Component(
     name="reservation",
     summary="Holds a shared GPU from inside a reservation pod, and tells which one it is.",
     run=run,
-    settings=HolderSettings,
+    settings=ReservationComponentSettings,
     namespace_rules=(Rule(("",), ("pods",), ("get", "patch")),),
 )

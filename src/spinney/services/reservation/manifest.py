@@ -1,4 +1,4 @@
-"""Reservation pods hold a GPU that others share: who they are, and the process inside them."""
+"""Manifests of reservation pods, which hold a GPU that other pods share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.api.quantity import ResourceList
 
 
 class ReservationSettings(Struct, frozen=True):
-    """How reservation pods are made."""
+    """How reservation pods are created."""
 
     namespace: str = labels.RESERVATION_NAMESPACE
     service_account: str = labels.RESERVATION_NAMESPACE
@@ -27,12 +27,12 @@ class ReservationSettings(Struct, frozen=True):
 
 
 def reservation_name(node: str, group: str) -> str:
-    """One name per node and group: two who make it at the same moment collide, and one of them wins."""
+    """The name by node and group; of two concurrent creations one fails."""
     return f"gpu-reservation-{hashlib.sha256(f'{node}/{group}'.encode()).hexdigest()[:16]}"
 
 
 def reservation_pod(node: Node, group: str, workload: Pod, settings: ReservationSettings) -> Json:
-    """The pod that holds one GPU of a node for a group; it goes straight to the node, past all schedulers."""
+    """The pod that holds one GPU of a node for a group; it is created with its node, without a scheduler."""
     limits = {labels.GPU_RESOURCE: "1", **settings.resources}
     spec: Json = {
         "nodeName": node.name,
@@ -42,7 +42,7 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
             {
                 "name": "resource-reservation",
                 "image": settings.image,
-                # Each speaks for itself: there is nobody to elect.
+                # Each acts for its own pod only.
                 "args": ["run", "reservation", "--no-leader-election"],
                 "env": [
                     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -53,7 +53,7 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
         ],
     }
     if node.metadata.labels.get(labels.NODE_FAKE_GPU) == "true":
-        # There is no driver to ask: the fake GPU operator tells which of its GPUs the pod holds.
+        # There is no driver: the fake GPU operator annotates the pod with its GPU.
         del spec["containers"][0]["args"]
         spec["containers"][0]["command"] = ["sleep", "infinity"]
     if settings.runtime_class:
@@ -74,7 +74,7 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
 
 
 def groups_of(pod: Pod) -> frozenset[str]:
-    """The shared devices that a pod's labels name, one or several."""
+    """The groups of shared GPUs in a pod's labels."""
     groups = {value for key, value in pod.metadata.labels.items() if key.startswith(labels.GPU_GROUP_PREFIX)}
     if single := pod.metadata.labels.get(labels.GPU_GROUP):
         groups.add(single)
