@@ -1,1 +1,1 @@
-"""The platform operator: Config and SchedulingShards in, running services out."""
+"""The platform operator: runs the services that Config and SchedulingShards describe."""

@@ -1,4 +1,4 @@
-"""What Config says about the binder's plugins, and what the cluster says where Config is silent."""
+"""The binder's plugins in Config, and how devices are named (CDI)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import ApiError
 
 GPU_SHARING, VOLUMES, CLAIMS = "gpusharing", "volumebinding", "dynamicresources"
-# Tells containers how much GPU memory is theirs, for an enforcer of that name; off unless switched on.
+# Gives containers their GPU memory limit, which HAMi-core enforces; off by default.
 HAMI = "hamicore"
 _CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy")
-# From this release of NVIDIA's operator on, an interface that is on is the default one.
+# From this release of NVIDIA's operator on, an enabled CDI is the default.
 _ALWAYS_DEFAULT = (25, 10, 0)
 
 
 def is_on(binder: Binder, plugin: str, default: bool = True) -> bool:
-    """Whether a plugin takes part."""
+    """Whether a plugin is enabled."""
     block = binder.plugins.get(plugin)
     if block is None:
         return default
@@ -29,13 +29,13 @@ def is_on(binder: Binder, plugin: str, default: bool = True) -> bool:
 
 
 def argument(binder: Binder, plugin: str, name: str) -> str:
-    """What Config tells a plugin; empty where it says nothing."""
+    """An argument of a plugin; empty where Config has none."""
     block = binder.plugins.get(plugin)
     return block.arguments.get(name, "") if block is not None else ""
 
 
 def seconds_argument(binder: Binder, plugin: str, name: str) -> float | None:
-    """A number of seconds that Config tells a plugin."""
+    """An argument of a plugin as seconds."""
     text = argument(binder, plugin, name)
     try:
         return float(text) if text else None
@@ -45,14 +45,14 @@ def seconds_argument(binder: Binder, plugin: str, name: str) -> float | None:
 
 
 def cdi_from_config(binder: Binder) -> bool | None:
-    """Whether devices are named in the way of the container device interface; None where Config leaves it open."""
+    """Whether Config names devices by the container device interface; None where it does not say."""
     if text := argument(binder, GPU_SHARING, "cdiEnabled"):
         return text.lower() == "true"
     return binder.cdi_enabled
 
 
 async def cdi_from_cluster(client: Client, discovery: Discovery) -> bool:
-    """The same, as NVIDIA's operator has been told."""
+    """Whether NVIDIA's operator uses the container device interface."""
     resource = await discovery.resource(*_CLUSTER_POLICY)
     if resource is None:
         return False
@@ -65,7 +65,7 @@ async def cdi_from_cluster(client: Client, discovery: Discovery) -> bool:
 
 
 def policy_enables_cdi(policy: Json) -> bool:
-    """Whether a ClusterPolicy makes the interface the way to devices."""
+    """Whether a ClusterPolicy enables the container device interface."""
     cdi = (policy.get("spec") or {}).get("cdi") or {}
     release = ((policy["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")).lstrip("v")
     numbers = tuple(int(part) for part in re.findall(r"\d+", release)[:3])

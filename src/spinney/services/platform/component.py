@@ -71,11 +71,11 @@ def _rules() -> tuple[Rule, ...]:
         Rule(("apps",), ("deployments", "daemonsets"), (*_READ, *_WRITE)),
         Rule(("",), ("serviceaccounts", "services", "configmaps", "secrets"), ("get", "list", *_WRITE)),
         Rule(("",), ("namespaces",), ("get", "create")),
-        # Who leads among the replicas of a scheduler, and the way to it.
+        # The leader among the replicas of a scheduler, and its endpoints.
         Rule(("coordination.k8s.io",), ("leases",), ("get",)),
         Rule(("",), ("pods",), ("get",)),
         Rule(("discovery.k8s.io",), ("endpointslices",), ("get", *_WRITE)),
-        # How NVIDIA's operator hands out devices.
+        # Whether NVIDIA's operator uses CDI.
         Rule(("nvidia.com",), ("clusterpolicies",), ("get", "list")),
         Rule(("policy",), ("poddisruptionbudgets",), ("get", "list", *_WRITE)),
         Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), ("get", "list", *_WRITE)),
@@ -86,6 +86,6 @@ def _rules() -> tuple[Rule, ...]:
             ("get", "list", *_WRITE),
         ),
         Rule(_RBAC, ("clusterroles", "clusterrolebindings", "roles", "rolebindings"), ("get", "list", *_WRITE)),
-        # It may hand out the rights of the services without having them, and no others.
+        # It may grant exactly the rights of the services without having them.
         Rule(_RBAC, ("clusterroles", "roles"), ("escalate", "bind"), roles),
     )

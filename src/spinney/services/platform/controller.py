@@ -1,4 +1,4 @@
-"""Config and SchedulingShards → running services, and what is said about them."""
+"""The platform's controllers: Config and SchedulingShards → running services and conditions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from spinney.services.platform.status import Findings, plan_conditions
 from spinney.services.platform.webhooks import plan_certificate, plan_webhooks
 
 CONFIG: Key = ("", labels.KAI_CONFIG)
-# Certificates are renewed and drift is put right without a change of Config.
+# How often certificates are checked and drift is corrected.
 _LOOK_AGAIN_SECONDS = 300.0
 
 
 class Platform:
-    """One controller for the Config, one for the shards, which follow the Config too, and a look at Prometheus."""
+    """The controllers of the Config and of the shards, and the Prometheus probe."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class Platform:
         self._configs = runtime.caches.of(Config)
         self._shards = runtime.caches.of(SchedulingShard)
         self._deployments = deployments = runtime.caches.of(Deployment)
-        # Where things were before Config named another namespace.
+        # Also namespaces of earlier Configs.
         self._namespaces: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
         self.configs.watch(self._configs, when=_specified).watch(deployments, self._of_config)
         self.configs.watch(runtime.caches.of(DaemonSet), self._of_config)
-        # Whether anything is exported from nodes depends on the shards.
+        # Shards decide whether the NUMA exporter runs.
         self.configs.watch(self._shards, lambda _: [CONFIG], _specified)
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
-        # All of them: one that goes may leave its pool to another.
+        # All shards: a deleted one may leave its pool to another.
         self.shards.watch(self._shards, self._every_shard, _specified)
         self.shards.watch(self._configs, self._every_shard, _specified)
         self.shards.watch(deployments, self._of_shard)
@@ -72,7 +72,7 @@ class Platform:
         self.controllers = (self.configs, self.shards, self.probe.controller)
 
     def look_again(self) -> None:
-        """Something about the processes changed."""
+        """Reconcile everything: the state of a process changed."""
         self.configs.enqueue(*CONFIG)
         for shard in self._shards:
             self.shards.enqueue("", shard.name)
@@ -89,7 +89,7 @@ class Platform:
         return [("", name) for name in dict.fromkeys([*changed, *(shard.name for shard in self._shards)])]
 
     async def reconcile_config(self, key: Key) -> After | None:
-        """Everything but the schedulers."""
+        """Run every service except the schedulers."""
         config = self._configs.get(key[1]) if key == CONFIG else None
         if config is None:
             if key == CONFIG:
@@ -100,7 +100,7 @@ class Platform:
             processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations, cdi=cdi)
             processes += plan_exporter(config.spec, self._shards)
         except ValueError as error:
-            # What runs goes on as it was, as with a shard.
+            # Running services stay as they are.
             return await self._report(config, Findings(mistake=f"spec: {error}"))
         present = await self._present(config.spec)
         wanted = plan_prometheus(config.spec, present, seconds(self._runtime.clock.now()))
@@ -118,7 +118,7 @@ class Platform:
         return await self._report(config, findings)
 
     async def reconcile_shard(self, key: Key) -> After | None:
-        """The scheduler of one shard."""
+        """Run the scheduler of one shard."""
         group = f"shard/{key[1]}"
         shard, config = self._shards.get(key[1]), self._configs.get(labels.KAI_CONFIG)
         if shard is None:
@@ -130,7 +130,7 @@ class Platform:
             check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
         except ShardError as error:
-            # What runs goes on as it was: a typing mistake must not stop a cluster.
+            # The running scheduler stays as it is: a typo must not stop a cluster.
             return await self._report(shard, Findings(mistake=str(error)))
         processes = [process] if process is not None else []
         present = await self._present(config.spec)
@@ -146,7 +146,7 @@ class Platform:
         return await self._report(shard, findings)
 
     async def _withdraw(self, shard: SchedulingShard, group: str) -> After:
-        """Without Config there are no accounts and no rights to run with: the scheduler goes, until Config is back."""
+        """Stop a shard's scheduler while there is no Config, and so no account for it."""
         await self._runner.keep(group, ())
         outcome = await self._applier.apply(shard, (), await self._applier.present(self._known_namespaces()))
         missing = f"Config {labels.KAI_CONFIG}"
@@ -182,7 +182,7 @@ class Platform:
             secret, trusted = plan_certificate(process, config, present.get(place), now, url)
             wanted.append(secret)
             hooks = plan_webhooks(process, component, config, trusted, url)
-            # A webhook that nobody answers yet would stop everybody: it is registered once it has been served.
+            # A webhook without a server would block all requests: it is registered once it is served.
             served = not self._runner.waiting(process, namespace_of(config))
             wanted += [hook for hook in hooks if served or place_of(hook) in present]
         return wanted
@@ -208,7 +208,7 @@ class Platform:
 
 
 def _specified(change: Change[Config] | Change[SchedulingShard]) -> bool:
-    """Not our own words about it."""
+    """Whether spec or annotations changed, not only the status."""
     if change.old is None or change.new is None or change.old.spec != change.new.spec:
         return True
     return change.old.metadata.annotations != change.new.metadata.annotations

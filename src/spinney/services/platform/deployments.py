@@ -1,4 +1,4 @@
-"""A process as objects of a cluster: Deployment, configuration, Service, disruption budget, vertical autoscaler."""
+"""The objects of a process: Deployment, ConfigMap, Service, PodDisruptionBudget, VerticalPodAutoscaler."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plan_deployment(process: Process, config: ConfigSpec, image: str) -> list[Js
 
 
 def secret_name(process: Process) -> str:
-    """Where the certificate of a process's webhooks is kept, as upstream names it."""
+    """The Secret of a process's webhook certificate, as upstream names it."""
     return {
         "admission": "kai-admission-webhook-tls-secret",
         "queue-controller": "queue-webhook-tls-secret",
@@ -146,7 +146,7 @@ def _arguments(process: Process, config: ConfigSpec) -> list[str]:
     if (config.global_ or Global()).json_log:
         arguments += ["--log-format", "json"]
     if process.webhooks:
-        # No authority: the platform registers the webhooks itself.
+        # Without a CA: the platform registers the webhooks itself.
         arguments += ["--webhook-listen", f"0.0.0.0:{ports.webhooks.target}"]
         arguments += ["--webhook-cert", f"{_CERTIFICATE_FOLDER}/tls.crt"]
         arguments += ["--webhook-key", f"{_CERTIFICATE_FOLDER}/tls.key"]
@@ -184,10 +184,10 @@ def _service(process: Process, config: ConfigSpec) -> Json:
         service["spec"]["type"] = settings.type or "ClusterIP"
         if service["spec"]["type"] == "ClusterIP":
             service["spec"]["clusterIP"] = "None"
-            # Without a selector it would get two families, and with one again be refused where there is one only.
+            # A headless Service without a selector would get two families, and be refused with one again.
             service["spec"]["ipFamilyPolicy"] = "SingleStack"
         if process.replicas > 1:
-            # Only the one that holds the lease has anything to tell: `leaders` keeps the endpoints.
+            # Only the leader serves metrics: `leader_endpoints` writes the endpoints.
             del service["spec"]["selector"]
     return service
 

@@ -1,4 +1,4 @@
-"""Runs processes inside this one: started, given new settings and stopped as Config and SchedulingShards say."""
+"""Runs the services as tasks of this process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Running:
 
 
 class Launcher:
-    """Processes by name; each group (Config, or one shard) says which of its own should run.
+    """Running services by group (the Config, or one shard) and name.
 
     `client_of` gives a process the client of its account, by namespace and name.
     """
@@ -52,17 +52,17 @@ class Launcher:
         self._clock = clock
         self._adjust = adjust
         self._groups: dict[str, dict[str, _Running]] = {}
-        # Told whenever a process begins or ceases to serve.
+        # Called when a process becomes ready or fails.
         self.changed: Callable[[], None] = lambda: None
 
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """Nothing: what runs here needs no pods."""
+        """Nothing: tasks need no objects."""
         return []
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
-        """Stop what is not wanted or wanted otherwise, start what is missing."""
+        """Stop unwanted and changed processes, and start missing ones."""
         running = self._groups.setdefault(group, {})
-        # Simulated nodes have no kubelets to look at.
+        # Simulated nodes have no kubelet state to export.
         wanted = {process.name: self._adjust(process) for process in processes if not process.on_every_node}
         answering: dict[str, dict[str, Reviewer]] = {}
         for name in [name for name, instance in running.items() if wanted.get(name) != instance.process]:
@@ -81,11 +81,11 @@ class Launcher:
 
     @property
     def namespaces(self) -> set[str]:
-        """Where the processes that run belong."""
+        """The namespaces of running processes."""
         return {instance.process.namespace for running in self._groups.values() for instance in running.values()}
 
     def resolve(self, client: Json) -> Reviewer:
-        """What answers at a webhook's clientConfig; for the embedded API server."""
+        """The reviewer behind a webhook's clientConfig, for the embedded API server."""
         path = str((client.get("service") or {}).get("path", ""))
         for running in self._groups.values():
             for instance in running.values():
@@ -99,7 +99,7 @@ class Launcher:
             await self.keep(group, ())
 
     def _start(self, process: Process, answering: dict[str, Reviewer]) -> _Running:
-        """Until the new one answers reviews itself, its predecessor's answers stand."""
+        """Start a process; its predecessor's reviewers answer until its own do."""
         _log.info("process.started", process=process.name)
         instance = _Running(process, f"{process.name} is starting", reviewers=answering)
         instance.task = asyncio.create_task(self._life(instance), name=process.name)
@@ -112,7 +112,7 @@ class Launcher:
         _log.info("process.stopped", process=instance.process.name)
 
     async def _life(self, instance: _Running) -> None:
-        """Run, and after a failure run again, a little later each time."""
+        """Run a process, again after each end, with a growing delay."""
         delay = _FIRST_DELAY
         while True:
             started = asyncio.get_running_loop().time()

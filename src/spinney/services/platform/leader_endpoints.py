@@ -1,4 +1,4 @@
-"""A scheduler with several replicas is reached where it works: its Service leads to the pod that holds the lease."""
+"""Endpoints of schedulers with several replicas: their Service leads to the pod that holds the lease."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of, plan_scheduler
 from spinney.services.platform.shard_config import ShardError, check_pool
 
-# Well within the time that a new leader needs: a watch on all leases of a cluster would cost more than it tells.
+# Shorter than a change of leader takes; a watch on all leases of a cluster would cost more.
 _LOOK_AGAIN_SECONDS = 5.0
 
 
 def slice_name(process: Process) -> str:
-    """The endpoints of a scheduler's Service."""
+    """The name of the EndpointSlice of a scheduler's Service."""
     return f"{process.name}-leader"
 
 
 def plan_slice(process: Process, shard: SchedulingShard, config: ConfigSpec, leader: Json | None) -> Json:
-    """Endpoints with the leader, or with nobody while there is none."""
+    """The EndpointSlice with the leader; empty while there is none."""
     endpoints = []
     address = str((leader or {}).get("status", {}).get("podIP", ""))
     if leader is not None and address and "deletionTimestamp" not in leader["metadata"]:
@@ -56,7 +56,7 @@ def plan_slice(process: Process, shard: SchedulingShard, config: ConfigSpec, lea
 
 
 class Leaders:
-    """Looks at the leases of schedulers with replicas, and points their Services to the holders."""
+    """Writes the endpoints of schedulers by the holders of their leases."""
 
     def __init__(self, runtime: Runtime, scheduler: Component) -> None:
         self._client = runtime.client
@@ -71,7 +71,7 @@ class Leaders:
         return [("", shard.name) for shard in self._shards]
 
     async def reconcile(self, key: Key) -> After | None:
-        """Point one scheduler's Service to its leader."""
+        """Write the endpoints of one scheduler."""
         shard, config = self._shards.get(key[1]), self._configs.get(labels.KAI_CONFIG)
         if shard is None or config is None:
             return None
@@ -79,7 +79,7 @@ class Leaders:
             check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
         except ShardError:
-            # What runs goes on as it was; the shard says what is wrong.
+            # The running scheduler stays; the shard's condition says what is wrong.
             return After(_LOOK_AGAIN_SECONDS)
         if process is None:
             return None
@@ -92,7 +92,7 @@ class Leaders:
         return After(_LOOK_AGAIN_SECONDS)
 
     async def _leader(self, process: Process, namespace: str) -> Json | None:
-        """The pod that holds the lease: its name is what comes before the holder's first underscore."""
+        """The pod that holds the lease; its name is the part before the holder's first underscore."""
         assert isinstance(process.settings, SchedulerFile)
         assert self._scheduler.lease is not None
         lease = await self._client.find(Lease.resource, (namespace, self._scheduler.lease(process.settings)))

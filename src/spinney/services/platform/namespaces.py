@@ -1,4 +1,4 @@
-"""Namespaces that services need, and what lives in them: made where missing, and never taken away with Config."""
+"""Namespaces and accounts of pods that services create: created once, and kept when Config is deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _reservation(config: ConfigSpec) -> tuple[str, str]:
 
 
 def reservation_namespace(config: ConfigSpec) -> str:
-    """Where reservation pods live."""
+    """The namespace of reservation pods."""
     return _reservation(config)[0]
 
 
@@ -30,7 +30,7 @@ def _scaling(config: ConfigSpec) -> tuple[str, str]:
 
 
 def plan_namespaces(config: ConfigSpec) -> list[Json]:
-    """Running pods depend on these: they stay when Config goes."""
+    """The namespaces and accounts; running pods depend on them."""
     scaling, scaler = _scaling(config)
     reservation, holder = _reservation(config)
     names = dict.fromkeys((namespace_of(config), reservation, scaling))
@@ -42,7 +42,7 @@ def plan_namespaces(config: ConfigSpec) -> list[Json]:
 
 
 def plan_reservation(config: ConfigSpec, component: Component) -> list[Json]:
-    """What reservation pods may do."""
+    """The rights of reservation pods."""
     namespace, account = _reservation(config)
     documents = rights(account, namespace, component.rules, component.namespace_rules)
     role = next(document for document in documents if document["kind"] == "Role")

@@ -51,7 +51,7 @@ def plan_daemon_set(process: Process, config: ConfigSpec, image: str) -> list[Js
 def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
     block = config.numa_placement_exporter or NumaPlacementExporter()
     common = config.global_ or Global()
-    # The kubelet keeps its state beside the socket that upstream's exporter talks to.
+    # The kubelet's state is beside the socket that upstream's exporter uses.
     kubelet = str(PurePosixPath(block.pod_resources_host_path or _POD_RESOURCES).parent)
     folders = (("kubelet", kubelet, _KUBELET), ("sysfs", block.sysfs_host_path or "/sys", _SYSFS))
     container: Json = {
@@ -61,7 +61,7 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
         "args": ["run", NAME, "--config", f"{_CONFIG}/config.yaml", "--no-leader-election"],
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": needs_of(process),
-        # The kubelet's files are root's.
+        # The kubelet's files belong to root.
         "securityContext": {"runAsUser": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False},
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG, "readOnly": True},

@@ -1,4 +1,4 @@
-"""Where each process listens and under which names its Service shows that: upstream's, which monitors refer to."""
+"""Ports of processes and their Services, under the names that upstream's monitors use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEBHOOKS = 9443
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a Service and the one of the container behind it."""
+    """A port of a Service and the container's port."""
 
     name: str
     port: int
@@ -33,14 +33,14 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """Metrics and health, and reviews."""
+    """The ports of metrics and health, and of webhooks."""
 
     metrics: Port = Port("http-metrics", METRICS, METRICS)
     webhooks: Port = Port("webhook", 443, WEBHOOKS)
 
 
 def ports_of(component: str, config: ConfigSpec) -> Ports:
-    """The ports of a component as Config has them."""
+    """The ports of a component."""
     if component == "admission":
         return _admission((config.admission or Admission()).webhook or WebhookPorts())
     if component == "binder":

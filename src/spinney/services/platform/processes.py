@@ -65,12 +65,12 @@ class Process:
     needs: Json | None = None
     # Its own webhooks are registered.
     webhooks: bool = False
-    # One for each node, which only a cluster with kubelets has.
+    # One per node; only where there are kubelets.
     on_every_node: bool = False
 
 
 def namespace_of(config: ConfigSpec) -> str:
-    """Where the services live."""
+    """The namespace of the services."""
     return config.namespace or NAMESPACE
 
 
@@ -99,7 +99,7 @@ def plan_processes(
 
 
 def plan_scheduler(shard: SchedulingShard, config: ConfigSpec) -> Process | None:
-    """The scheduler of a shard, or None where Config switches schedulers off."""
+    """The scheduler of a shard, or None where Config disables schedulers."""
     wanted = config.scheduler or Scheduler()
     service = wanted.service or ServiceConfig()
     if service.enabled is False:

@@ -1,4 +1,4 @@
-"""Prometheus beside the services, for usage over time: made only where Config asks for it."""
+"""The optional Prometheus of an installation, for usage over time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from spinney.services.platform.deployments import named
 from spinney.services.platform.processes import namespace_of
 
 GROUP_VERSION = "monitoring.coreos.com/v1"
-# When a Prometheus ceased to be wanted.
+# When a Prometheus was disabled.
 DEPRECATED = "kai/deprecation-timestamp"
 _LONGEST_KEPT = "30d"
 
 
 def plan_prometheus(config: ConfigSpec, present: Mapping[Place, Json], now: datetime) -> list[Json]:
-    """The Prometheus of an installation (unless it has one elsewhere), its account and Service, and what it scrapes."""
+    """The Prometheus (unless an external one is given), its account and Service, and its ServiceMonitors."""
     wanted = config.prometheus or Prometheus()
     monitors = _monitors(config, wanted) if wanted.enabled else []
     if wanted.enabled and not wanted.external_prometheus_url:
@@ -30,14 +30,14 @@ def plan_prometheus(config: ConfigSpec, present: Mapping[Place, Json], now: date
 
 
 def _retained(config: ConfigSpec, wanted: Prometheus, existing: Json, now: datetime) -> list[Json]:
-    """One that is no longer wanted stays for as long as its data would: it may have been switched off by mistake."""
+    """A disabled Prometheus is kept for its retention time, in case it was disabled by mistake."""
     since = (existing["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
     try:
         kept = timedelta(seconds=prometheus_seconds(existing.get("spec", {}).get("retention") or _LONGEST_KEPT))
         if now > datetime.fromisoformat(since) + kept:
             return []
     except ValueError:
-        # Nobody but us writes these: begin anew.
+        # Invalid values are replaced: only the platform writes them.
         since = now.isoformat()
     objects = _instance(config, wanted)
     for document in objects:

@@ -1,4 +1,4 @@
-"""An installation with a Prometheus elsewhere: whether it answers, asked again and again, beside all other work."""
+"""A probe of the external Prometheus of an installation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spinney.api.meta import Key
 from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.runtime import Runtime
 
-# Says what is wrong with what an address answers within some seconds; nothing where all is well.
+# Probes a URL within a number of seconds; returns the problem, empty where there is none.
 Ping = Callable[[str, float], Awaitable[str]]
 
 
 async def over_http(url: str, seconds: float) -> str:
-    """Ask a real server."""
+    """Probe over HTTP."""
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
@@ -30,19 +30,19 @@ async def over_http(url: str, seconds: float) -> str:
 
 
 class PrometheusProbe:
-    """Knows the last answer; `changed` is told when it is another one."""
+    """Holds the last result, and calls `changed` when it changes."""
 
     def __init__(self, runtime: Runtime, ping: Ping, changed: Callable[[], None]) -> None:
         self._configs = runtime.caches.of(Config)
         self._ping = ping
         self._changed = changed
-        # What is wrong; empty is well; None is not known, or nobody's business.
+        # The problem; empty where there is none; None before the first probe, or without one.
         self.problem: str | None = None
         self.controller = Controller("prometheus-probe", runtime, self.reconcile, concurrency=1)
         self.controller.watch(self._configs)
 
     async def reconcile(self, key: Key) -> After | None:
-        """Ask, a few times where it does not answer."""
+        """Probe, with retries."""
         config = self._configs.get(key[1])
         if key[1] != labels.KAI_CONFIG:
             return None

@@ -1,4 +1,4 @@
-"""What each account may do: exactly what its Component declares."""
+"""Accounts and their rights, as components declare them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spinney.kube.runtime import Component
 from spinney.services.platform.deployments import MANAGED
 from spinney.services.platform.processes import Process
 
-# Cluster roles are everybody's: ours are told apart by this.
+# The prefix of our cluster roles.
 PREFIX = "kai-"
 
 

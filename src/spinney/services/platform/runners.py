@@ -1,4 +1,4 @@
-"""Where processes run: as Deployments of the cluster, or inside this very process."""
+"""How processes run: as Deployments and DaemonSets, or in this process."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from spinney.services.platform.processes import Process
 
 
 class Runner(Protocol):
-    """Makes processes run."""
+    """Runs processes."""
 
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """What a process needs in the cluster beside its account and webhooks."""
+        """The objects of a process, apart from its account and webhooks."""
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
-        """Of a group, exactly these processes should run."""
+        """Run exactly these processes of a group."""
 
     def waiting(self, process: Process, namespace: str) -> str:
         """Why a process does not serve yet; empty where it does."""
 
 
 class Deployments:
-    """The cluster runs them."""
+    """Runs processes as Deployments and DaemonSets."""
 
     def __init__(self, deployments: Cache[Deployment], daemon_sets: Cache[DaemonSet]) -> None:
         self._deployments = deployments
         self._daemon_sets = daemon_sets
 
     def objects(self, process: Process, config: ConfigSpec, image: str) -> list[Json]:
-        """A Deployment or a DaemonSet, and what belongs to it."""
+        """The Deployment or DaemonSet, and its other objects."""
         plan = plan_daemon_set if process.on_every_node else plan_deployment
         return plan(process, config, image)
 
     async def keep(self, group: str, processes: Sequence[Process]) -> None:
-        """The objects alone do it."""
+        """Nothing to do: the objects suffice."""
 
     def waiting(self, process: Process, namespace: str) -> str:
-        """What the Deployment or the DaemonSet says of its pods."""
+        """Why the Deployment or DaemonSet is not available yet."""
         if process.on_every_node:
             return self._waiting_on_nodes(process, namespace)
         deployment = self._deployments.get((namespace, process.name))

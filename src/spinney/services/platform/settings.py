@@ -1,4 +1,4 @@
-"""How the platform operator itself is set up."""
+"""Settings of the platform operator."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from spinney.api.meta import Struct
 
 
 class PlatformSettings(Struct, frozen=True):
-    """What Config does not say."""
+    """Settings that Config does not have."""
 
-    # For every service that names none of its own.
+    # The default image of services.
     image: str = "spinney:latest"
-    # Where the API server finds a process's webhooks, by the process's name, where it cannot reach Services.
+    # URLs of webhooks by process, where the API server cannot reach Services.
     webhook_urls: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""From a SchedulingShard to its scheduler's configuration file: upstream's defaults under what the shard says."""
+"""The configuration file of a shard's scheduler: the shard's settings over upstream's defaults."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 class ShardError(ValueError):
-    """A shard that names something unknown or contradicts itself; the message goes into its condition."""
+    """An invalid shard; the message goes into its condition."""
 
 
 def check_pool(shard: SchedulingShard, shards: Iterable[SchedulingShard]) -> None:
-    """Two schedulers must not place pods on the same nodes: of several shards with one pool, the oldest has it."""
+    """Raise `ShardError` if the pool is no valid label value, or an older shard serves it."""
     value = shard.spec.partition_label_value
     if not _LABEL_VALUE.fullmatch(value):
         raise ShardError(
@@ -53,7 +53,7 @@ def _age(shard: SchedulingShard) -> tuple[str, str]:
 
 
 def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
-    """The file of a shard's scheduler; a mistake in the shard is an error that says what is allowed."""
+    """The file of a shard's scheduler; raises `ShardError` with the allowed values."""
     spec = shard.spec
     common = config.global_ or Global()
     actions = _actions(spec)
@@ -74,7 +74,7 @@ def plan_file(shard: SchedulingShard, config: ConfigSpec) -> SchedulerFile:
 
 
 def _usage(database: UsageDb | None, config: ConfigSpec) -> UsageDb | None:
-    """Who names no Prometheus means the one that Config speaks of."""
+    """The usage database; by default Config's Prometheus."""
     prometheus = config.prometheus
     if database is None or database.connection_string or database.connection_string_env_var:
         return database
@@ -93,7 +93,7 @@ def _strategies(spec: SchedulingShardSpec) -> tuple[str, str]:
 
 def _actions(spec: SchedulingShardSpec) -> list[str]:
     _known("spec.actions: action", spec.actions, ACTION_PRIORITIES)
-    # Moving jobs together makes sense only where they are packed.
+    # Consolidation makes sense only with binpacking.
     off = {"consolidation"} if "spread" in _strategies(spec) else set()
     return _ordered(ACTION_PRIORITIES, spec.actions, off)
 
@@ -134,14 +134,14 @@ def _duration(name: str, text: str) -> str:
 
 
 def _arguments(plugin: Plugin | None, default: Mapping[str, str]) -> dict[str, str]:
-    """Arguments replace the defaults as a whole, as upstream does it."""
+    """A plugin's arguments, which replace all defaults, as upstream does."""
     return dict(plugin.arguments if plugin is not None and plugin.arguments else default)
 
 
 def _ordered(
     priorities: Mapping[str, int], overrides: Mapping[str, Plugin] | Mapping[str, Action], off: set[str]
 ) -> list[str]:
-    """The names that are on, the highest priority first, names deciding between equals."""
+    """The enabled names by descending priority, then by name."""
     chosen: dict[str, int] = {}
     for name, default in priorities.items():
         override = overrides.get(name)

@@ -1,4 +1,4 @@
-"""Conditions that tell what is not ready and why."""
+"""The conditions of Config and shards."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Condition, Json
 
-# A condition of its own: upstream's probe and its reconciler overwrite each other's word on `Available`.
+# A separate condition: upstream's probe and reconciler overwrite each other's `Available`.
 PROMETHEUS = "PrometheusConnected"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a reconcile found; empty lists are good news."""
+    """The result of a reconcile."""
 
-    # Why the object itself cannot be followed.
+    # Why the spec is invalid.
     mistake: str = ""
-    # Writes that were refused.
+    # Refused writes.
     errors: Sequence[str] = ()
-    # What the installation needs and the cluster lacks.
+    # Kinds and objects that the cluster lacks.
     missing: Sequence[str] = ()
-    # Processes that do not serve yet, each with the reason.
+    # Why processes are not available yet.
     waiting: Sequence[str] = ()
-    # What is wrong with a Prometheus elsewhere; None where there is none, or it has not been asked yet.
+    # The problem of an external Prometheus; None without one, or before the first probe.
     prometheus: str | None = None
 
 
 def plan_conditions(owner: Config | SchedulingShard, findings: Findings, now: datetime) -> Json | None:
-    """The status patch, or None where the object says so already."""
+    """The status patch, or None where nothing changes."""
     wanted = _wanted(findings, owner.metadata.generation)
     dropped = (PROMETHEUS,) if findings.prometheus is None else ()
     conditions = merged(owner.status.conditions, wanted, now, drop=dropped)

@@ -1,4 +1,4 @@
-"""The webhooks of the services: registered under upstream's names, for our scheduler's pods, with a current CA."""
+"""The webhook configurations and certificates of the services, under upstream's names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = structlog.get_logger("spinney.platform")
 def plan_certificate(
     process: Process, config: ConfigSpec, existing: Json | None, now: datetime, url: str = ""
 ) -> tuple[Json, str]:
-    """The Secret of a process's certificate, renewed where it is due, and what callers must trust."""
+    """The Secret of a process's certificate, renewed if due, and its CA bundle."""
     namespace = namespace_of(config)
     names = [f"{process.name}.{namespace}.svc", f"{process.name}.{namespace}.svc.cluster.local"]
     if host := urlsplit(url).hostname:
@@ -67,7 +67,7 @@ def _bundle(secret: Json | None) -> Bundle | None:
 def plan_webhooks(
     process: Process, component: Component, config: ConfigSpec, trusted: str, url: str = ""
 ) -> list[Json]:
-    """The registrations of a process's webhooks: at its Service, or at the URL given."""
+    """The webhook configurations of a process, at its Service or at a URL."""
     documents = webhook_configurations(component, namespace_of(config), url, trusted)
     return [_registered(document, process, config) for document in documents]
 
@@ -103,7 +103,7 @@ def _name(kind: str, process: Process, config: ConfigSpec) -> str:
 
 
 def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
-    """The hook at the process's Service; hooks on pods see only those of our scheduler."""
+    """The webhook with the process's Service; webhooks for pods are limited to our scheduler's."""
     client: Json = dict(hook["clientConfig"])
     if "service" in client:
         port = ports_of(process.component, config).webhooks.port

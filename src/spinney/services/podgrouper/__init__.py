@@ -1,1 +1,1 @@
-"""The pod grouper: finds the workload a pod belongs to and keeps its PodGroup as the workload asks."""
+"""The pod grouper: finds the workload of a pod and maintains its PodGroup."""

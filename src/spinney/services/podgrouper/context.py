@@ -1,4 +1,4 @@
-"""What a grouping rule may look at: the pod, its owners, and a few lookups."""
+"""What a grouping rule reads: the pod, its owners, and a few lookups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lookup(Protocol):
 
 
 class KindDefaults(Struct, frozen=True):
-    """What the defaults ConfigMap says of one workload kind."""
+    """The defaults of one workload kind."""
 
     priority_class: str = ""
     preemptibility: str = ""
@@ -45,14 +45,14 @@ class Settings(Struct, frozen=True):
     scheduler_name: str = labels.KAI_SCHEDULER
     queue_label: str = labels.QUEUE
     node_pool_label: str = labels.NODE_POOL
-    # Only the queues that pods name are reviewed: they come before those of their owners.
+    # The queue of a pod comes before its owner's, since only pods' queues are reviewed.
     pods_name_queues: bool = False
     knative_gangs: bool = True
-    # Kinds without a rule may bring a Karta that tells how they are grouped.
+    # A Karta may describe how to group kinds without a rule.
     karta_fallback: bool = True
     # By "Kind.group" or by "Kind".
     kind_defaults: dict[str, KindDefaults] = {}
-    # A ConfigMap with more of them, read while running; no name, no such map.
+    # A ConfigMap with more of them, watched while running.
     defaults_namespace: str = ""
     defaults_name: str = ""
     # Only pods, and pods of namespaces, with all of these labels.
@@ -63,7 +63,7 @@ class Settings(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Context:
-    """One pod and where it comes from."""
+    """A pod and its owners."""
 
     pod: Pod
     # The top owner in full; the pod's own metadata where nobody owns it.

@@ -1,4 +1,4 @@
-"""Keeps every pod of our scheduler in the PodGroup that its workload asks for."""
+"""The pod grouper's controller: creates PodGroups and assigns pods to them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _GATHER_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class _Lookup:
-    """The reads that rules may make, from the shared caches where they hold the kind."""
+    """The lookups of rules, from caches where possible."""
 
     owners: Owners
     all_pods: Cache[Pod]
     groups: Cache[PodGroup]
     priority_classes: Cache[PriorityClass]
-    # Whose group is being found.
+    # The pod that is being grouped.
     pod: Key = ("", "")
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
-        """One object as plain data, or None; what the group is made from is followed from then on."""
+        """One object as plain data, or None; the pod is reconciled again when it changes."""
         owner = await self.owners.get(api_version, kind, namespace, name)
         if owner is not None:
             self.owners.depends(self.pod, owner["metadata"]["uid"])
@@ -75,7 +75,7 @@ class _Lookup:
 
 
 class PodGrouper:
-    """Reconciles pods one by one; the group of a pod is written before the pod points to it."""
+    """Reconciles pods; a group is written before its pods refer to it."""
 
     def __init__(self, runtime: Runtime, settings: Settings) -> None:
         self._client = runtime.client
@@ -85,7 +85,7 @@ class PodGrouper:
         self._groups = runtime.caches.of(PodGroup)
         self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
         self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
-        # What pods that cannot be grouped were told last.
+        # The last message of each pod that cannot be grouped.
         self._told: dict[Key, str] = {}
         self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
         workers = settings.workers
@@ -112,7 +112,7 @@ class PodGrouper:
         return self._settings.pod_labels.items() <= pod.metadata.labels.items()
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
-        """A group that somebody deleted comes back as long as its pods are there."""
+        """Create a deleted group again while its pods exist."""
         if change.new is not None:
             return
         for pod in self._pods.by(BY_GROUP, f"{change.object.namespace}/{change.object.name}"):
@@ -132,7 +132,7 @@ class PodGrouper:
         return selected is not None and self._settings.namespace_labels.items() <= selected.metadata.labels.items()
 
     def _defaults_changed(self, change: Change[ConfigMap]) -> None:
-        """What the map says holds for groups from now on, and for those of pods that are looked at again."""
+        """Apply new defaults, and reconcile all pods."""
         defaults = read_defaults(change.new.data.get("types", "")) if change.new is not None else {}
         self._settings = msgspec.structs.replace(self._settings, kind_defaults=defaults)
         for pod in self._pods:
@@ -140,7 +140,7 @@ class PodGrouper:
                 self.controller.enqueue(pod.namespace, pod.name)
 
     async def reconcile(self, key: Key) -> None:
-        """Bring one pod's group, and the pod's pointer to it, to what its workload asks for."""
+        """Write one pod's group, and the pod's reference to it."""
         namespace, name = key
         pod = self._pods.get((namespace, name))
         if pod is None:
@@ -163,11 +163,11 @@ class PodGrouper:
             return
         await self._write_group(grouping)
         if patch := plan_pod(pod, grouping):
-            # Of a built-in kind, this is the patch that costs an API server the least.
+            # For built-in kinds a strategic merge patch costs an API server the least.
             await self._client.patch(Pod, (namespace, name), patch, kind=Patch.STRATEGIC)
 
     def _tell(self, pod: Pod, message: str) -> None:
-        """Tell a pod why it cannot be grouped: once, however often it is tried again."""
+        """Send an event about why a pod cannot be grouped, once per message."""
         key = (pod.namespace, pod.name)
         if self._told.get(key) != message:
             self._told[key] = message
@@ -205,7 +205,7 @@ def _new_group(grouping: Grouping) -> Json:
 
 
 def _is_skipped(pod: Pod) -> bool:
-    """Pods that say so, and bare pods that somebody has already put into a group."""
+    """Whether a pod opts out, or has no owner and a group already."""
     if pod.metadata.annotations.get(labels.SKIP_PODGROUPER) == "true":
         return True
     return not pod.metadata.owner_references and labels.POD_GROUP in pod.metadata.annotations

@@ -1,4 +1,4 @@
-"""The rules every workload kind starts from: name, labels, queue, priority, topology."""
+"""The defaults of every grouping rule: name, labels, queue, priority, topology."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger("spinney.podgrouper")
 DEFAULT_PRIORITY = "train"
 INFERENCE_PRIORITY = "inference"
 BUILD_PRIORITY = "build"
-# Begins with a letter and is neither a word with a meaning nor anything like a number.
+# Starts with a letter, so that it is no number.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*(?<![.-])")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _LONGEST_NAME = 253
@@ -28,7 +28,7 @@ PREEMPTIBILITIES = ("preemptible", "non-preemptible")
 
 
 async def default_grouping(context: Context) -> Grouping:
-    """One group per top owner, a minimum of one pod; whoever stands between the two may have wishes as well."""
+    """One group per top owner with a minimum of one pod; all owners may set priority and preemptibility."""
     return group_under(context, context.top, sources=context.chain)
 
 
@@ -37,7 +37,7 @@ def group_under(
 ) -> Grouping:
     """One group for all pods below an owner, with the owner's labels.
 
-    Who may say how it is treated: the owner, or all of `sources`, those closest to the pod first; then the pod.
+    Priority, preemptibility and durations come from the owner or from `sources`, nearest first, then from the pod.
     """
     meta = owner["metadata"]
     sources = sources or (owner,)
@@ -57,12 +57,12 @@ def group_under(
 
 
 def group_name(name: str, uid: str) -> str:
-    """The name of somebody's group; it is the UID that makes it one of a kind, so a long name may end early."""
+    """The name of an object's group; a long name is cut, since the UID makes it unique."""
     return f"pg-{name[: _LONGEST_NAME - len(uid) - 4]}-{uid}"
 
 
 def group_per_pod(context: Context, priority: str) -> Grouping:
-    """A group of its own for each pod, with its owner's labels and wishes."""
+    """One group per pod, with its owner's labels and settings."""
     pod = context.pod
     grouping = group_under(context, context.top, priority)
     itself = {
@@ -74,13 +74,13 @@ def group_per_pod(context: Context, priority: str) -> Grouping:
 
 
 def owner_reference(owner: Json) -> Json:
-    """A reference to the owner, which does not claim to control it: the workload's own controller does."""
+    """An owner reference without `controller`, which is the workload's own controller's."""
     meta = owner["metadata"]
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"]}
 
 
 def top_owner_metadata(owner: Json) -> str:
-    """The annotation that tells which workload a group stands for."""
+    """The annotation that names a group's workload."""
     group, _, version = owner["apiVersion"].rpartition("/")
     fields = {
         "name": owner["metadata"]["name"],
@@ -89,17 +89,17 @@ def top_owner_metadata(owner: Json) -> str:
         "version": version,
         "kind": owner["kind"],
     }
-    # A YAML writer takes longer than all the rest of grouping a pod.
+    # Written by hand: a YAML writer would take longer than the rest of grouping a pod.
     return "".join(f"{key}: {_scalar(value)}\n" for key, value in fields.items())
 
 
 def _scalar(text: str) -> str:
-    """A string as YAML writes it: plain where it cannot be read as anything else."""
+    """A string in YAML: plain where it cannot be read as another type."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else f"'{text}'"
 
 
 def topology_from(annotations: dict[str, str]) -> Topology:
-    """The topology constraint that three annotations spell."""
+    """The topology constraint of three annotations."""
     return Topology(
         annotations.get(labels.TOPOLOGY, ""),
         annotations.get(labels.TOPOLOGY_REQUIRED, ""),
@@ -119,7 +119,7 @@ def _labels(context: Context, owner: Json) -> dict[str, str]:
 
 def _annotations(context: Context, owner: Json) -> dict[str, str]:
     merged = annotations_of(owner)
-    # What kubectl remembers of the owner's manifest says nothing about the group, and may be large.
+    # kubectl's copy of the owner's manifest does not describe the group, and may be large.
     merged.pop(labels.LAST_APPLIED_CONFIGURATION, None)
     if user := context.pod.metadata.annotations.get(labels.USER):
         merged.setdefault(labels.USER, user)
@@ -163,14 +163,14 @@ class _TypeDefaults(Struct, frozen=True):
 
 
 def kind_defaults(context: Context, owner: Json) -> KindDefaults:
-    """What the defaults ConfigMap says of the owner's kind."""
+    """The defaults of the owner's kind."""
     group = owner["apiVersion"].rpartition("/")[0]
     table = context.settings.kind_defaults
     return table.get(f"{owner['kind']}.{group}") or table.get(owner["kind"]) or KindDefaults()
 
 
 def _priority_class(context: Context, sources: Sequence[Json], default: str) -> str:
-    """The first class that exists: of the wisher closest to the pod, of the pod, of those further away, of kinds."""
+    """The first existing class of: the nearest source, the pod, the other sources, their kinds."""
     on_pod = (context.pod.metadata.labels.get(labels.PRIORITY_CLASS, ""), context.pod.spec.priority_class_name)
     nearest, *others = (labels_of(source).get(labels.PRIORITY_CLASS, "") for source in sources)
     by_kind = (kind_defaults(context, source).priority_class for source in sources)

@@ -1,4 +1,4 @@
-"""What a workload's PodGroup should look like, before it is compared with the one that is there."""
+"""The wanted PodGroup of a workload."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from spinney.kube.controllers.controller import Refusal
 
 
 class GroupingError(Refusal):
-    """The workload cannot be grouped as it is; the message goes to the pod's owner as an event."""
+    """The workload cannot be grouped; the message becomes an event of the pod."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Where members must, or should, be close to each other."""
+    """A topology constraint: required and preferred level."""
 
     name: str = ""
     required: str = ""
     preferred: str = ""
 
     def wire(self) -> Json:
-        """As it stands in a PodGroup; empty parts are left out."""
+        """The constraint as a PodGroup writes it."""
         fields = (
             ("topology", self.name),
             ("requiredTopologyLevel", self.required),
@@ -32,7 +32,7 @@ class Topology:
 
 @dataclass(frozen=True)
 class SubGroup:
-    """A part of the group with a minimum of its own: a leaf counts pods, a parent counts subgroups."""
+    """A subgroup with a minimum of pods (leaf) or of subgroups (parent)."""
 
     name: str
     min_member: int | None = None
@@ -41,7 +41,7 @@ class SubGroup:
     topology: Topology = Topology()
 
     def wire(self) -> Json:
-        """As it stands in a PodGroup."""
+        """The subgroup as a PodGroup writes it."""
         entry: Json = {"name": self.name}
         if self.min_member is not None:
             entry["minMember"] = self.min_member
@@ -72,7 +72,7 @@ class Grouping:
     min_subgroup: int | None = None
     subgroups: tuple[SubGroup, ...] = ()
     topology: Topology = Topology()
-    # The leaf subgroup of the pod at hand; empty where it is in none.
+    # The leaf subgroup of the pod; empty where it is in none.
     pod_subgroup: str = ""
 
     def spec(self) -> Json:

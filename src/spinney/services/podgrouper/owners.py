@@ -1,4 +1,4 @@
-"""Who owns a pod, up to the top: read once, then followed by a watch on each kind of owner that occurs."""
+"""The owners of pods: read once, then watched by kind."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.services.podgrouper.grouping import GroupingError
 
-# A kind that is not served is not looked for again so soon.
+# How long a kind counts as not served.
 _UNSERVED_SECONDS = 60.0
 
 
 class Owners:
-    """Finds owners of any kind, and tells which pods to look at again when one of them changes."""
+    """Reads owners of any kind, and has their pods reconciled when one changes."""
 
     def __init__(self, client: Client, caches: Caches, look_again: Callable[[Key], None]) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Owners:
         self._above: dict[Key, set[str]] = defaultdict(set)
 
     async def chain(self, pod: Pod) -> tuple[Json, ...]:
-        """The pod's owners, from its own upwards; it ends early where we may not look further."""
+        """The pod's owners, from the nearest up; ends where reading is forbidden."""
         owners: list[Json] = []
         references = pod.metadata.owner_references
         holder = f"pod {pod.name}"
@@ -54,12 +54,12 @@ class Owners:
         return tuple(owners)
 
     def depends(self, pod: Key, uid: str) -> None:
-        """The pod's group is made from this object: it is looked at again when the object changes."""
+        """Reconcile the pod again when this object changes."""
         self._below[uid].add(pod)
         self._above[pod].add(uid)
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
-        """One object as plain data, or None where it or its kind is not there."""
+        """One object as plain data, or None where it does not exist or its kind is not served."""
         resource = await self._discovery.resource(api_version, kind)
         if resource is None:
             return None
@@ -68,7 +68,7 @@ class Owners:
         cache = self._followed.get(resource)
         if cache is not None and cache.has_synced and (cached := cache.get((namespace, name))) is not None:
             return cached.plain()
-        # Not cached yet, or made a moment ago: ask. A kind we may read but not watch is asked for every time.
+        # Not cached yet, or just created, or not allowed to be watched: read it.
         try:
             document = await self._client.get(resource, (namespace, name))
         except NotFound:
@@ -77,7 +77,7 @@ class Owners:
         return document
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
-        """All objects of a kind with these labels; none where the kind is not served or not ours to see."""
+        """All objects of a kind with these labels; none where the kind is not served or forbidden."""
         now = asyncio.get_running_loop().time()
         if now < self._unserved_until.get((api_version, kind), 0.0):
             return []
@@ -97,14 +97,14 @@ class Owners:
         return [each.plain() for each in listed.items]
 
     def _everyone(self, change: Change[Any]) -> None:
-        """What describes kinds changed: any pod may be grouped otherwise now."""
+        """Reconcile all pods: a description of kinds changed."""
         if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
             return
         for key in {key for pods in self._below.values() for key in pods}:
             self._look_again(key)
 
     def forget(self, key: Key) -> None:
-        """A pod went."""
+        """Forget a deleted pod."""
         for uid in self._above.pop(key, ()):
             pods = self._below.get(uid, set())
             pods.discard(key)
@@ -142,7 +142,7 @@ class Owners:
 
 
 def _looks_the_same(old: Untyped, new: Untyped) -> bool:
-    """Whether nothing changed that a rule looks at; of a status, only the name of a Ray cluster counts."""
+    """Whether no field changed that a rule reads; in a status that is only the name of a Ray cluster."""
     if old.metadata.labels != new.metadata.labels or old.metadata.annotations != new.metadata.annotations:
         return False
     return old.spec == new.spec and _named_clusters(old.status) == _named_clusters(new.status)
@@ -154,7 +154,7 @@ def _named_clusters(status: Json) -> list[Any]:
 
 
 def _to_follow(references: tuple[OwnerReference, ...], holder: str) -> OwnerReference:
-    """The owner to follow: the only one, or among several the one that controls."""
+    """The owner to follow: the only one, or the controller."""
     if len(references) == 1:
         return references[0]
     controllers = [reference for reference in references if reference.controller]

@@ -1,4 +1,4 @@
-"""Which rule groups which kind of workload: the table reads like the documentation."""
+"""The table of grouping rules by workload kind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("grove.io/v1alpha1", "PodGangSet"): grove.pod_clique_set,
 }
 
-# These only start other workloads: the owner below them is what runs.
+# These only create other workloads: the owner below them is grouped.
 SKIPPED: frozenset[tuple[str, str]] = frozenset(
     {
         ("argoproj.io/v1alpha1", "Workflow"),
@@ -75,7 +75,7 @@ SKIPPED: frozenset[tuple[str, str]] = frozenset(
 
 
 async def group(context: Context) -> Grouping:
-    """The group that the pod should be in: by our rule for its workload, else by a Karta, else by default."""
+    """The group of a pod: by the rule of its workload's kind, else by a Karta, else by default."""
     if _is_skipped(context.top):
         context = await _below(context)
     rule = RULES.get((context.top["apiVersion"], context.top["kind"]))
@@ -91,7 +91,7 @@ def _is_skipped(owner: Json) -> bool:
 
 
 async def _below(context: Context) -> Context:
-    """The context of the owner below a skipped one, which hands down its labels, annotations and defaults."""
+    """The context of the owner below a skipped one, with the skipped one's labels, annotations and defaults."""
     skipped = context.top
     if len(context.chain) < 2:
         below: Json | None = pod_as_owner(context.pod)

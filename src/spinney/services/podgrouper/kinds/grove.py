@@ -1,4 +1,4 @@
-"""PodCliqueSets: the PodGang says what belongs together; the group stands for the gang, not for the set."""
+"""PodCliqueSets: one group per PodGang."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PODGANG = ("scheduler.grove.io/v1alpha1", "PodGang")
 
 
 async def pod_clique_set(context: Context) -> Grouping:
-    """The gang's roles become subgroups, its group configurations their parents."""
+    """A subgroup per pod group of the gang, and a parent per topology constraint group."""
     name = context.pod.metadata.labels.get(labels.PODGANG)
     if not name:
         raise GroupingError(f"pod {context.pod.name} of a PodCliqueSet has no label {labels.PODGANG}")
@@ -47,12 +47,12 @@ async def pod_clique_set(context: Context) -> Grouping:
 
 
 def _filled(own: Topology, wished: Topology) -> Topology:
-    """The gang's constraint, and what annotations say of the rest."""
+    """The gang's constraint, completed by that of annotations."""
     return Topology(own.name or wished.name, own.required or wished.required, own.preferred or wished.preferred)
 
 
 def _with_metadata_of(gang: Json, top: Json) -> Json:
-    """The gang with the set's labels and annotations where it has none of its own."""
+    """The gang with the set's labels and annotations below its own."""
     preemptibility = labels_of(gang).get(labels.PREEMPTIBILITY) or labels_of(top).get(labels.PREEMPTIBILITY)
     if preemptibility and preemptibility not in PREEMPTIBILITIES:
         allowed = " or ".join(PREEMPTIBILITIES)

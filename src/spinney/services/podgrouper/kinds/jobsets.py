@@ -1,4 +1,4 @@
-"""JobSet and LeaderWorkerSet: replicas of small gangs."""
+"""JobSets and LeaderWorkerSets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from spinney.services.podgrouper.kinds.segments import leader_worker_set as lws_
 async def job_set(context: Context) -> Grouping:
     """A parent subgroup per replicated job, a leaf per replica of it."""
     listed: list[Json] = dig(context.top, "spec", "replicatedJobs") or []
-    # One that is scaled to nothing has no pods to wait for.
+    # One without replicas has no pods to wait for.
     jobs = [job for job in listed if _replicas(job)]
     if not jobs:
         raise GroupingError(f"JobSet {context.top['metadata']['name']} has no replicatedJobs with replicas")
     grouping = group_under(context, context.top)
-    # A flat group made by an older release is carried on as it is.
+    # A flat group of an older release stays flat.
     if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
         return replace(grouping, min_member=sum(_replicas(job) * _leaf_minimum(job) for job in jobs))
     needed = min_member_annotation(annotations_of(context.top))
@@ -111,7 +111,7 @@ def _group_size(context: Context) -> int:
 
 
 def _leader_goes_first(context: Context, index: str) -> bool:
-    """Under LeaderReady the workers are made only once the leader runs: it must not wait for them."""
+    """Whether only the leader is grouped: with LeaderReady, workers are created once it runs."""
     policy = dig(context.top, "spec", "startupPolicy") or "LeaderCreated"
     if policy not in ("LeaderCreated", "LeaderReady"):
         raise GroupingError(f"LeaderWorkerSet {context.top['metadata']['name']}: unknown spec.startupPolicy {policy!r}")

@@ -1,4 +1,4 @@
-"""The part of jq that describes workloads: paths, alternatives, arithmetic, comparisons and a few functions."""
+"""A subset of jq: paths, alternatives, arithmetic, comparisons and a few functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
         |(?P<sign>//|==|!=|<=|>=|[.|()\[\]<>+\-*/?,]))""",
     re.VERBOSE,
 )
-# From the loosest to the tightest; all of them lean to the left, which only `//` does not in jq, with the same outcome.
+# From the loosest to the tightest; all are left-associative (jq's `//` is not, with the same result).
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("|",),
     ("//",),
@@ -63,7 +63,7 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 def ask(query: str, document: Any) -> list[Any]:
-    """Everything a query finds in a document."""
+    """All results of a query on a document."""
     try:
         return list(_parsed(query)(document))
     except (TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
@@ -80,7 +80,7 @@ def _parsed(query: str) -> Query:
 
 
 class _Parser:
-    """Reads a query from the left, one level of operators inside the other."""
+    """A precedence-climbing parser of queries."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -144,7 +144,7 @@ class _Parser:
         raise GroupingError(f"query {self._query!r}: {text!r} is not understood")
 
     def _followed(self, query: Query) -> Query:
-        """A term with what hangs on it: `.field`, `[]`, `[0]`, `["key"]`, `?`."""
+        """A term with its suffixes: `.field`, `[]`, `[0]`, `["key"]`, `?`."""
         while self._at < len(self._tokens):
             kind, text = self._tokens[self._at]
             if kind == "field":

@@ -1,4 +1,4 @@
-"""Kinds that we have no rule for can bring their own: a Karta describes their components and what belongs together."""
+"""Kartas: descriptions of workload kinds without a rule, with their components and grouping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 
 async def karta_of(context: Context) -> Json | None:
-    """The Karta that tells how to group the top owner's kind; None where there is none."""
+    """The Karta of the top owner's kind, or None."""
     if not context.settings.karta_fallback:
         return None
     group, _, version = context.top["apiVersion"].rpartition("/")
@@ -43,7 +43,7 @@ def _tells(karta: Json, kind: Json) -> bool:
 
 
 async def grouped_by(karta: Json, context: Context) -> Grouping:
-    """The grouping that a Karta asks for."""
+    """The grouping that a Karta describes."""
     gang = karta["spec"]["optimizationInstructions"]["gangScheduling"]
     structure = Structure(karta, context.top, msgspec.to_builtins(context.pod))
     grouping = await default_grouping(context)
@@ -71,7 +71,7 @@ def _with_subgroups(grouping: Grouping, wanted: Json, structure: Structure) -> G
 
 
 def _by_keys(grouping: Grouping, base: str, groups: list[Json], structure: Structure) -> Grouping:
-    """The older form: pods with the same keys belong together."""
+    """Grouping by keys, the older form: pods with equal keys form a group."""
     component = structure.pod_component()
     for candidate in structure.above(component):
         for member in (member for group in groups for member in group.get("members") or []):
@@ -102,7 +102,7 @@ def _topology(entry: Json) -> Topology:
 
 @dataclass(frozen=True)
 class Structure:
-    """A Karta's components, with the workload and the pod that its queries are about."""
+    """A Karta's components, and the workload and pod that its queries read."""
 
     karta: Json
     workload: Json
@@ -110,7 +110,7 @@ class Structure:
 
     @property
     def title(self) -> str:
-        """How messages name it."""
+        """The Karta in messages."""
         return f"Karta {self.karta['metadata']['name']}"
 
     @cached_property
@@ -134,7 +134,7 @@ class Structure:
         return way
 
     def scale(self, name: str, instance: str | None = None) -> int:
-        """How many pods the subtree of a component has at least."""
+        """The minimum number of pods in a component's subtree."""
         if name not in self.components:
             raise GroupingError(f"{self.title}: component {name!r} is not defined")
         if not any(component.get("scaleDefinition") for component in self.components.values()):
@@ -159,7 +159,7 @@ class Structure:
         return dict(zip(self._instances(name), scales, strict=False)).get(instance, 0)
 
     def _leaves(self, name: str, instance: str | None) -> int:
-        """Where nothing tells a scale, every component with pods counts as one of each instance."""
+        """One pod per instance of every component with pods, where no scale is given."""
         if not self._has_pods(name):
             return sum(self._leaves(child, None) for child in self._children(name))
         return len(self._instances(name)) if instance is None and self._instances(name) else 1
@@ -177,7 +177,7 @@ class Structure:
         return self._selects(name) or any(self.pod_is_below(child) for child in self._children(name))
 
     def pod_component(self) -> str:
-        """The component that the pod is one of."""
+        """The component of the pod."""
         leaves = [name for name in self.components if self._has_pods(name)]
         found = leaves if len(leaves) == 1 else [name for name in leaves if self._selects(name)]
         if not found:
@@ -185,7 +185,7 @@ class Structure:
         return found[0]
 
     def pod_instance(self, component: str) -> str | None:
-        """Which of the component's instances the pod is of, where it has several."""
+        """The instance of the pod, where its component has several."""
         path = dig(self.components[component], "podSelector", "componentInstanceSelector", "idPath")
         if not path or not self._instances(component):
             return None
@@ -195,14 +195,14 @@ class Structure:
         return found
 
     def pod_key(self, path: str) -> str:
-        """The one value that a query finds in the pod."""
+        """The single result of a query on the pod."""
         values = [value for value in ask(path, self.pod) if value not in (None, "")]
         if len(values) != 1:
             raise GroupingError(f"{self.title}: {path} finds {len(values)} values in the pod; one is needed")
         return str(values[0])
 
     def pod_passes(self, filters: list[str]) -> bool:
-        """Whether all filters let the pod through."""
+        """Whether the pod passes all filters."""
         return all(ask(query, self.pod) == [True] for query in filters)
 
     def _selects(self, name: str) -> bool:
@@ -215,6 +215,6 @@ class Structure:
 
 
 def _number(values: list[Any], index: int) -> int:
-    """The number at a position, also where it is written as text, as in annotations."""
+    """The number at a path, which may be text."""
     value = values[index] if index < len(values) else None
     return max(int(value), 0) if value is not None and str(value).lstrip("-").isdecimal() else 0

@@ -1,4 +1,4 @@
-"""The training operator's jobs: the minimum is what the scheduling policy says, else all replicas."""
+"""Jobs of the Kubeflow training operator: the minimum is the scheduling policy's, else all replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TERMINAL = ("Succeeded", "Failed")
 
 
 def replicated(field: str, *mandatory: str) -> Callable[[Context], Awaitable[Grouping]]:
-    """The rule for a kind whose roles stand in one map of the spec."""
+    """The rule for a kind with a map of roles in its spec."""
 
     async def rule(context: Context) -> Grouping:
         minimum = _policy_minimum(context.top)
@@ -28,7 +28,7 @@ def replicated(field: str, *mandatory: str) -> Callable[[Context], Awaitable[Gro
 
 
 async def mpi_job(context: Context) -> Grouping:
-    """Workers that start before their launcher must not wait for it."""
+    """One group; a launcher that waits for ready workers does not count before it exists."""
     replicas = role_replicas(context.top, "mpiReplicaSpecs", "Launcher", "Worker")
     minimum = _policy_minimum(context.top)
     if minimum is None:
@@ -66,12 +66,12 @@ async def pytorch_job(context: Context) -> Grouping:
 
 
 async def notebook(context: Context) -> Grouping:
-    """A notebook is somebody at work."""
+    """Notebooks are interactive: build priority."""
     return group_under(context, context.top, BUILD_PRIORITY)
 
 
 def role_replicas(owner: Json, field: str, *mandatory: str) -> dict[str, int]:
-    """How many replicas each role asks for."""
+    """The replicas of each role."""
     specs = dig(owner, "spec", field) or {}
     missing = [role for role in mandatory if role not in specs]
     if missing or not specs:

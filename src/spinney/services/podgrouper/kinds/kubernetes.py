@@ -25,12 +25,12 @@ async def pod(context: Context) -> Grouping:
 
 
 async def deployment(context: Context) -> Grouping:
-    """Each pod of a Deployment serves by itself: a group per pod."""
+    """One group per pod: the pods of a Deployment are independent."""
     return group_per_pod(context, INFERENCE_PRIORITY)
 
 
 async def job(context: Context) -> Grouping:
-    """One group per Job; groups made per pod by older releases are carried on."""
+    """One group per Job; per-pod groups of older releases stay."""
     legacy = group_name(context.pod.name, context.top["metadata"]["uid"])
     if context.lookup.has_group(context.pod.namespace, legacy):
         return replace(group_under(context, context.top), name=legacy)
@@ -38,13 +38,13 @@ async def job(context: Context) -> Grouping:
 
 
 async def cron_job(context: Context) -> Grouping:
-    """Each run of a CronJob is a group of its own: that of its Job."""
+    """One group per Job of a CronJob."""
     run = context.chain[0]
     return with_min_member_annotation(group_under(context, run), annotations_of(run))
 
 
 def with_min_member_annotation(grouping: Grouping, annotations: dict[str, str]) -> Grouping:
-    """The grouping with the minimum that `kai.scheduler/batch-min-member` asks for."""
+    """The grouping with the minimum of `kai.scheduler/batch-min-member`."""
     minimum = min_member_annotation(annotations, least=0)
     return grouping if minimum is None else replace(grouping, min_member=minimum)
 

@@ -1,4 +1,4 @@
-"""Ray: a head and groups of workers, each a subgroup; the cluster's spec may be one object away."""
+"""Ray: a subgroup for the head and for each worker group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD_GROUP = "headgroup"
 
 
 def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[Grouping]]:
-    """The rule for a kind whose status names its RayCluster at one of the paths; without paths it is one itself."""
+    """The rule for a kind whose status names its RayCluster at one of the paths; none for a RayCluster."""
 
     async def rule(context: Context) -> Grouping:
         cluster = await _cluster(context, cluster_name_paths) if cluster_name_paths else context.top
@@ -26,7 +26,7 @@ def ray(*cluster_name_paths: tuple[str, ...]) -> Callable[[Context], Awaitable[G
         )
         if name := labels_of(context.top).get(labels.RAY_PRIORITY_CLASS_NAME):
             grouping = replace(grouping, priority_class=name)
-        # A group that older releases made without subgroups stays flat: its pods carry no subgroup label.
+        # A flat group of an older release stays flat: its pods have no subgroup label.
         if context.lookup.group_has_subgroups(grouping.namespace, grouping.name) is False:
             return grouping
         own = _as_name(context.pod.metadata.labels.get(labels.RAY_GROUP, ""))
@@ -69,7 +69,7 @@ def _worker_group(spec: Json, index: int) -> SubGroup | None:
 
 
 def _as_name(text: str) -> str:
-    """A group's name as subgroups may be named; Ray allows capitals and underscores."""
+    """A Ray group's name as a valid subgroup name."""
     return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")[:63]
 
 

@@ -1,4 +1,4 @@
-"""Workers split into segments of a fixed size, each placed close together."""
+"""Segments: workers in subgroups of a fixed size, each with a topology constraint."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.grouping import GroupingError, SubGroup, Topology
 
-# More segments than this is a mistake in the annotation, not a workload.
+# More segments than this are a mistake in the annotation.
 MAX_SEGMENTS = 10_000
 
 
 @dataclass(frozen=True)
 class Segmented:
-    """The subgroups that replace one flat subgroup, and the leaf of the pod at hand."""
+    """The subgroups in place of a flat one, and the leaf of the pod."""
 
     subgroups: tuple[SubGroup, ...]
     leaf: str = ""
 
 
 def pytorch_workers(context: Context, workers: int, least: int) -> Segmented | None:
-    """`worker` as a parent of `worker-0`, `worker-1`…; None where no segment size is asked for."""
+    """`worker` as a parent of `worker-0`, `worker-1`…; None without a segment size."""
     template = dig(context.top, "spec", "pytorchReplicaSpecs", "Worker", "template") or {}
     on_template, on_pod = annotations_of(template), context.pod.metadata.annotations
     text = on_pod.get(labels.SEGMENT_SIZE) or on_template.get(labels.SEGMENT_SIZE)
@@ -58,7 +58,7 @@ def _pytorch_leaf(context: Context, size: int) -> str:
 
 
 def _position(context: Context, label: str) -> int:
-    """A pod's place among its siblings: without it nobody could tell its segment."""
+    """A pod's index among its siblings, which decides its segment."""
     text = context.pod.metadata.labels.get(label, "")
     if not text.isdecimal():
         raise GroupingError(
@@ -86,7 +86,7 @@ def leader_worker_set(context: Context, group_size: int) -> Segmented | None:
     even = workers % size == 0
     if policy == "LeaderExcluded":
         return _leader_excluded(workers, size, index, constraint, even)
-    # With workers that fill whole segments the leader comes on top of segment 0.
+    # If the workers fill whole segments, the leader is added to segment 0.
     sizes = [size] * (workers // size) if even else [min(size, group_size - at) for at in range(0, group_size, size)]
     if even:
         sizes[0] += 1
@@ -104,7 +104,7 @@ def leader_worker_set(context: Context, group_size: int) -> Segmented | None:
 
 
 def segment_topology(*sources: dict[str, str]) -> Topology:
-    """The constraint of each segment: of each annotation the first that is found; none without a topology's name."""
+    """The constraint of each segment, from the first source of each annotation; none without a topology name."""
     name, required, preferred = (
         next((source[key] for source in sources if source.get(key)), "")
         for key in (labels.TOPOLOGY, labels.SEGMENT_TOPOLOGY_REQUIRED, labels.SEGMENT_TOPOLOGY_PREFERRED)

@@ -17,7 +17,7 @@ from spinney.services.podgrouper.grouping import Grouping, GroupingError
 
 
 async def knative_service(context: Context) -> Grouping:
-    """One group per Revision, as large as its minimal scale; per pod where gangs are off or were off before."""
+    """One group per Revision with its minimal scale; per pod where gangs are, or were, disabled."""
     name = context.pod.metadata.labels.get(labels.KNATIVE_REVISION)
     if not name:
         raise GroupingError(f"pod {context.pod.name} of a Knative service has no label {labels.KNATIVE_REVISION}")
@@ -38,12 +38,12 @@ def _grouped_per_pod(context: Context, revision: Json) -> bool:
 
 
 async def spot_request(context: Context) -> Grouping:
-    """A spot request serves."""
+    """One group, with inference priority."""
     return group_under(context, context.top, INFERENCE_PRIORITY)
 
 
 async def aml_job(context: Context) -> Grouping:
-    """As many pods as the job's node count."""
+    """One group with the job's node count as its minimum."""
     count = str(dig(context.top, "spec", "job", "options", "envs", "AZUREML_NODE_COUNT") or "")
     if not count.isdecimal():
         raise GroupingError(
@@ -54,7 +54,7 @@ async def aml_job(context: Context) -> Grouping:
 
 
 async def runai_job(context: Context) -> Grouping:
-    """Pods of one index share a group, named after the pod without its suffix; older groups are carried on."""
+    """One group per index, named after the pod without its suffix; groups of older releases stay."""
     meta = context.top["metadata"]
     side_by_side = int(dig(context.top, "spec", "parallelism") or 1) > 1
     name = group_name(context.pod.name if side_by_side else meta["name"], meta["uid"])
