@@ -118,9 +118,9 @@ async def test_an_answer_that_got_lost_takes_nothing_back() -> None:
         assert maps >= {"p-shared-gpu-0", "p-shared-gpu-0-evar"}
 
 
-async def test_lanes_that_nobody_is_in_are_forgotten() -> None:
+async def test_unused_queues_are_dropped() -> None:
     """Nodes come and go; what is remembered of them does not add up."""
-    lanes = NodeQueues(1)
-    async with lanes.turn("n1"):
-        assert len(lanes._lanes) == 1
-    assert len(lanes._lanes) == 0
+    queues = NodeQueues(1)
+    async with queues.turn("n1"):
+        assert len(queues._locks) == 1
+    assert len(queues._locks) == 0

@@ -1,1 +1,1 @@
-"""The controllers that users expect of a cluster, as API clients: kube-controller-manager's work, one module each."""
+"""The controllers of kube-controller-manager, as plain API clients."""

@@ -27,7 +27,7 @@ from spinney.kube.runtime import Runtime
 
 
 class HasController(Protocol):
-    """Something that a controller runs for."""
+    """What has a controller to run."""
 
     controller: Controller
 

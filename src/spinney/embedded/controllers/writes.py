@@ -45,7 +45,7 @@ def changed_fields(status: Struct, **wanted: Any) -> Json:
 
 
 def condition(type_: str, status: str, reason: str, message: str, now: datetime) -> Json:
-    """A condition that turns now."""
+    """A condition that changes now."""
     row = {"type": type_, "status": status, "reason": reason, "message": message}
     return {**row, "lastTransitionTime": rfc3339(now)}
 

@@ -1,1 +1,1 @@
-"""Simulated nodes: profiles, kubelets, and the life of a pod as data. API clients like any other."""
+"""Simulated nodes: profiles, kubelets, and the life cycle of pods as data. They are plain API clients."""

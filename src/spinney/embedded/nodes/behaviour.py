@@ -1,4 +1,4 @@
-"""What a simulated container does: said by annotations, or read from a `sleep N`."""
+"""The behaviour of a simulated container, from annotations or from a `sleep N` command."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?")
 
 
 class BehaviourError(ValueError):
-    """An annotation that cannot be read."""
+    """An invalid annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One container's way of life, in seconds; infinity means never."""
+    """Times of one container in seconds; infinity means never."""
 
     start_after: float = 0.0
     ready_after: float = 0.0
     run_for: float = math.inf
     exit_code: int = 0
-    # How many runs end with `exit_code` before one runs on; infinity means all of them.
+    # How many runs end with `exit_code` before one runs forever; infinity means all of them.
     crashes: float = math.inf
     stop_after: float = 0.0
 
@@ -40,9 +40,9 @@ def behaviour(
     init: bool = False,
     probe_delay: float = 0.0,
 ) -> Behaviour:
-    """What a container will do. An init container that says nothing is done at once; others run on."""
+    """The behaviour of a container; by default an init container ends at once, and others run forever."""
 
-    def said(key: str, default: float) -> float:
+    def seconds(key: str, default: float) -> float:
         value = _said(annotations, key, container)
         return default if value is None else _seconds(key, value)
 
@@ -52,17 +52,17 @@ def behaviour(
     natural = 0.0 if init or exit_code else math.inf
     slept = sleep_seconds(command)
     return Behaviour(
-        start_after=said(START_AFTER, 0.0),
-        ready_after=said(READY_AFTER, probe_delay),
-        run_for=said(RUN_FOR, natural if slept is None else slept),
+        start_after=seconds(START_AFTER, 0.0),
+        ready_after=seconds(READY_AFTER, probe_delay),
+        run_for=seconds(RUN_FOR, natural if slept is None else slept),
         exit_code=_code(exit_code),
         crashes=_crashes(crashes),
-        stop_after=said(STOP_AFTER, 0.0),
+        stop_after=seconds(STOP_AFTER, 0.0),
     )
 
 
 def sleep_seconds(command: Sequence[str]) -> float | None:
-    """How long `sleep N` sleeps, as a command of its own or in a script that only talks and sleeps; None for others."""
+    """The seconds of `sleep N`, as a command or in a script of only `echo` and `sleep`; None for other commands."""
     words = list(command)
     if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-ec"):
         lines = [line.strip() for line in words[2].replace(";", "\n").splitlines()]
@@ -77,8 +77,8 @@ def _slept(words: Sequence[str]) -> float | None:
         return None
     if words[1] in ("infinity", "inf"):
         return math.inf
-    found = _PART.fullmatch(words[1])
-    return float(found[1]) * _UNITS[found[2] or "s"] if found and found[2] != "ms" else None
+    match = _PART.fullmatch(words[1])
+    return float(match[1]) * _UNITS[match[2] or "s"] if match and match[2] != "ms" else None
 
 
 def duration(text: str) -> float:

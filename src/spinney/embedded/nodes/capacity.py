@@ -1,4 +1,4 @@
-"""What a simulated node has left: room for pods, and which GPU each pod got."""
+"""The capacity of a simulated node: what its pods hold, and which GPU each of them has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gpu_uuid(node: str, index: int) -> str:
 
 
 def requests(pod: Pod) -> dict[str, int]:
-    """What a pod takes of a node, in thousandths."""
+    """The requests of a pod, in thousandths."""
     return {**pod_requests(pod.spec), "pods": 1000}
 
 
@@ -41,7 +41,7 @@ class _Held:
 
 @dataclass(slots=True)
 class Room:
-    """One node's resources and who holds them. A pod that does not fit is turned away, as a kubelet would."""
+    """The resources of a node and the pods that hold them; a pod that does not fit is rejected."""
 
     node: str
     capacity: dict[str, int] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class Room:
     _held: dict[str, _Held] = field(default_factory=dict)
 
     def resize(self, node: Node) -> None:
-        """Take over what the node says it has."""
+        """Set the capacity to the node's allocatable."""
         self.capacity = _milli(node.status.allocatable)
 
     def admit(self, pod: Pod) -> tuple[str, str] | None:
-        """Give a pod its share; reason and message where there is not enough left."""
+        """Admit a pod; returns reason and message where it does not fit."""
         if pod.uid in self._held:
             return None
         wanted = requests(pod)
@@ -65,7 +65,7 @@ class Room:
         return None
 
     def hold(self, pod: Pod) -> None:
-        """Count a pod that is already running here."""
+        """Count a pod that already runs here."""
         if pod.uid in self._held:
             return
         wanted = requests(pod)
@@ -73,13 +73,13 @@ class Room:
         self._used = _sum(self._used, wanted)
 
     def release(self, uid: str) -> None:
-        """Take back what a pod held."""
+        """Free the resources of a pod."""
         held = self._held.pop(uid, None)
         if held is not None:
             self._used = _sum(self._used, {name: -amount for name, amount in held.amounts.items()})
 
     def gpus(self, uid: str) -> list[str]:
-        """The UUIDs of the GPUs that a pod got."""
+        """The UUIDs of a pod's GPUs."""
         held = self._held.get(uid)
         return [gpu_uuid(self.node, index) for index in held.gpus] if held else []
 

@@ -1,4 +1,4 @@
-"""Commands to simulated nodes: fail, fall silent, drain, disappear, return."""
+"""Commands to simulated nodes: fail, stop reporting, drain, remove, restore."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ _EVICTION_RETRY_SECONDS = 5.0
 
 
 class NodeCommands:
-    """What an operator, a test or a fault injector can do to a node. All of it can be done with kubectl, too."""
+    """What an administrator or a test can do to a node; kubectl can do all of it as well."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def fail(self, name: str) -> None:
-        """The kubelet reports that it is not ready; its pods stand still."""
+        """Make the node NotReady; its pods do not change."""
         await self._pretend(name, NOT_READY)
 
     async def silence(self, name: str) -> None:
-        """The kubelet is not heard of any more; the node turns Unknown after the usual grace."""
+        """Stop the kubelet's reports; the node becomes Unknown after the grace period."""
         await self._pretend(name, UNREACHABLE)
 
     async def recover(self, name: str) -> None:
-        """The kubelet works again."""
+        """Let the kubelet report again."""
         await self._pretend(name, None)
 
     async def cordon(self, name: str) -> None:
-        """No new pods."""
+        """Make the node unschedulable."""
         await self._client.patch(Node, name, {"spec": {"unschedulable": True}})
 
     async def uncordon(self, name: str) -> None:
-        """New pods again."""
+        """Make the node schedulable."""
         await self._client.patch(Node, name, {"spec": {"unschedulable": None}})
 
     async def drain(self, name: str) -> None:
-        """Cordon, and evict every pod; waits for disruption budgets as long as it takes."""
+        """Cordon the node and evict every pod, waiting for disruption budgets."""
         await self.cordon(name)
         pods = await self._client.list(Pod, fields=f"spec.nodeName={name}")
         await asyncio.gather(*(self._evict(pod) for pod in pods.items))
 
     async def remove(self, name: str) -> Json:
-        """The machine is gone; what is returned brings it back through `restore`."""
+        """Delete the node; the result is what `restore` needs."""
         node = await self._client.get(Node.resource, name)
         await self._client.delete(Node, name)
         return node
 
     async def restore(self, node: Json) -> None:
-        """A machine that was removed registers again."""
+        """Register a removed node again."""
         kept = {key: node["metadata"].get(key) for key in ("name", "labels", "annotations")}
         annotations = {key: value for key, value in (kept["annotations"] or {}).items() if key != NODE_STATE}
         taints = [taint for taint in node["spec"].get("taints", []) if "node.kubernetes.io" not in taint["key"]]

@@ -28,19 +28,19 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
-# What an init container's program does for real: it gets the kubelet's client and returns an exit code.
+# A program that an init container really runs: it gets the kubelet's client and returns an exit code.
 Program = Callable[[Client, Pod, Container], Awaitable[int]]
 
 _PROGRAM_RETRY_SECONDS = 10.0
-# How often a pod that lacks a ConfigMap or Secret is looked at.
+# How often a pod with a missing ConfigMap or Secret is checked.
 _LOOK_AGAIN_SECONDS = 2.0
-# Stands for the version that a report will make, until it is known.
+# In place of the version that a report in flight will create.
 _REPORTING = "reporting"
 _log = structlog.get_logger("spinney.kubelet")
 
 
 class Kubelets:
-    """Starts, stops and reports on every pod that is bound to a simulated node, from one cache of pods."""
+    """Starts, stops and reports every pod that is bound to a simulated node."""
 
     def __init__(
         self, runtime: Runtime, programs: Mapping[str, Program] | None = None, *, concurrency: int = 32
@@ -62,11 +62,11 @@ class Kubelets:
 
     @property
     def writes(self) -> Writes:
-        """What has been written, for tests that hold kubelets to their budget."""
+        """The writes so far, for tests of write budgets."""
         return self._client.writes
 
     async def run(self) -> None:
-        """Serve the nodes until cancelled."""
+        """Run the pods of all nodes until cancelled."""
         try:
             await self.controller.run()
         finally:
@@ -115,7 +115,7 @@ class Kubelets:
         if patch is not None:
             run.reported = _REPORTING
             pod = await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
-            # Unless something happened while the report was under way, which then is still to be told.
+            # Unless something happened while the report was in flight: that is reported next.
             if run.reported == _REPORTING and not waits:
                 run.reported = pod.metadata.resource_version
         if run.phase in TERMINAL:
@@ -126,7 +126,7 @@ class Kubelets:
         return After(max(wait, HAIR)) if wait < math.inf else None
 
     async def _waits(self, pod: Pod, run: PodRun) -> bool:
-        """Whether a pod that has not started yet lacks something that it refers to."""
+        """Whether a pod cannot start because a ConfigMap or Secret is missing."""
         if run.complete or run.rejected:
             return False
         for kind, name in references(pod):
@@ -140,7 +140,7 @@ class Kubelets:
         return False
 
     def _take(self, key: Key, pod: Pod, node: Node) -> PodRun:
-        """Admit a pod that is new here, or take up one that ran before this process did."""
+        """Admit a new pod, or resume one that ran before this process started."""
         now = self._clock.now().timestamp()
         try:
             run = PodRun(pod, now, self._next_address(), frozenset(self._program_names(pod)))
@@ -162,7 +162,7 @@ class Kubelets:
         return run
 
     async def _stop(self, pod: Pod, run: PodRun | None) -> After | None:
-        """End a pod within its grace period and take it out of the API."""
+        """End a pod within its grace period and delete it."""
         grace = pod.metadata.deletion_grace_period_seconds or 0
         now = self._clock.now()
         if run is not None and grace and pod.status.phase not in TERMINAL:
@@ -170,7 +170,7 @@ class Kubelets:
             left = run.stopping + min(run.stop_after, grace) - now.timestamp()
             if left > HAIR:
                 return After(left)
-        # Its containers have ended: what it held is free, also while a finalizer keeps the object.
+        # The containers have ended: their resources are free, even if a finalizer keeps the pod.
         if room := self._rooms.get(pod.spec.node_name):
             room.release(pod.uid)
         if pod.metadata.finalizers and pod.status.phase not in TERMINAL and run is not None:
@@ -180,7 +180,7 @@ class Kubelets:
         return None
 
     async def _report_end(self, pod: Pod, run: PodRun) -> None:
-        """Someone holds the pod to see how it ended, so say it; nobody else would ever read it."""
+        """Report how a pod ended, for whoever set a finalizer on it."""
         now = self._clock.now()
         run.advance(now.timestamp())
         run.kill(now.timestamp())
@@ -190,7 +190,7 @@ class Kubelets:
             await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
     async def _tell_gpu(self, pod: Pod) -> None:
-        """A reservation pod holds a whole GPU for those who share it; write which one, as the program in it would."""
+        """Annotate a reservation pod with its GPU, as the program in it would."""
         if GPU_GROUP not in pod.metadata.labels or RESERVED_GPU in pod.metadata.annotations:
             return
         devices = self.gpus(pod)

@@ -1,4 +1,4 @@
-"""What simulated pods use: said by annotations, served as metrics.k8s.io."""
+"""metrics.k8s.io of simulated pods: usage from annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinney.kube.errors import status_body
 
 GROUP = "metrics.k8s.io"
 _VERSION = "metrics.k8s.io/v1beta1"
-# Without a word, a container is idle: autoscalers leave alone what nobody gave work to.
+# Idle by default, so that autoscalers do nothing.
 _DEFAULT = "10%"
 _LEAST = {"cpu": 1, "memory": 8 << 20}
 _SCALE = {"cpu": 1000, "memory": 1}
@@ -27,18 +27,18 @@ _JSON = {"content-type": "application/json"}
 
 
 def usage(pod: Pod, container: Container) -> dict[str, int]:
-    """What a container uses: CPU in thousandths of a core, memory in bytes."""
+    """The usage of a container: CPU in thousandths of a core, memory in bytes."""
     return {resource: _used(pod, container, resource) for resource in _KEYS}
 
 
 def _used(pod: Pod, container: Container, resource: str) -> int:
     annotations = pod.metadata.annotations
-    said = annotations.get(f"{_KEYS[resource]}.{container.name}", annotations.get(_KEYS[resource]))
-    asked = exact(container.resources.requests.get(resource, "0")) * _SCALE[resource]
-    for text in (said, _DEFAULT):
+    given = annotations.get(f"{_KEYS[resource]}.{container.name}", annotations.get(_KEYS[resource]))
+    requested = exact(container.resources.requests.get(resource, "0")) * _SCALE[resource]
+    for text in (given, _DEFAULT):
         try:
             if text is not None and text.endswith("%"):
-                return max(int(asked * exact(text[:-1]) / 100), _LEAST[resource] if text is _DEFAULT else 0)
+                return max(int(requested * exact(text[:-1]) / 100), _LEAST[resource] if text is _DEFAULT else 0)
             if text is not None:
                 return int(exact(text) * _SCALE[resource])
         except QuantityError:
@@ -67,7 +67,7 @@ def pod_metrics(pod: Pod, now: str) -> Json:
 
 
 def node_metrics(node: Node, pods: Iterable[Pod], now: str) -> Json:
-    """A node's usage: that of its pods together."""
+    """A node's usage: the sum of its pods'."""
     total = dict.fromkeys(_KEYS, 0)
     for pod in pods:
         if pod.status.phase == "Running":
@@ -85,7 +85,7 @@ def node_metrics(node: Node, pods: Iterable[Pod], now: str) -> Json:
 
 
 class Metrics:
-    """Answers reads of metrics.k8s.io from what is known of pods; nothing is stored."""
+    """Answers reads of metrics.k8s.io from the cache of pods."""
 
     def __init__(self, pods: Cache[Pod], nodes: Cache[Node], clock: Clock) -> None:
         self._pods = pods
@@ -97,14 +97,14 @@ class Metrics:
         """A list, or one object where a name is given."""
         now = rfc3339(self._clock.now())
         selector = parse(labels)
-        found = (
+        items = (
             self._of_pods(namespace, name, selector, now) if plural == "pods" else self._of_nodes(name, selector, now)
         )
         if not name:
             kind = "PodMetricsList" if plural == "pods" else "NodeMetricsList"
-            return Response(200, encode({"kind": kind, "apiVersion": _VERSION, "metadata": {}, "items": found}), _JSON)
-        if found:
-            return Response(200, encode(found[0]), _JSON)
+            return Response(200, encode({"kind": kind, "apiVersion": _VERSION, "metadata": {}, "items": items}), _JSON)
+        if items:
+            return Response(200, encode(items[0]), _JSON)
         message = f'{plural}.{GROUP} "{name}" not found'
         return Response(404, encode(status_body(404, "NotFound", message)), _JSON)
 

@@ -1,4 +1,4 @@
-"""Simulated nodes as the API shows them: registered, ready, silent or gone."""
+"""Simulated nodes in the API: registration, conditions and leases."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.runtime import Runtime
 
-# What a node can be told to pretend, by an annotation. Without it, the node does well.
+# Values of the state annotation; without it, a node is Ready.
 NOT_READY = "NotReady"
 UNREACHABLE = "Unreachable"
 
-# How long a control plane waits for a silent kubelet before it calls the node unreachable.
+# How long a kubelet may be silent before its node becomes unreachable.
 GRACE_SECONDS = 50.0
 
 _LEASE_NAMESPACE = "kube-node-lease"
@@ -38,17 +38,17 @@ _READY = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 _FAILING = ("Ready", "False", "KubeletNotReady", "the node was told to be not ready")
 _SILENT = ("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 
-# What a node gets that a user made without saying what it has.
+# The capacity of a node that a user created without one.
 _DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 
 
 def answers(node: Node) -> bool:
-    """Whether a simulated kubelet serves this node now."""
+    """Whether the node's simulated kubelet works."""
     return is_simulated(node.metadata.annotations) and NODE_STATE not in node.metadata.annotations
 
 
 def host_address(node: Node) -> str:
-    """The node's address: its own, or one that follows from its name."""
+    """The node's InternalIP, or an address derived from its name."""
     internal = next((address.address for address in node.status.addresses if address.type == "InternalIP"), "")
     return internal or _address_for(node.name)
 
@@ -59,9 +59,9 @@ def _address_for(name: str) -> str:
 
 
 class Nodes:
-    """Registers nodes and keeps their status true to what they were told to pretend.
+    """Registers nodes and writes the status that their state annotation asks for.
 
-    Nothing is written at rest, unless `lease_seconds` asks for the heartbeat that a real control plane expects.
+    Nothing is written at rest, unless `lease_seconds` enables the heartbeat that a real control plane expects.
     """
 
     def __init__(self, runtime: Runtime, lease_seconds: float | None = None) -> None:
@@ -74,11 +74,11 @@ class Nodes:
         self.controller.watch(self._nodes)
 
     async def run(self) -> None:
-        """Keep the nodes until cancelled."""
+        """Maintain the nodes until cancelled."""
         await self.controller.run()
 
     async def register(self, profile: Profile) -> None:
-        """Create the nodes of a profile that are not there yet."""
+        """Create the missing nodes of a profile."""
         now = self._clock.now()
         for start in range(0, profile.count, 64):
             indexes = range(start, min(start + 64, profile.count))
@@ -111,7 +111,7 @@ class Nodes:
         return After(wait) if wait else None
 
     def _wanted(self, node: Node, now: float) -> tuple[tuple[tuple[str, str, str, str], ...], float]:
-        """The conditions that a node should show, and after how many seconds to look again (0: never)."""
+        """The wanted conditions of a node, and after how many seconds to look again (0: never)."""
         state = node.metadata.annotations.get(NODE_STATE)
         if state != UNREACHABLE:
             self._silent_since.pop(node.name, None)
@@ -133,7 +133,7 @@ class Nodes:
 
 
 def plan_status(node: Node, wanted: Iterable[tuple[str, str, str, str]], now: datetime) -> Json | None:
-    """The patch that brings a node's status to what it should show, or None."""
+    """The patch of a node's status, or None where nothing changes."""
     changed = []
     for type_, status, reason, message in wanted:
         old = find(node.status.conditions, type_)

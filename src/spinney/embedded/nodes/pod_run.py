@@ -1,4 +1,4 @@
-"""One pod on a simulated node: init containers one after the other, then the rest, until all is over."""
+"""The run of one pod on a simulated node: init containers in sequence, then the main containers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 TERMINAL = (SUCCEEDED, FAILED)
 
-# What a container that ends at SIGTERM, or is killed, exits with.
+# The exit code of a killed container.
 KILLED = 137
 
 
 class PodRun:
-    """Where a pod is in its life; the kubelet moves it forward and writes what it shows.
+    """The state of a pod's run; the kubelet advances it and reports it.
 
-    `programs` are init containers that really do something: theirs is the coroutine's exit code, brought in through
-    `program_done`. Everything else follows from the pod's annotations and commands.
+    `programs` are init containers that run a real program, whose exit code comes through `program_done`.
+    Everything else follows from the pod's annotations and commands.
     """
 
     def __init__(self, pod: Pod, now: float, address: str, programs: frozenset[str] = frozenset()) -> None:
@@ -32,15 +32,15 @@ class PodRun:
         self.started = now
         self.stopping: float | None = None
         self.rejected: tuple[str, str] | None = None
-        # Whether everything that the pod refers to was found.
+        # Whether all referenced ConfigMaps and Secrets exist.
         self.complete = False
-        # The pod's version that our last report made: who sees it again has nothing new to say.
+        # The pod's version after our last report: a change to it is not new.
         self.reported = ""
         self._policy = pod.spec.restart_policy
         self._deadline = now + (pod.spec.active_deadline_seconds or math.inf)
         self._programs = programs
         self._specs = {container.name: container for container in (*pod.spec.init_containers, *pod.spec.containers)}
-        self._does = _behaviours(pod)
+        self._behaviours = _behaviours(pod)
         self.inits: dict[str, ContainerRun] = {}
         self.mains: dict[str, ContainerRun] = {}
         self._waiting_inits = list(pod.spec.init_containers)
@@ -48,12 +48,12 @@ class PodRun:
 
     @property
     def stop_after(self) -> float:
-        """How long the slowest container takes to stop when asked."""
-        return max((does.stop_after for does in self._does.values()), default=0.0)
+        """How long the slowest container takes to stop."""
+        return max((behaviour.stop_after for behaviour in self._behaviours.values()), default=0.0)
 
     @property
     def initialized(self) -> bool:
-        """Whether every init container is done, or is a sidecar that runs."""
+        """Whether every init container has succeeded, or is a running sidecar."""
         return not self._waiting_inits and all(self._init_done(run) for run in self.inits.values())
 
     @property
@@ -75,14 +75,14 @@ class PodRun:
 
     @property
     def wakes(self) -> float:
-        """When something happens next by itself."""
+        """When the next change is due."""
         if self.phase in TERMINAL:
             return math.inf
         runs = (*self.inits.values(), *self.mains.values())
         return min(self._deadline, *(run.wakes for run in runs)) if runs else self._deadline
 
     def advance(self, now: float) -> list[Container]:
-        """Move on to this time; returns init containers whose program is to be started now."""
+        """Advance to this time; returns the init containers whose program has to start."""
         if self.phase in TERMINAL:
             return []
         for run in self.inits.values():
@@ -98,7 +98,7 @@ class PodRun:
         return to_start
 
     def program_done(self, name: str, exit_code: int, now: float) -> bool:
-        """Take the exit code of an init container's program; says whether it has to run again."""
+        """Set the exit code of an init container's program; returns whether it has to run again."""
         run = self.inits[name]
         self.reported = ""
         if exit_code and self._policy != "Never":
@@ -110,19 +110,19 @@ class PodRun:
         return False
 
     def reject(self, reason: str, message: str, now: float) -> None:
-        """The node will not run the pod, or not any longer."""
+        """Fail the pod: the node does not run it, or no longer."""
         self.rejected = (reason, message)
         self.kill(now)
 
     def kill(self, now: float) -> None:
-        """End every container that runs."""
+        """End every running container."""
         self.reported = ""
         for run in (*self.inits.values(), *self.mains.values()):
             if not run.over:
                 run.finish(KILLED, now)
 
     def resume(self, pod: Pod) -> None:
-        """Take up a pod that already ran when this kubelet started, from what its status says."""
+        """Resume a pod that already ran when this kubelet started, by its status."""
         self.started = _timestamp(pod.status.start_time, self.started)
         self._deadline = self.started + (pod.spec.active_deadline_seconds or math.inf)
         self.address = pod.status.pod_ip or self.address
@@ -148,7 +148,7 @@ class PodRun:
         return run
 
     def _next_inits(self, now: float) -> list[Container]:
-        """Start init containers as long as the one before is done."""
+        """Start the next init containers, each once the one before it is done."""
         programs = []
         while self._waiting_inits and all(self._init_done(run) for run in self.inits.values()):
             container = self._waiting_inits.pop(0)
@@ -166,14 +166,14 @@ class PodRun:
         return run.over and run.stage.exit_code == 0
 
     def _end_sidecars(self, now: float) -> None:
-        """Sidecars end when all other containers have."""
+        """End sidecars once all other containers have ended."""
         if self.mains and all(run.over for run in self.mains.values()):
             for run in self.inits.values():
                 if not run.over:
                     run.finish(0, now)
 
     def _run(self, container: Container, now: float, policy: str, restarts: int = 0) -> ContainerRun:
-        return ContainerRun(container.name, life(self._does[container.name], policy, restarts), now)
+        return ContainerRun(container.name, life(self._behaviours[container.name], policy, restarts), now)
 
     def _init_policy(self, container: Container) -> str:
         if container.restart_policy == "Always":
@@ -204,7 +204,7 @@ def _command(container: Container) -> tuple[str, ...]:
 
 
 def _probe_delay(container: Container) -> float:
-    """Probes succeed at their first try, which comes after the delay they ask for."""
+    """The delay until readiness: probes succeed at their first attempt."""
     probes: tuple[Mapping[str, Any], ...] = (container.startup_probe or {}, container.readiness_probe or {})
     return float(sum(probe.get("initialDelaySeconds") or 0 for probe in probes))
 

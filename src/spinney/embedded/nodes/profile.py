@@ -1,4 +1,4 @@
-"""Profiles: how many simulated nodes there are, what each holds, and where it stands in the data centre."""
+"""Profiles of simulated nodes: their number, capacity and topology."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Literal
 from spinney.api.labels import GPU_RESOURCE, KWOK_NODE, NODE_GPU_COUNT, NODE_GPU_MEMORY, SIMULATED
 from spinney.api.meta import Json
 
-# The value with which KWOK's users mark a node that is not there.
+# KWOK's value for a simulated node.
 KWOK_FAKE = "fake"
 
-# What `nvidia.com/gpu.memory` says on an 80 GB device, in MiB.
+# `nvidia.com/gpu.memory` of an 80 GB device, in MiB.
 GPU_MEMORY_MIB = 81920
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Nodes of one kind. Racks fill up one after the other, and so do blocks with racks and zones with blocks."""
+    """Nodes of one kind, assigned in order to racks, blocks and zones."""
 
     count: int = 64
     gpus: int = 8
@@ -29,7 +29,7 @@ class Profile:
     pods: int = 250
     gpu_memory_mib: int = GPU_MEMORY_MIB
     gpu_product: str = "NVIDIA-H100-80GB-HBM3"
-    # How GPUs are offered: counted by a device plugin, or one by one in resource slices.
+    # Whether a device plugin counts GPUs, or resource slices list them (DRA).
     devices: Literal["plugin", "dra"] = "plugin"
     prefix: str = "node"
     labels: dict[str, str] = field(default_factory=dict)
@@ -44,15 +44,15 @@ class Profile:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be 1 or more")
 
     def nodes(self) -> list[Json]:
-        """All nodes of the profile, ready to be created."""
+        """The manifests of all nodes."""
         return [self.node(index) for index in range(self.count)]
 
     def name(self, index: int) -> str:
-        """Names that sort in the order of the nodes."""
+        """The name of a node; names sort by index."""
         return f"{self.prefix}-{index:0{max(2, len(str(self.count - 1)))}d}"
 
     def node(self, index: int) -> Json:
-        """One node, registered the way a kubelet does it: with its whole status."""
+        """The manifest of one node, with its status."""
         name = self.name(index)
         capacity = self._capacity()
         spec: Json = {"taints": [dict(taint) for taint in self.taints]} if self.taints else {}
@@ -86,7 +86,7 @@ class Profile:
         return labels
 
     def _place_labels(self, index: int, name: str) -> dict[str, str]:
-        """Zone, block, rack and host, under both families of keys that people use."""
+        """The labels of zone, block, rack and host, under both usual prefixes."""
         rack = index * self.racks // self.count
         place = {
             "zone": f"zone-{rack * self.zones // self.racks}",
@@ -102,5 +102,5 @@ class Profile:
 
 
 def is_simulated(annotations: dict[str, str]) -> bool:
-    """Whether a node's annotations hand it to the simulated kubelets."""
+    """Whether a node's annotations mark it as simulated."""
     return annotations.get(SIMULATED) == "true" or annotations.get(KWOK_NODE) == KWOK_FAKE

@@ -1,4 +1,4 @@
-"""What a pod cannot start without: the ConfigMaps and Secrets it refers to."""
+"""The ConfigMaps and Secrets that a pod needs to start."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Reference = tuple[type[ConfigMap] | type[Secret], str]
 
 
 def references(pod: Pod) -> list[Reference]:
-    """Each ConfigMap and Secret that is not optional, once; what is projected beside others is not looked at."""
-    found = [reference for volume in pod.spec.volumes for reference in _of_volume(volume)]
+    """Each non-optional ConfigMap and Secret once; projected volumes are ignored."""
+    required = [reference for volume in pod.spec.volumes for reference in _of_volume(volume)]
     for container in (*pod.spec.init_containers, *pod.spec.containers):
-        found += _of_container(container)
-    return list(dict.fromkeys(found))
+        required += _of_container(container)
+    return list(dict.fromkeys(required))
 
 
 def _of_volume(volume: Volume) -> Iterator[Reference]:

@@ -1,4 +1,4 @@
-"""The life of a container as data: a sequence of stages, each with its length."""
+"""The life cycle of a container as data: a sequence of stages with durations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CRASH_LOOP = "CrashLoopBackOff"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stretch of a container's life. Those that last no time are never seen by anyone."""
+    """A stage of a container's life cycle; stages without duration are never reported."""
 
     state: Literal["waiting", "running", "terminated"]
     seconds: float
@@ -34,35 +34,35 @@ class Stage:
     exit_code: int = 0
 
 
-def life(does: Behaviour, policy: str, restarts: int = 0) -> Iterator[Stage]:
-    """All stages of a container under a restart policy; a life that ends, ends in a stage without end."""
+def life(behaviour: Behaviour, policy: str, restarts: int = 0) -> Iterator[Stage]:
+    """All stages of a container under a restart policy; a final stage lasts forever."""
     if restarts == 0:
-        yield Stage("waiting", does.start_after, CREATING)
+        yield Stage("waiting", behaviour.start_after, CREATING)
     back_off = 0.0
     for run in itertools.count(restarts):
-        runs = does.run_for if run < does.crashes else math.inf
-        unready = min(does.ready_after, runs)
+        runs = behaviour.run_for if run < behaviour.crashes else math.inf
+        unready = min(behaviour.ready_after, runs)
         yield Stage("running", unready, restarts=run)
         yield Stage("running", runs - unready if unready < math.inf else math.inf, ready=True, restarts=run)
         if runs == math.inf:
             return
-        if not restarted(policy, does.exit_code):
-            yield Stage("terminated", math.inf, restarts=run, exit_code=does.exit_code)
+        if not restarted(policy, behaviour.exit_code):
+            yield Stage("terminated", math.inf, restarts=run, exit_code=behaviour.exit_code)
             return
-        yield Stage("terminated", 0.0, restarts=run, exit_code=does.exit_code)
+        yield Stage("terminated", 0.0, restarts=run, exit_code=behaviour.exit_code)
         back_off = 0.0 if runs >= BACK_OFF_FORGOTTEN else back_off
         yield Stage("waiting", back_off, CRASH_LOOP, restarts=run)
         back_off = min(max(back_off * 2, FIRST_BACK_OFF), LONGEST_BACK_OFF)
 
 
 def restarted(policy: str, exit_code: int) -> bool:
-    """Whether a container that ended with a code is started again."""
+    """Whether a container with this exit code is restarted."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The run before the current one, or the last."""
+    """The previous, or the last, run."""
 
     exit_code: int
     started: float
@@ -70,7 +70,7 @@ class Ended:
 
 
 class ContainerRun:
-    """Where one container is in its life. Time only moves it forward."""
+    """The current stage of one container."""
 
     def __init__(self, name: str, stages: Iterator[Stage], now: float) -> None:
         self.name = name
@@ -81,12 +81,12 @@ class ContainerRun:
         self.stage = next(stages)
 
     def advance(self, now: float) -> None:
-        """Move to the stage that holds at this time."""
+        """Advance to the stage at this time."""
         while now >= self.since + self.stage.seconds - HAIR:
             self._next(self.since + self.stage.seconds)
 
     def finish(self, exit_code: int, now: float) -> None:
-        """End the current run from outside: its program returned, or it was killed."""
+        """End the current run: its program returned, or it was killed."""
         self.ended = Ended(exit_code, self.started, now)
         self.stage = Stage("terminated", math.inf, restarts=self.stage.restarts, exit_code=exit_code)
         self.since = now
@@ -99,7 +99,7 @@ class ContainerRun:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the container has ended for good."""
         return self.stage.state == "terminated" and self.stage.seconds == math.inf
 
     def _next(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""What a kubelet writes: pod and container statuses, and the one patch that changes them."""
+"""The status that a kubelet reports for a pod, as one patch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.embedded.nodes.stages import ContainerRun, Ended
 
 
 def status_patch(pod: Pod, run: PodRun, host_ip: str, now: datetime) -> Json | None:
-    """The strategic merge patch that brings a pod's status up to its run, or None where it already shows it."""
+    """The strategic merge patch from a pod's status to its run, or None where nothing changes."""
     status: Json = {}
     phase = run.phase
     if pod.status.phase != phase:
@@ -60,7 +60,7 @@ def _container_status(container: Container, run: ContainerRun | None, reason: st
 
 
 def _init_status(container: Container, run: ContainerRun | None) -> Json:
-    """An init container that is done counts as ready."""
+    """The status of an init container; a successful one is ready."""
     status = _container_status(container, run, "PodInitializing")
     done = run is not None and run.over and run.stage.exit_code == 0
     return {**status, "ready": True} if done else status
@@ -84,9 +84,9 @@ def _terminated(ended: Ended) -> Json:
     }
 
 
-def _differs(wanted: list[Json], found: tuple[ContainerStatus, ...]) -> bool:
-    """Whether anything but times would change."""
-    return [_shape_wanted(status) for status in wanted] != [_shape_found(status) for status in found]
+def _differs(wanted: list[Json], current: tuple[ContainerStatus, ...]) -> bool:
+    """Whether anything except times changes."""
+    return [_shape_wanted(status) for status in wanted] != [_shape_current(status) for status in current]
 
 
 def _shape_wanted(status: Json) -> tuple[object, ...]:
@@ -100,7 +100,7 @@ def _shape_wanted(status: Json) -> tuple[object, ...]:
     )
 
 
-def _shape_found(status: ContainerStatus) -> tuple[object, ...]:
+def _shape_current(status: ContainerStatus) -> tuple[object, ...]:
     state: tuple[str, object] = ("", "")
     if status.state.waiting:
         state = ("waiting", status.state.waiting.reason)
@@ -112,7 +112,7 @@ def _shape_found(status: ContainerStatus) -> tuple[object, ...]:
 
 
 def _changed_conditions(pod: Pod, run: PodRun, now: datetime) -> list[Json]:
-    """The conditions whose status or reason is not yet what it should be."""
+    """The conditions whose status or reason changes."""
     changed = []
     for type_, status, reason, message in _conditions(pod, run):
         old = find(pod.status.conditions, type_)

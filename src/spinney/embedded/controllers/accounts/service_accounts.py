@@ -17,7 +17,7 @@ _ABOUT_CA = (
 
 
 class ServiceAccounts:
-    """Gives each namespace what pods in it take for granted, again if someone deletes it."""
+    """Creates the `default` account and the CA's ConfigMap in every namespace."""
 
     def __init__(self, runtime: Runtime, ca_certificate: str) -> None:
         self._client = runtime.client
@@ -43,14 +43,14 @@ class ServiceAccounts:
                 await self._client.create(ServiceAccount, {"metadata": {"name": "default"}}, namespace.name)
             await self._publish_ca(namespace.name)
         except (AlreadyExists, NotFound, Forbidden):
-            # Someone was faster, or the namespace is on its way out.
+            # Created meanwhile, or the namespace is being deleted.
             return
 
     async def _publish_ca(self, namespace: str) -> None:
-        found = self._maps.get((namespace, ROOT_CA))
+        config_map = self._maps.get((namespace, ROOT_CA))
         data = {"ca.crt": self._ca}
-        if found is None:
+        if config_map is None:
             metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": _ABOUT_CA}}
             await self._client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace)
-        elif found.data != data:
+        elif config_map.data != data:
             await self._client.patch(ConfigMap, (namespace, ROOT_CA), {"data": data})

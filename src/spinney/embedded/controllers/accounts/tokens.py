@@ -1,4 +1,4 @@
-"""Tokens: secrets of type service-account-token are filled, and go with their account."""
+"""Token Secrets of service accounts: filled, and deleted with their account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.kube.runtime import Runtime
 
 TYPE = "kubernetes.io/service-account-token"
 
-# Makes the token of an account for a secret.
+# Issues the token of an account for a Secret.
 Issue = Callable[[ServiceAccount, Secret], str]
 
 
@@ -45,7 +45,7 @@ class Tokens:
         try:
             if account is None or (uid and uid != account.uid):
                 if uid:
-                    # The account that this token was for is gone.
+                    # The account of this token is gone.
                     await self._client.delete(Secret, secret.key, uid=secret.uid)
                 return
             if not uid or not {"token", "ca.crt", "namespace"} <= secret.data.keys():

@@ -16,7 +16,7 @@ from spinney.kube.runtime import Runtime
 GPU_DRIVER = "gpu.nvidia.com"
 DOMAIN_DRIVER = "compute-domain.nvidia.com"
 CHANNELS = 4
-# More are in no slice, by the API.
+# The API's limit per slice.
 _MOST_DEVICES = 128
 
 

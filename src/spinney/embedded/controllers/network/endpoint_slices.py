@@ -1,4 +1,4 @@
-"""EndpointSlices: the addresses of a service's pods in objects of at most a hundred, with as few changed as can be."""
+"""EndpointSlices: the addresses of a service's pods, at most 100 per slice, with as few writes as possible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Ports = tuple[tuple[tuple[str, object], ...], ...]
 
 @dataclass
 class SlicePlan:
-    """Slices to make, to change by name, and to delete by name."""
+    """Slices to create, to change by name, and to delete by name."""
 
     create: list[Json] = field(default_factory=list)
     change: dict[str, Json] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class SlicePlan:
 
 
 def endpoint(pod: Pod, service: Service, zone: str) -> Json:
-    """One pod's entry: ready is whether traffic should go there, serving whether it could."""
+    """The endpoint of a pod; a terminating pod may be serving without being ready."""
     serving, going = is_ready(pod), pod.metadata.deletion_timestamp is not None
     ready = service.spec.publish_not_ready_addresses or (serving and not going)
     return {
@@ -56,7 +56,7 @@ def endpoint(pod: Pod, service: Service, zone: str) -> Json:
 
 
 def wanted_labels(service: Service) -> dict[str, str]:
-    """The service's own, with which service it is and who wrote this."""
+    """The labels of a service's slices."""
     reserved = (HEADLESS, SERVICE_NAME, MANAGED_BY)
     own = {key: value for key, value in service.metadata.labels.items() if key not in reserved}
     headless = {HEADLESS: ""} if service.headless else {}
@@ -64,15 +64,15 @@ def wanted_labels(service: Service) -> dict[str, str]:
 
 
 def plan_slices(service: Service, pods: list[Pod], zones: dict[str, str], slices: list[EndpointSlice]) -> SlicePlan:
-    """What to do so that slices hold exactly these pods; those on unknown nodes only where unready ones count, too."""
+    """The changes after which slices hold these pods; pods on unknown nodes only if unready ones are published."""
     wanted: dict[_Ports, list[Json]] = {}
     numbers: dict[_Ports, list[Json]] = {}
     for pod in pods:
         if not has_address(pod):
             continue
-        found = ports(service, pod)
-        numbers[_key(found)] = found
-        entries = wanted.setdefault(_key(found), [])
+        pod_ports = ports(service, pod)
+        numbers[_key(pod_ports)] = pod_ports
+        entries = wanted.setdefault(_key(pod_ports), [])
         if pod.spec.node_name in zones or service.spec.publish_not_ready_addresses:
             entries.append(endpoint(pod, service, zones.get(pod.spec.node_name, "")))
     plan = SlicePlan()
@@ -90,7 +90,7 @@ def plan_slices(service: Service, pods: list[Pod], zones: dict[str, str], slices
 def _fill(
     service: Service, numbers: list[Json], entries: list[Json], slices: list[EndpointSlice], plan: SlicePlan
 ) -> None:
-    """Change slices of one set of ports: first those that change anyway, then one with room, then new ones."""
+    """Distribute the endpoints of one set of ports: to slices that change anyway, one with room, new ones."""
     left = {_identity(entry): entry for entry in entries}
     labels = wanted_labels(service)
     unchanged: list[EndpointSlice] = []
@@ -121,7 +121,7 @@ def _fill(
 
 
 def _keep_one(service: Service, own: list[EndpointSlice], plan: SlicePlan) -> None:
-    """A service without any pods still has one slice, which is empty."""
+    """Keep or create one empty slice for a service without pods."""
     empty = [
         each for each in own if not each.ports and not each.endpoints and each.metadata.labels == wanted_labels(service)
     ]
@@ -132,13 +132,13 @@ def _keep_one(service: Service, own: list[EndpointSlice], plan: SlicePlan) -> No
 
 
 def _reuse(own: list[EndpointSlice], plan: SlicePlan) -> None:
-    """Rather than delete one slice and make another, change the one into the other."""
+    """Change a slice instead of deleting it and creating another."""
     names = {each.name for each in own}
     for name in [name for name in plan.delete if name in names][: len(plan.create)]:
-        made = plan.create.pop()
+        new_slice = plan.create.pop()
         plan.delete.remove(name)
-        labels = {"labels": made["metadata"]["labels"]}
-        plan.change[name] = {"metadata": labels, "endpoints": made["endpoints"], "ports": made["ports"]}
+        labels = {"labels": new_slice["metadata"]["labels"]}
+        plan.change[name] = {"metadata": labels, "endpoints": new_slice["endpoints"], "ports": new_slice["ports"]}
 
 
 def _slice(service: Service, numbers: list[Json], entries: list[Json]) -> Json:
@@ -170,37 +170,40 @@ class SliceWriter:
         self.cache.index("service", _service)
 
     async def write(self, service: Service, pods: list[Pod], trigger: str | None) -> None:
-        """Bring a service's slices up to date."""
+        """Update a service's slices."""
         of_service = self.cache.by("service", f"{service.namespace}/{service.name}")
-        known = {each.name: each for each in of_service if each.metadata.deletion_timestamp is None}
+        existing = {each.name: each for each in of_service if each.metadata.deletion_timestamp is None}
         nodes = (self.nodes.get(name) for name in {pod.spec.node_name: None for pod in pods})
         zones = {node.name: node.metadata.labels.get(ZONE, "") for node in nodes if node is not None}
-        plan = plan_slices(service, pods, zones, list(known.values()))
+        plan = plan_slices(service, pods, zones, list(existing.values()))
         with suppress(Forbidden, NotFound):
-            # A namespace that is going takes no slices, and somebody else may delete one.
+            # The namespace is being deleted, or someone else deleted a slice.
             for document in plan.create:
                 document["metadata"]["annotations"] = {TRIGGER: trigger} if trigger else {}
                 await self._client.create(EndpointSlice, document, service.namespace)
             for name, change in plan.change.items():
-                await self._change(known[name], change, trigger)
+                await self._change(existing[name], change, trigger)
             for name in plan.delete:
-                await self._client.delete(EndpointSlice, (service.namespace, name), uid=known[name].uid)
+                await self._client.delete(EndpointSlice, (service.namespace, name), uid=existing[name].uid)
 
-    async def _change(self, found: EndpointSlice, change: Json, trigger: str | None) -> None:
+    async def _change(self, old: EndpointSlice, change: Json, trigger: str | None) -> None:
         metadata = {
-            "resourceVersion": found.metadata.resource_version,
-            "labels": differing(change["metadata"]["labels"], found.metadata.labels),
+            "resourceVersion": old.metadata.resource_version,
+            "labels": differing(change["metadata"]["labels"], old.metadata.labels),
             "annotations": {TRIGGER: trigger},
         }
-        await self._client.patch(EndpointSlice, found.key, {**change, "metadata": metadata})
+        await self._client.patch(EndpointSlice, old.key, {**change, "metadata": metadata})
 
 
 def service_keys(change: Change[EndpointSlice]) -> list[Key]:
-    """The service that a slice was or is kept for, where somebody changed it."""
-    texts = {text for found in (change.old, change.new) if found is not None for text in _service(found)}
-    return [(namespace, name) for namespace, _, name in (text.partition("/") for text in sorted(texts))]
+    """The services of a changed slice, before and after."""
+    slices = (each for each in (change.old, change.new) if each is not None)
+    texts = sorted({text for each in slices for text in _service(each)})
+    return [(namespace, name) for namespace, _, name in (text.partition("/") for text in texts)]
 
 
-def _service(found: EndpointSlice) -> tuple[str, ...]:
-    labels = found.metadata.labels
-    return (f"{found.namespace}/{labels.get(SERVICE_NAME, '')}",) if labels.get(MANAGED_BY) == CONTROLLER else ()
+def _service(endpoint_slice: EndpointSlice) -> tuple[str, ...]:
+    labels = endpoint_slice.metadata.labels
+    if labels.get(MANAGED_BY) != CONTROLLER:
+        return ()
+    return (f"{endpoint_slice.namespace}/{labels.get(SERVICE_NAME, '')}",)

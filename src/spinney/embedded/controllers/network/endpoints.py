@@ -1,4 +1,4 @@
-"""Endpoints: the addresses of a service's pods in one object, as clients older than EndpointSlices read them."""
+"""Endpoints: the addresses of a service's pods in one object, for clients older than EndpointSlices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CAPACITY = 1000
 
 
 def plan_subsets(service: Service, pods: list[Pod]) -> list[Json]:
-    """Addresses grouped by the ports that they share, ready ones apart from the others."""
+    """Addresses grouped by equal ports, ready and unready ones apart."""
     published = service.spec.publish_not_ready_addresses
     by_port: dict[str, dict[tuple[str, str], tuple[Json, bool]]] = {}
     for pod in pods:
@@ -56,7 +56,7 @@ def _port(port: Json) -> Json:
 
 
 def truncated(subsets: list[Json]) -> list[Json]:
-    """No more addresses than one object may hold, ready ones first."""
+    """The subsets cut to the capacity of one object, ready addresses first."""
     left = CAPACITY
     kept = [dict(subset) for subset in subsets]
     for name in ("addresses", "notReadyAddresses"):
@@ -68,7 +68,7 @@ def truncated(subsets: list[Json]) -> list[Json]:
 
 
 def wanted_labels(service: Service) -> dict[str, str]:
-    """The service's own, and who wrote this."""
+    """The labels of a service's Endpoints."""
     own = {key: value for key, value in service.metadata.labels.items() if key != HEADLESS}
     return {**own, **({HEADLESS: ""} if service.headless else {}), MANAGED_BY: "endpoint-controller"}
 
@@ -81,23 +81,23 @@ class EndpointsWriter:
         self.cache = runtime.caches.of(Endpoints)
 
     async def write(self, service: Service, pods: list[Pod], trigger: str | None) -> None:
-        """Bring a service's Endpoints up to date."""
-        found = self.cache.get(service.key)
+        """Update a service's Endpoints."""
+        existing = self.cache.get(service.key)
         whole, labels = plan_subsets(service, pods), wanted_labels(service)
         subsets = truncated(whole)
-        if found is not None and list(found.subsets) == subsets and found.metadata.labels == labels:
+        if existing is not None and list(existing.subsets) == subsets and existing.metadata.labels == labels:
             return
         annotations: Json = {TRIGGER: trigger} if trigger else {}
         if subsets != whole:
             annotations[OVER_CAPACITY] = "truncated"
-        if found is None:
+        if existing is None:
             await self._create(service, labels, annotations, subsets)
             return
-        old = found.metadata.annotations
+        old = existing.metadata.annotations
         kept = {name: value for name, value in old.items() if name not in (TRIGGER, OVER_CAPACITY)}
         metadata = {
-            "resourceVersion": found.metadata.resource_version,
-            "labels": differing(labels, found.metadata.labels),
+            "resourceVersion": existing.metadata.resource_version,
+            "labels": differing(labels, existing.metadata.labels),
             "annotations": differing({**kept, **annotations}, old),
         }
         change = {"metadata": metadata, "subsets": subsets or None}
@@ -107,12 +107,12 @@ class EndpointsWriter:
         metadata = {"name": service.name, "labels": labels, "annotations": annotations}
         document = {"metadata": metadata, **({"subsets": subsets} if subsets else {})}
         with suppress(AlreadyExists, Forbidden):
-            # Somebody was faster, and the watch tells of it; or the namespace is going.
+            # Created meanwhile, or the namespace is being deleted.
             await self._client.create(Endpoints, document, service.namespace)
 
     async def remove(self, key: Key) -> None:
         """The service is gone."""
-        found = self.cache.get(key)
-        if found is not None and MANAGED_BY in found.metadata.labels:
+        endpoints = self.cache.get(key)
+        if endpoints is not None and MANAGED_BY in endpoints.metadata.labels:
             with suppress(NotFound):
-                await self._client.delete(Endpoints, found.key, uid=found.uid)
+                await self._client.delete(Endpoints, endpoints.key, uid=endpoints.uid)

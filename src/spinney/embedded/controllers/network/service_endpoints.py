@@ -1,4 +1,4 @@
-"""The controller that keeps the Endpoints and EndpointSlices of every service with a selector."""
+"""The controller of Endpoints and EndpointSlices of services with a selector."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.runtime import Runtime
 
-# Changes come in crowds, pods of one service above all: one write tells of all that came within this time.
+# Changes within this time are written together.
 BATCH_SECONDS = 1.0
 
 
 class ServiceEndpoints:
-    """Looks at a service a moment after it, its pods or what was written about it has changed."""
+    """Reconciles a service shortly after it, its pods or its endpoints change."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._found = ServicePods(runtime)
@@ -38,7 +38,7 @@ class ServiceEndpoints:
             self.controller.enqueue(namespace, name, after=BATCH_SECONDS)
 
     def _endpoints_changed(self, change: Change[Endpoints]) -> None:
-        """Look where somebody deleted some, or where some were left by a service that is gone."""
+        """Reconcile a service whose Endpoints were deleted, or Endpoints without a service."""
         key = change.object.namespace, change.object.name
         if change.new is None or self._found.services.get(key) is None:
             self._later([key])

@@ -1,4 +1,4 @@
-"""Which pods a service stands for, which services a pod belongs to, and since when: what endpoints follow from."""
+"""The pods of a service, the services of a pod, and what endpoints show of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 class ServicePods:
-    """Finds pods by service and services by pod, through indexes over the labels that selectors name."""
+    """Finds pods by service and services by pod, with an index per set of selector keys."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.services = runtime.caches.of(Service)
@@ -32,12 +32,12 @@ class ServicePods:
         return self.pods.by(_index(_shape(service)), _selected(service))
 
     def keys(self, change: Change[Pod]) -> Iterator[Key]:
-        """The services that a change of a pod concerns."""
+        """The services that select a pod, before and after a change."""
         for pod in (change.old, change.new):
             if pod is not None:
                 for shape in self._shapes:
                     for value in _values(pod, shape):
-                        yield from ((found.namespace, found.name) for found in self.services.by("selector", value))
+                        yield from (service.key for service in self.services.by("selector", value))
 
     def _learn(self, change: Change[Service]) -> None:
         if not change.object.selects:
@@ -72,7 +72,7 @@ def _value(namespace: str, pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def matters(change: Change[Pod]) -> bool:
-    """Whether a change of a pod may change endpoints; one that has no address yet has no part in any."""
+    """Whether a change of a pod may change endpoints; a pod without an address is in none."""
     old, new = change.old, change.new
     if old is None or new is None:
         return bool(change.object.status.pod_ip)
@@ -85,12 +85,12 @@ def _shown(pod: Pod) -> tuple[object, ...]:
 
 
 def has_address(pod: Pod) -> bool:
-    """Whether a pod is reached at all; it may be on its way out."""
+    """Whether a pod can be reached; it may be terminating."""
     return bool(pod.status.pod_ip) and ":" not in pod.status.pod_ip and not is_terminal(pod)
 
 
 def hostname(pod: Pod, service: Service) -> Json:
-    """The name that a pod wants to be found by below the service."""
+    """The hostname of a pod below the service."""
     named = pod.spec.hostname and pod.spec.subdomain == service.name
     return {"hostname": pod.spec.hostname} if named else {}
 
@@ -101,14 +101,14 @@ def target(pod: Pod) -> Json:
 
 
 def ports(service: Service, pod: Pod) -> list[Json]:
-    """The ports of a service as they are numbered on a pod; a name that no container has leads nowhere."""
-    found: list[Json] = []
+    """The ports of a service as numbers on a pod; unknown port names are left out."""
+    numbered: list[Json] = []
     for port in service.spec.ports:
         number = _number(port, pod)
         if number is not None:
             more = {"appProtocol": port.app_protocol} if port.app_protocol is not None else {}
-            found.append({"name": port.name, "port": number, "protocol": port.protocol, **more})
-    return found
+            numbered.append({"name": port.name, "port": number, "protocol": port.protocol, **more})
+    return numbered
 
 
 def _number(port: ServicePort, pod: Pod) -> int | None:
@@ -123,19 +123,19 @@ def _number(port: ServicePort, pod: Pod) -> int | None:
 
 
 class Triggers:
-    """When what changed since the last look did so: clients measure by it how long programming a network takes."""
+    """The time of the change behind a write, by which clients measure network programming latency."""
 
     def __init__(self) -> None:
         self._seen: dict[Key, tuple[str, dict[str, datetime]]] = {}
 
     def since(self, service: Service, pods: list[Pod]) -> str | None:
-        """The earliest change that was not seen before; a new service's is its creation."""
+        """The time of the earliest new change; of a new service its creation."""
         readied = {pod.name: moment for pod in pods if (moment := _readied(pod)) is not None}
-        uid, known = self._seen.get((service.namespace, service.name), ("", {}))
+        uid, seen = self._seen.get((service.namespace, service.name), ("", {}))
         self._seen[service.namespace, service.name] = service.uid, readied
         if uid != service.uid:
             return _text(service.metadata.creation_timestamp)
-        fresh = (moment for name, moment in readied.items() if name not in known or moment > known[name])
+        fresh = (moment for name, moment in readied.items() if name not in seen or moment > seen[name])
         return _text(min(fresh, default=None))
 
     def forget(self, key: Key) -> None:
@@ -152,7 +152,7 @@ def _text(moment: datetime | None) -> str | None:
     return rfc3339(moment) if moment is not None else None
 
 
-def differing(wanted: dict[str, str], found: dict[str, str]) -> Json:
+def differing(wanted: dict[str, str], existing: dict[str, str]) -> Json:
     """The merge patch that turns one map into another."""
-    changed: Json = {key: value for key, value in wanted.items() if found.get(key) != value}
-    return changed | {key: None for key in found if key not in wanted}
+    changed: Json = {key: value for key, value in wanted.items() if existing.get(key) != value}
+    return changed | {key: None for key in existing if key not in wanted}

@@ -1,1 +1,1 @@
-"""The life of any pod: eviction, disruption budgets, garbage collection."""
+"""Controllers of any pod: eviction, disruption budgets, garbage collection."""

@@ -44,7 +44,7 @@ def plan_budget(
         "expectedPods": (budget.status.expected_pods, expected),
         "observedGeneration": (budget.status.observed_generation, budget.metadata.generation),
     }
-    # All or none: the counts are required fields, zero or not.
+    # All counts or none: they are required fields.
     moved = any(old != value for old, value in status.values())
     changed: Json = {name: value for name, (_, value) in status.items()} if moved else {}
     gone = {name: None for name in budget.status.disrupted_pods if name not in disrupted}
@@ -145,7 +145,7 @@ class _Sizes:
         self._discovery = Discovery(client)
 
     async def of(self, owner: OwnerReference, namespace: str) -> tuple[str, int]:
-        """UID and size; of the Deployment where the owner is one of its ReplicaSets."""
+        """UID and wanted size of an owner; of the Deployment, if the owner is one of its ReplicaSets."""
         resource = await self._resource(owner)
         try:
             if owner.kind == "ReplicaSet":

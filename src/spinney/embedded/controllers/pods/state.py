@@ -1,4 +1,4 @@
-"""What every workload controller does with pods: tell which count, make one from a template, choose which to delete."""
+"""What workload controllers share about pods: their state, creation from a template, order of deletion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_terminal(pod: Pod) -> bool:
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod counts: neither ended nor on its way out."""
+    """Whether a pod is neither ended nor terminating."""
     return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
 
 
@@ -54,7 +54,7 @@ def from_template(owner: Object, template: Json) -> Json:
 
 
 def least_wanted_first(pods: list[Pod]) -> list[Pod]:
-    """The order in which Kubernetes gives pods up: unbound, unready, cheap, crowded, young ones first."""
+    """Kubernetes' order of deletion: unbound, unready, low deletion cost, crowded node, young pods first."""
     crowd: dict[str, int] = {}
     for pod in pods:
         if is_active(pod):

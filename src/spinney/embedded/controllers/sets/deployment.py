@@ -55,7 +55,7 @@ class Deployments:
             await delete_once(self._client, each, propagation="Background")
         metadata: Json = {"uid": deployment.uid}
         if deployment.metadata.annotations.get(REVISION) != str(plan.revision) and not deployment.spec.paused:
-            # Through the status, so that it does not count as a generation of its own.
+            # Through the status subresource, which keeps the generation.
             metadata["annotations"] = {REVISION: str(plan.revision)}
         if plan.status or "annotations" in metadata:
             patch = {"metadata": metadata, "status": plan.status}

@@ -67,7 +67,7 @@ def plan_deployment(deployment: Deployment, sets: list[ReplicaSet], now: datetim
 
 
 def newest(deployment: Deployment, sets: list[ReplicaSet]) -> ReplicaSet | None:
-    """The ReplicaSet of the current template; the oldest, should there be two."""
+    """The ReplicaSet of the current template; the oldest of several."""
     same = [each for each in sets if plain(each.spec.template) == plain(deployment.spec.template)]
     return min(same, key=lambda each: (each.metadata.creation_timestamp, each.name), default=None)
 
@@ -148,7 +148,7 @@ def _bounds(deployment: Deployment) -> tuple[int, int]:
     rolling = deployment.spec.strategy.rolling_update
     surge = at_least(rolling.max_surge, wanted)
     unavailable = at_most(rolling.max_unavailable, wanted)
-    # Both zero would allow no step at all.
+    # Both zero would allow no step.
     return surge, min(unavailable or (0 if surge else 1), wanted)
 
 

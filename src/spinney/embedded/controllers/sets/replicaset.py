@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as wanted, no matter what happens to them."""
+"""ReplicaSets: the wanted number of pods of one template."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ FAILURE = "ReplicaFailure"
 
 @dataclass
 class ReplicaSetPlan(SetPlan):
-    """The wanted changes, and pods that nobody controls to take over."""
+    """The plan of a ReplicaSet, with pods to adopt and to release."""
 
     adopt: list[Pod] = field(default_factory=list)
-    # Pods that it selects no longer.
+    # Pods that it no longer selects.
     release: list[Pod] = field(default_factory=list)
 
 
 def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now: datetime) -> ReplicaSetPlan:
-    """What a ReplicaSet needs, given the pods it controls and those that nobody does and it selects."""
+    """What a ReplicaSet needs, given its pods and the orphans that it selects."""
     plan = ReplicaSetPlan()
     deleting = owner.metadata.deletion_timestamp is not None
     if owner.spec.selector is not None and not deleting:

@@ -71,6 +71,6 @@ class Revisions:
         }
 
     async def create(self, owner: DaemonSet | StatefulSet, bodies: list[Json]) -> None:
-        """Keep new revisions."""
+        """Create revisions."""
         for body in bodies:
             await create_once(self._client, ControllerRevision, body, owner.namespace)

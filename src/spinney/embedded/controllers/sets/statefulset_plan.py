@@ -43,7 +43,7 @@ class _State:
 
     @property
     def parallel(self) -> bool:
-        """Whether pods need not wait for each other."""
+        """Whether pods are created and deleted in parallel."""
         return self.owner.spec.pod_management_policy == "Parallel"
 
     def healthy(self, pod: Pod) -> bool:
@@ -192,7 +192,7 @@ def _status(state: _State, plan: StatefulSetPlan) -> None:
     updated = sum(1 for pod in active if pod.metadata.labels.get(REVISION) == update)
     at_current = sum(1 for pod in active if pod.metadata.labels.get(REVISION) == current)
     ready = sum(1 for pod in active if is_ready(pod))
-    # An update is over when every pod is of the new revision and ready.
+    # An update is complete when every pod has the new revision and is ready.
     if current != update and updated == owner.spec.replicas == ready:
         current, at_current = update, updated
     plan.status = changed_fields(

@@ -1,4 +1,4 @@
-"""Volumes: claims are bound to volumes that fit, or get one made; late-binding ones when a node has been chosen."""
+"""Volumes: bind claims to volumes, provision volumes for claims, and reclaim them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime
 
-# The provisioner that makes volumes out of nothing, on the node where they are wanted.
+# The simulated provisioner.
 PROVISIONER = "spinney.dev/simulated"
 _WAIT = "WaitForFirstConsumer"
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -26,7 +26,7 @@ _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a free volume, or one reserved for this claim, is what the claim asks for."""
+    """Whether a volume is reserved for a claim, or is free and meets its requirements."""
     reserved = volume.spec.claim_ref
     if reserved is not None:
         return (reserved.namespace, reserved.name) == (claim.namespace, claim.name) and reserved.uid in ("", claim.uid)
@@ -49,7 +49,7 @@ def smallest(volumes: list[PersistentVolume]) -> PersistentVolume:
 
 
 def new_volume(claim: PersistentVolumeClaim, kind: StorageClass, node: Node | None) -> Json:
-    """The volume that the simulated provisioner makes for a claim."""
+    """The volume that the simulated provisioner creates for a claim."""
     spec: Json = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", "1Gi")},
         "accessModes": list(claim.spec.access_modes),
@@ -140,7 +140,7 @@ class ClaimBinding:
             return reserved[0]
         kind = self._classes.get(claim.spec.storage_class_name or "")
         late = kind is not None and kind.volume_binding_mode == _WAIT
-        # Which free volume a late claim gets is the scheduler's choice: it reserves one, or names a node.
+        # With late binding the scheduler chooses: it reserves a volume, or selects a node.
         return None if late or not fitting else smallest(fitting)
 
     async def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
@@ -191,7 +191,7 @@ class VolumeReclaim:
         if claim is not None and claim.uid == owner.uid:
             return
         if volume.status.phase not in ("Bound", "Released"):
-            # The claim may only not have been seen yet.
+            # The claim may not be in the cache yet.
             return
         if volume.spec.persistent_volume_reclaim_policy == "Delete":
             await self._client.delete(PersistentVolume, volume.name, uid=volume.uid)
