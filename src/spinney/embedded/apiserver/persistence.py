@@ -29,6 +29,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     labels: dict[str, str] | None = None
     owner_references: list[_Owner] | None = None
     deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
 
 
 class _Head(msgspec.Struct):
@@ -68,7 +69,8 @@ class DataFolder:
                 found = selectable_fields.values(kind, document) if kind is not None else {}
                 owners = tuple(owner.uid for owner in head.owner_references or ())
                 labels, going = head.labels or NO_LABELS, bool(head.deletion_timestamp)
-                server.restore(table, Item(key, version, body, head.uid, labels, found, owners, going))
+                item = Item(key, version, body, head.uid, labels, found, owners, going, head.finalizers)
+                server.restore(table, item)
             server.store.resume(table, known[table])
 
     async def close(self) -> None:

@@ -51,7 +51,7 @@ class GarbageCollector:
             self._dependents.setdefault(owner, {})[place] = None
         if item.owners and (event.old is None or event.old.owners != item.owners):
             self._later(place)
-        if item.going and b'"finalizers"' in item.body:
+        if item.going and item.finalizers:
             self._later(item.uid)
 
     def _later(self, work: Place | str) -> None:
@@ -118,7 +118,7 @@ class GarbageCollector:
     def _alive(self, uid: str) -> bool:
         place = self._by_uid.get(uid)
         item = self._core.store.get(*place) if place is not None else None
-        return item is not None and b'"foregroundDeletion"' not in item.body
+        return item is not None and "foregroundDeletion" not in item.finalizers
 
     def _dependent(self, place: Place) -> None:
         """An object whose owners may be gone: without any it goes too, with some it forgets the others.

@@ -30,6 +30,7 @@ from spinney.embedded.apiserver.resources.record import (
 )
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
+from spinney.embedded.apiserver.store.store import load
 
 
 def _default(document: Json) -> None:
@@ -60,7 +61,8 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
 def _default_storage_class(core: Core) -> str:
     """The storage class of claims that name none."""
     for item in core.store.table("storage.k8s.io/storageclasses").range(""):
-        if b'"storageclass.kubernetes.io/is-default-class":"true"' in item.body:
+        annotations = load(item)["metadata"].get("annotations") or {}
+        if annotations.get("storageclass.kubernetes.io/is-default-class") == "true":
             return item.name
     return ""
 

@@ -15,6 +15,7 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
 from spinney.embedded.apiserver.resources import token_volumes
 from spinney.embedded.apiserver.resources.pod_defaults import default_container
+from spinney.embedded.apiserver.resources.priorityclasses import global_default
 
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _RESIZED = ("resources", "resizePolicy")
@@ -79,9 +80,11 @@ def first_status(core: Core, spec: Json, quality_class: str = "") -> Json:
 def _priority(core: Core, call: Call, spec: Json) -> None:
     name = spec.get("priorityClassName", "")
     if not name:
-        name, value, policy = default_priority(core)
-        if name:
-            spec["priorityClassName"] = name
+        default = global_default(core)
+        value, policy = 0, "PreemptLowerPriority"
+        if default is not None:
+            spec["priorityClassName"] = default.name
+            value, policy = default.value, default.preemption_policy or policy
     elif name in _SYSTEM:
         value, policy = _SYSTEM[name], "PreemptLowerPriority"
     else:
@@ -106,19 +109,6 @@ def _priority(core: Core, call: Call, spec: Json) -> None:
         raise forbidden(call.kind, call.name, why)
     spec["priority"] = value
     spec["preemptionPolicy"] = policy
-
-
-def default_priority(core: Core) -> tuple[str, int, str]:
-    """The global default class: its name, value and preemption policy."""
-    for item in core.store.table("scheduling.k8s.io/priorityclasses").range(""):
-        if b'"globalDefault":true' in item.body:
-            priority_class = msgspec.json.decode(item.body)
-            return (
-                item.name,
-                priority_class.get("value", 0),
-                priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
-            )
-    return "", 0, "PreemptLowerPriority"
 
 
 def readmitted(spec: Json, old: Json) -> Json:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from spinney.api.meta import Json
+from spinney.api.scheduling import PriorityClass
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
@@ -26,6 +29,8 @@ from spinney.embedded.apiserver.resources.record import (
     Table,
 )
 
+_decode = msgspec.json.Decoder(PriorityClass).decode
+
 
 def _default(document: Json) -> None:
     fill(document, preemptionPolicy="PreemptLowerPriority", value=0)
@@ -34,10 +39,16 @@ def _default(document: Json) -> None:
 def _prepare_create(core: Core, call: Call, document: Json) -> None:
     if not document.get("globalDefault"):
         return
-    for item in core.store.table(call.kind.table).range(""):
-        if b'"globalDefault":true' in item.body:
-            why = f"PriorityClass {item.name} is already marked as default. Only one default can exist"
-            raise forbidden(call.kind, document["metadata"].get("name", ""), why)
+    default = global_default(core)
+    if default is not None:
+        why = f"PriorityClass {default.name} is already marked as default. Only one default can exist"
+        raise forbidden(call.kind, document["metadata"].get("name", ""), why)
+
+
+def global_default(core: Core) -> PriorityClass | None:
+    """The class of pods that name none."""
+    classes = (_decode(item.body) for item in core.store.table("scheduling.k8s.io/priorityclasses").range(""))
+    return next((each for each in classes if each.global_default), None)
 
 
 def _check(document: Json) -> list[FieldError]:

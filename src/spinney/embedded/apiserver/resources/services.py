@@ -259,8 +259,6 @@ class _Ports:
         if self._taken is None:
             self._taken = set()
             for item in self._core.store.table("/services").range(""):
-                if b'odePort"' not in item.body:
-                    continue
                 spec = load(item)["spec"]
                 self._taken |= {port.get("nodePort", 0) for port in spec.get("ports") or ()}
                 self._taken.add(spec.get("healthCheckNodePort", 0))

@@ -25,8 +25,9 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     fields: Fields
     owners: tuple[str, ...] = ()
-    # Whether it is being deleted.
+    # Whether it is being deleted, and who has to let it go first.
     going: bool = False
+    finalizers: tuple[str, ...] = ()
 
     @property
     def namespace(self) -> str:
@@ -199,6 +200,7 @@ class Store:
             fields,
             tuple([owner.get("uid", "") for owner in owners]) if owners else (),
             bool(metadata.get("deletionTimestamp")),
+            tuple(metadata.get("finalizers") or ()),
         )
 
     def _commit(self, table: str, event: Event) -> None:
