@@ -94,7 +94,7 @@ class _Claims:
 
     def devices(self, node: str) -> int:
         """How many devices a node offers."""
-        return sum(found["Count"] for found in self._slices if found.get("NodeName") == node)
+        return sum(resource_slice["Count"] for resource_slice in self._slices if resource_slice.get("NodeName") == node)
 
     def requests(self, task: Json) -> tuple[DeviceRequest, ...]:
         """What a task's claims ask for; only GPUs are counted on nodes."""
@@ -218,7 +218,7 @@ def _node(name: str, node: Json, devices: int) -> NodeSpec:
     strategy = node.get("MigStrategy", "")
     labels = {NODE_TYPE: name, **(node.get("Labels") or {})}
     memory = int(node.get("GPUMemory") or 100)
-    known = node.get("GpuMemorySynced")
+    memory_known = node.get("GpuMemorySynced")
     allocatable = {
         "cpu": 1000 * (node.get("CPUMillis") or 20000),
         "memory": node.get("CPUMemory") or 20e9,
@@ -231,7 +231,7 @@ def _node(name: str, node: Json, devices: int) -> NodeSpec:
         allocatable=allocatable,
         labels=labels,
         gpu_memory=memory - memory % 100,
-        gpu_memory_known=True if known is None else known,
+        gpu_memory_known=True if memory_known is None else memory_known,
         gpu_count=gpus,
         mig=strategy if strategy in ("single", "mixed") else "",
         mig_enabled=bool(strategy),

@@ -78,8 +78,8 @@ def _compile(name: str, expression: str) -> Any:
 def _evaluate(name: str, expression: str, device: Json) -> bool:
     program = _compile(name, expression)
     # Kubernetes reads a domain that a device does not have as an empty map.
-    known: dict[str, Json] = {domain: {} for domain in _domains(expression)}
-    attributes, capacity = known | device["attributes"], known | device["capacity"]
+    empty: dict[str, Json] = {domain: {} for domain in _domains(expression)}
+    attributes, capacity = empty | device["attributes"], empty | device["capacity"]
     try:
         result = program.evaluate({"device": {**device, "attributes": attributes, "capacity": capacity}})
     except EvaluationError as error:
@@ -97,9 +97,9 @@ def _domains(expression: str) -> frozenset[str]:
 def _describe(driver: str, device: Device) -> Json:
     return {
         "driver": driver,
-        "attributes": _by_domain(driver, {name: _value(each) for name, each in device.attributes.items()}),
+        "attributes": _by_domain(driver, {name: _value(value) for name, value in device.attributes.items()}),
         "capacity": _by_domain(
-            driver, {name: quantity_value(str(each.value)) for name, each in device.capacity.items()}
+            driver, {name: quantity_value(str(value.value)) for name, value in device.capacity.items()}
         ),
         "allowMultipleAllocations": device.allow_multiple_allocations,
     }

@@ -10,7 +10,14 @@ from spinney.api.affinity import selects_node
 from spinney.api.core import Node
 from spinney.api.meta import Json
 from spinney.api.quantity import exact
-from spinney.api.resource import Device, DeviceClass, ExactDeviceRequest, ResourceClaim, ResourceSlice
+from spinney.api.resource import (
+    Device,
+    DeviceClass,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
 from spinney.scheduler.intake.device_selectors import Selectors, plain_value, selectors_of_class, selectors_of_request
 
 # A device is known by its driver, its pool and its name.
@@ -107,49 +114,49 @@ def _serve(
     results: list[Json] = []
     for request in claim.spec.devices.requests:
         # Of alternatives the first that can be had counts; the result names it as request/alternative.
-        wishes = [(request.name, request.exactly)] if request.exactly is not None else []
-        wishes += [
+        subrequests = [(request.name, request.exactly)] if request.exactly is not None else []
+        subrequests += [
             (f"{request.name}/{alternative.name}", _as_exact(alternative)) for alternative in request.first_available
         ]
-        for name, wish in wishes:
-            chosen = _choose(claim, wish, offers, taken, classes)
+        for name, subrequest in subrequests:
+            chosen = _choose(claim, subrequest, offers, taken, classes)
             if chosen is not None:
-                taken |= {offer.id for offer in chosen if not wish.admin_access}
-                results += [_result(name, offer, wish) for offer in chosen]
+                taken |= {offer.id for offer in chosen if not subrequest.admin_access}
+                results += [_result(name, offer, subrequest) for offer in chosen]
                 break
         else:
             return None
     return results
 
 
-def _as_exact(wish: Any) -> ExactDeviceRequest:
+def _as_exact(subrequest: DeviceSubRequest) -> ExactDeviceRequest:
     return ExactDeviceRequest(
-        device_class_name=wish.device_class_name,
-        selectors=wish.selectors,
-        allocation_mode=wish.allocation_mode,
-        count=wish.count,
+        device_class_name=subrequest.device_class_name,
+        selectors=subrequest.selectors,
+        allocation_mode=subrequest.allocation_mode,
+        count=subrequest.count,
     )
 
 
 def _choose(
     claim: ResourceClaim,
-    wish: ExactDeviceRequest,
+    subrequest: ExactDeviceRequest,
     offers: list[Offer],
     taken: set[DeviceId],
     classes: Mapping[str, DeviceClass],
 ) -> list[Offer] | None:
-    device_class = classes.get(wish.device_class_name)
+    device_class = classes.get(subrequest.device_class_name)
     if device_class is None:
         return None
-    of_class, of_request = selectors_of_class(device_class), selectors_of_request(claim, wish)
+    of_class, of_request = selectors_of_class(device_class), selectors_of_request(claim, subrequest)
     fitting = [offer for offer in offers if offer.matches(of_class) and offer.matches(of_request)]
-    everything = wish.allocation_mode == "All"
-    wanted = len(fitting) if everything else (wish.count or 1)
+    everything = subrequest.allocation_mode == "All"
+    wanted = len(fitting) if everything else (subrequest.count or 1)
     chosen: list[Offer] = []
     for offer in fitting:
         if len(chosen) == wanted:
             break
-        free = wish.admin_access or offer.device.allow_multiple_allocations or offer.id not in taken
+        free = subrequest.admin_access or offer.device.allow_multiple_allocations or offer.id not in taken
         if free and _counters_suffice(offer, [*chosen], offers, taken):
             chosen.append(offer)
     return chosen if len(chosen) == wanted and chosen else None
@@ -176,10 +183,10 @@ def _counters_suffice(offer: Offer, chosen: list[Offer], offers: list[Offer], ta
     return all(left >= 0 for left in total.values())
 
 
-def _result(request: str, offer: Offer, wish: ExactDeviceRequest) -> Json:
+def _result(request: str, offer: Offer, subrequest: ExactDeviceRequest) -> Json:
     driver, pool, device = offer.id
     result: Json = {"request": request, "driver": driver, "pool": pool, "device": device}
-    return {**result, "adminAccess": True} if wish.admin_access else result
+    return {**result, "adminAccess": True} if subrequest.admin_access else result
 
 
 def _only(node: str) -> Json:
@@ -202,11 +209,11 @@ def _attribute(offer: Offer, name: str) -> Any:
 def check_selectors(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> None:
     """Raise SelectorError where a selector of a claim, or of a class that it names, does not compile."""
     for request in claim.spec.devices.requests:
-        exact = [request.exactly] if request.exactly is not None else []
-        for wish in (*exact, *map(_as_exact, request.first_available)):
-            if wish.device_class_name in classes:
-                selectors_of_class(classes[wish.device_class_name]).check()
-            selectors_of_request(claim, wish).check()
+        exactly = [request.exactly] if request.exactly is not None else []
+        for subrequest in (*exactly, *map(_as_exact, request.first_available)):
+            if subrequest.device_class_name in classes:
+                selectors_of_class(classes[subrequest.device_class_name]).check()
+            selectors_of_request(claim, subrequest).check()
 
 
 def missing_class(claim: ResourceClaim, classes: Container[str]) -> str:

@@ -58,8 +58,8 @@ class DebugPages:
         return application
 
     async def _snapshot(self, _: web.Request) -> web.Response:
-        found = Snapshot(await capture(self._client), self._configuration(), self._parameters())
-        content = await asyncio.to_thread(write, found)
+        snapshot = Snapshot(await capture(self._client), self._configuration(), self._parameters())
+        content = await asyncio.to_thread(write, snapshot)
         headers = {"content-type": "application/zip", "content-disposition": "attachment; filename=snapshot.zip"}
         return web.Response(body=content, headers=headers)
 

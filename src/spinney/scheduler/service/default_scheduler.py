@@ -89,7 +89,7 @@ class StandIn:
             # kube-scheduler holds a pod back until its Workload is there.
             return ""
         key = gang_of(pod)
-        known = self._state.jobs.get(key)
+        job = self._state.jobs.get(key)
         created = cluster_objects.timestamp(pod.metadata.creation_timestamp)
         self._state.set_job(
             JobSpec(
@@ -98,7 +98,7 @@ class StandIn:
                 priority=pod.spec.priority or 0,
                 preemptible=False,
                 evicts=False,
-                created=min(created, known.spec.created) if known is not None else created,
+                created=min(created, job.spec.created) if job is not None else created,
                 tree=gang(minimum),
                 name=pod.name,
                 namespace=pod.namespace,

@@ -18,6 +18,7 @@ from spinney.kube.clock import Clock
 from spinney.scheduler.intake import cluster_objects, pod_tasks
 from spinney.scheduler.intake.disruption_budgets import budget_key, budgets_of_pod, evictions_allowed
 from spinney.scheduler.intake.numa_zones import containers_of, numa_of, zones_of_pod
+from spinney.scheduler.intake.pod_constraints import picks_namespaces
 from spinney.scheduler.service.bind_backoff import BindBackoff
 from spinney.scheduler.service.default_scheduler import StandIn
 from spinney.scheduler.service.device_claims import DeviceClaims
@@ -143,15 +144,15 @@ class Descriptions:
     def pod(self, key: Key) -> None:
         """Set or drop a pod that is ours, that the stand-in places, or that is on a node."""
         pod = self._views.pods.get(key)
-        known = self._uids.get(key)
-        if known is not None and (pod is None or pod.uid != known):
-            self._drop(key, known)
+        known_uid = self._uids.get(key)
+        if known_uid is not None and (pod is None or pod.uid != known_uid):
+            self._drop(key, known_uid)
         if pod is None:
             return
         ours = pod.spec.scheduler_name == self._shard.scheduler_name
         stood_in_for = self._stand_in.describe(pod) if self._stand_in is not None and not ours else ""
         if not ours and not stood_in_for and not pod.spec.node_name:
-            if known is not None:
+            if known_uid is not None:
                 self._drop(key, pod.uid)
             return
         self._uids[key] = pod.uid
@@ -165,7 +166,7 @@ class Descriptions:
     def _task(self, key: Key, pod: Pod, job: str | None) -> TaskSpec:
         request = self._bind_of(key, pod)
         requests, reach = self._reach(key, pod)
-        if pod_tasks.picks_namespaces(pod):
+        if picks_namespaces(pod):
             self.namespace_users.add(key)
         else:
             self.namespace_users.discard(key)
@@ -192,8 +193,8 @@ class Descriptions:
 
     def _recount_budgets(self, spec: TaskSpec) -> None:
         """Recount the budgets of a pod that changed: pending evictions count against them."""
-        known = self._state.tasks.get(spec.uid)
-        for name in {*spec.budgets, *(known.spec.budgets if known is not None else ())}:
+        task = self._state.tasks.get(spec.uid)
+        for name in {*spec.budgets, *(task.spec.budgets if task is not None else ())}:
             namespace, _, budget = name.partition("/")
             self._budget_changed((namespace, budget))
 

@@ -127,8 +127,8 @@ class DeviceClaims:
                 DeviceRequest(f"{key[0]}/{key[1]}", "gpu" if gpus else "", gpus, named, self._other_consumers(claim))
             )
             if allocation is not None and allocation.node_selector is not None:
-                found = self._selected(allocation)
-                allowed = found if allowed is None else allowed & found
+                nodes = self._selected(allocation)
+                allowed = nodes if allowed is None else allowed & nodes
         return tuple(wanted), Reach(allowed)
 
     def _selector_error(self, claim: ResourceClaim) -> str:
@@ -180,9 +180,9 @@ class DeviceClaims:
             claim = self._claims.get(key) if key is not None else None
             if node is None or claim is None or key is None:
                 raise NoDevices(_too_few(node_name))
-            known = self._allocation(key, claim)
-            if known is not None:
-                chosen.append({"name": reference, "allocation": _plain(known)})
+            existing = self._allocation(key, claim)
+            if existing is not None:
+                chosen.append({"name": reference, "allocation": _plain(existing)})
                 continue
             try:
                 allocation = allocate(claim, node, offers, self._taken() | _devices(decided.values()), self._by_name())

@@ -102,8 +102,8 @@ class CycleMetrics:
                 ATTEMPTS.inc()
         held = plan.reservations.held if plan.reservations is not None else ()
         RESERVATIONS.labels(self._pool).set(len(held))
-        RESERVED_NODES.labels(self._pool).set(sum(len(one.nodes) for one in held))
-        GUESTS.labels(self._pool).set(sum(len(one.guests) for one in held))
+        RESERVED_NODES.labels(self._pool).set(sum(len(reservation.nodes) for reservation in held))
+        GUESTS.labels(self._pool).set(sum(len(reservation.guests) for reservation in held))
         self._show_queues(state, plan)
 
     def _show_queues(self, state: State, plan: Plan) -> None:

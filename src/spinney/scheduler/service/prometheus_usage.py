@@ -28,11 +28,12 @@ _CAPACITY = (
 )
 
 
-def metrics_of(said: Mapping[str, str]) -> tuple[Names, Names]:
+def metrics_of(parameters: Mapping[str, str]) -> tuple[Names, Names]:
     """Names of the usage and capacity metrics: from `extraParams`, else upstream's."""
     named = {
         what: [
-            said.get(f"{resource}{what}Metric") or usual for resource, usual in zip(_RESOURCES, default, strict=True)
+            parameters.get(f"{resource}{what}Metric") or usual
+            for resource, usual in zip(_RESOURCES, default, strict=True)
         ]
         for what, default in (("Allocation", _ALLOCATED), ("Capacity", _CAPACITY))
     }
@@ -94,7 +95,7 @@ class PrometheusUsage:
             capacity = sum(whole.values())
             for queue, used in (await self._vector(session, self.query.allocated[number])).items():
                 parts.setdefault(queue, [0.0, 0.0, 0.0])[number] = used / capacity if capacity > 0 else 0.0
-        return {queue: (found[0], found[1], found[2]) for queue, found in parts.items()}
+        return {queue: (amounts[0], amounts[1], amounts[2]) for queue, amounts in parts.items()}
 
     async def _vector(self, session: aiohttp.ClientSession, metric: str) -> dict[str, float]:
         parameters = {"query": self.query.expression(metric, self.clock.now())}

@@ -33,7 +33,7 @@ class FrozenCache(Generic[T]):
     has_synced = True
 
     def __init__(self, objects: Iterable[T]) -> None:
-        self._objects: dict[Key, T] = {(found.namespace, found.name): found for found in objects}
+        self._objects: dict[Key, T] = {(item.namespace, item.name): item for item in objects}
         self._indexes: dict[str, dict[str, list[T]]] = {}
 
     def get(self, key: Key | str) -> T | None:
@@ -46,9 +46,9 @@ class FrozenCache(Generic[T]):
     def index(self, name: str, keys: Callable[[T], Iterable[str]]) -> None:
         """Group objects by keys."""
         table: dict[str, list[T]] = defaultdict(list)
-        for found in self:
-            for key in keys(found):
-                table[key].append(found)
+        for item in self:
+            for key in keys(item):
+                table[key].append(item)
         self._indexes[name] = table
 
     def by(self, index: str, value: str) -> list[T]:
@@ -57,8 +57,8 @@ class FrozenCache(Generic[T]):
 
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
         """Call the handler once for every object, as new."""
-        for found in list(self._objects.values()):
-            handler(Change(None, found))
+        for item in list(self._objects.values()):
+            handler(Change(None, item))
 
     async def synced(self) -> None:
         """Return at once."""
@@ -75,7 +75,7 @@ class FrozenCaches:
         """The cache for a kind."""
         if kind not in self._made:
             raw = self._objects.get(kind.resource, [])
-            self._made[kind] = FrozenCache(convert(kind, without_nulls(found)) for found in raw)
+            self._made[kind] = FrozenCache(convert(kind, without_nulls(item)) for item in raw)
         return self._made[kind]
 
 

@@ -68,11 +68,13 @@ class Question(Struct, frozen=True):
 
 def simulate(question: Question) -> dict[str, dict[str, float]]:
     """The fair share of each queue, as the scheduler would work it out without a past."""
-    asked = {queue.uid: queue for queue in question.queues}
-    specs = {uid: _spec(queue, number) for number, (uid, queue) in enumerate(asked.items())}
-    queues = Queues({uid: spec if spec.parent in asked else replace(spec, parent="") for uid, spec in specs.items()})
-    shares = [asked[name].resource_share for name in queues.names]
-    requested = [[one.cpu.request, one.memory.request, one.gpu.request] for one in shares]
+    asked_queues = {queue.uid: queue for queue in question.queues}
+    specs = {uid: _spec(queue, number) for number, (uid, queue) in enumerate(asked_queues.items())}
+    queues = Queues(
+        {uid: spec if spec.parent in asked_queues else replace(spec, parent="") for uid, spec in specs.items()}
+    )
+    shares = [asked_queues[name].resource_share for name in queues.names]
+    requested = [[share.cpu.request, share.memory.request, share.gpu.request] for share in shares]
     total = question.total_resource
     fair = fair_shares(queues, [total.cpu, total.memory, total.gpu], requested, usage_weight=0.0)
     return {

@@ -88,33 +88,33 @@ def advice(problem: Problem) -> str:
 
 def eviction_helps(problem: NoRoom) -> bool:
     """Whether the eviction of others could make room: some node lacks just that."""
-    refusals = [found for found, _ in problem.refusals]
-    if problem.too_large or any(isinstance(found, Missing) for found in refusals):
+    refusals = [refusal for refusal, _ in problem.refusals]
+    if problem.too_large or any(isinstance(refusal, Missing) for refusal in refusals):
         return False
-    return not all(isinstance(found, Refusal) and found.code in _REFUSED for found in refusals)
+    return not all(isinstance(refusal, Refusal) and refusal.code in _REFUSED for refusal in refusals)
 
 
 def _room(problem: NoRoom) -> str:
-    for found, _ in problem.refusals:
-        if isinstance(found, Missing):
-            return _MISSING[found.lack].format(found.name)
+    for refusal, _ in problem.refusals:
+        if isinstance(refusal, Missing):
+            return _MISSING[refusal.lack].format(refusal.name)
     more = counted(max(problem.required - problem.found, 1), "more pod")
     each = f"{more}, each with {_needs(problem)} on one node"
     if problem.too_large:
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"
     cures = [
-        (count, _cure(found, count))
-        for found, count in problem.refusals
-        if isinstance(found, Refusal) and found.code in _REFUSED
+        (count, _cure(refusal, count))
+        for refusal, count in problem.refusals
+        if isinstance(refusal, Refusal) and refusal.code in _REFUSED
     ]
     return f"{max(cures)[1]}; else {room}" if cures else room
 
 
-def _cure(found: Refusal, count: int) -> str:
+def _cure(refusal: Refusal, count: int) -> str:
     every = "the node that has room" if count == 1 else f"{count} nodes that have room"
     nodes = every if count == 1 else f"one of {every}"
-    return _REFUSED[found.code].format(found.subject, nodes=nodes, all=every)
+    return _REFUSED[refusal.code].format(refusal.subject, nodes=nodes, all=every)
 
 
 def _domain(problem: NoDomain) -> str:

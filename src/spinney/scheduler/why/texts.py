@@ -109,14 +109,14 @@ def over_quota(problem: OverQuota) -> str:
     )
 
 
-def refusal(found: NodeRefusal) -> str:
+def refusal(cause: NodeRefusal) -> str:
     """Why a node refuses a task, in upstream's words; {0} is the subject, {1} the detail."""
-    match found:
+    match cause:
         # What a share of a GPU costs its queue depends on the node.
         case OverLimit() | OverQuota():
-            return f"node does not have enough capacity. Reason: {reason(found)}, Details: {message(found)}"
+            return f"node does not have enough capacity. Reason: {reason(cause)}, Details: {message(cause)}"
         case Missing():
-            return str(found)
+            return str(cause)
         case (Code.RESOURCE, subject, _):
             return _REFUSALS[Code.RESOURCE].format(_RESOURCES.get(subject, subject))
         case (code, subject, detail):
