@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from spinney.api import labels
 from spinney.api.core import Secret
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Key
@@ -116,10 +115,10 @@ class Operator:
         old, new = change.old, change.new
         pcs = change.object
         replicas = max(old.spec.replicas if old is not None else 0, new.spec.replicas if new is not None else 0)
-        if _concerns_replicas(old, new):
+        if changes_plan(change):
             for index in range(replicas):
                 self._wake_replica(pcs, index)
-        elif old and new and old.status.current_generation_hash != new.status.current_generation_hash:
+        elif old is not None and changes_status(change):
             for index in range(replicas):
                 self._wake_status((pcs.namespace, f"{pcs.name}/{index}"))
 
@@ -154,18 +153,3 @@ class Operator:
 def _got_token(change: Change[Secret]) -> bool:
     """Whether a token was just filled in: an older Secret may be deleted then."""
     return change.old is not None and change.new is not None and not change.old.data and bool(change.new.data)
-
-
-def _concerns_replicas(old: PodCliqueSet | None, new: PodCliqueSet | None) -> bool:
-    if old is None or new is None:
-        # Nothing is created before the finalizer is there, and its addition is a change of its own.
-        return new is None or labels.SET_FINALIZER in new.metadata.finalizers
-    return _read_by_replicas(old) != _read_by_replicas(new)
-
-
-def _read_by_replicas(pcs: PodCliqueSet) -> tuple[object, ...]:
-    """What the plans of a set's replicas read of the set."""
-    metadata, progress = pcs.metadata, pcs.status.update_progress
-    written = (metadata.finalizers, metadata.labels, metadata.annotations)
-    updating = progress.currently_updating if progress is not None else ()
-    return (metadata.generation, metadata.deletion_timestamp, *written, updating)

@@ -1,111 +1,127 @@
-"""Which changes can matter, to what a set replica does and to what is said about it: the others wake nobody."""
+"""What plans and statuses read of each kind of object: a change of anything else wakes no controller."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
-from spinney.api import reasons
+from spinney.api import labels, reasons
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.conditions import find
 from spinney.api.core import Pod, Service
-from spinney.api.grove import PodClique, PodCliqueScalingGroup
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Condition, Object
 from spinney.api.podgang import PodGang
 from spinney.grove.model import pod_state
 from spinney.grove.replica.termination import was_healthy, was_scheduled
 from spinney.kube.caches.cache import Change
 
-Facts = tuple[object, ...]
+# Reads one fact of an object.
+Read = Callable[[Any], object]
+
+_DELETED = attrgetter("metadata.deletion_timestamp")
+_LABELS = attrgetter("metadata.labels")
+_FINALIZERS = attrgetter("metadata.finalizers")
+_METADATA: tuple[Read, ...] = (attrgetter("metadata.generation"), _DELETED, _LABELS, attrgetter("metadata.annotations"))
 
 
-def changes_plan(change: Change[Any]) -> bool:
-    """Whether a replica may have to do something.
+def _condition(kind: str) -> Read:
+    """A condition's status, reason, message and generation; a new time alone is no change."""
 
-    Of what is new only pods count: everything else it has made itself, and gone on from there.
-    """
-    if change.new is None:
-        return True
-    if change.old is None:
-        return isinstance(change.new, Pod)
-    return _read_by_plan(change.old) != _read_by_plan(change.new)
+    def read(item: Any) -> object:
+        condition = find(item.status.conditions, kind)
+        if condition is None:
+            return None
+        return condition.status, condition.reason, condition.message, condition.observed_generation
 
-
-def changes_status(change: Change[Any]) -> bool:
-    """Whether there may be something new to say about a replica."""
-    if change.old is None or change.new is None:
-        return True
-    return _read_by_status(change.old) != _read_by_status(change.new)
+    return read
 
 
-def _read_by_plan(found: Object) -> Facts:
-    """What plans read of an object."""
-    metadata = found.metadata
-    if isinstance(found, Pod):
-        return (metadata.deletion_timestamp, metadata.labels, *_doing(found))
-    common = _common(found)
-    if isinstance(found, PodGang):
-        return (*common, _said(found.status.conditions, reasons.BACKEND_READY))
-    if isinstance(found, PodClique):
-        return (*common, metadata.finalizers, was_scheduled(found) and _since(found, reasons.MIN_AVAILABLE_BREACHED))
-    if isinstance(found, PodCliqueScalingGroup):
-        breach = was_healthy(found) and _since(found, reasons.MIN_AVAILABLE_BREACHED)
-        return (*common, metadata.finalizers, breach, _since(found, reasons.GANG_TERMINATION_IN_PROGRESS))
-    if isinstance(found, Service):
-        return (*common, found.spec.publish_not_ready_addresses)
-    if isinstance(found, HorizontalPodAutoscaler):
-        # The API server counts no generations of these.
-        return (*common, found.spec)
-    return common
+def _since(kind: str, if_: Callable[[Any], bool] = lambda item: True) -> Read:
+    """The time since when a condition is true, on objects where it counts."""
 
+    def read(item: Any) -> object:
+        condition: Condition | None = find(item.status.conditions, kind)
+        return condition.last_transition_time if condition and condition.status == "True" and if_(item) else None
 
-def _read_by_status(found: Object) -> Facts:
-    """What a status is made from."""
-    metadata = found.metadata
-    if isinstance(found, Pod):
-        seen = (found.spec.scheduling_gates, pod_state.is_disrupted(found), _refusal(found))
-        return (metadata.deletion_timestamp, metadata.labels, *_doing(found), *seen)
-    if isinstance(found, PodGang):
-        return (*_common(found), _said(found.status.conditions, reasons.BACKEND_READY))
-    if isinstance(found, PodClique):
-        return (*_common(found), _update_began(found))
-    if isinstance(found, PodCliqueScalingGroup):
-        return (*_common(found), _update_began(found), _since(found, reasons.GANG_TERMINATION_IN_PROGRESS))
-    return _common(found)
-
-
-def _common(found: Object) -> Facts:
-    metadata = found.metadata
-    return (metadata.generation, metadata.deletion_timestamp, metadata.labels, metadata.annotations)
-
-
-def _doing(pod: Pod) -> Facts:
-    return (
-        pod_state.is_scheduled(pod),
-        pod_state.is_ready(pod),
-        pod.status.phase,
-        pod_state.has_failed(pod),
-        pod_state.is_stuck(pod),
-    )
+    return read
 
 
 def _refusal(pod: Pod) -> str:
-    said = find(pod.status.conditions, reasons.POD_SCHEDULED)
-    return said.message if said is not None and said.status == "False" else ""
+    """Why the scheduler cannot place a pod."""
+    condition = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    return condition.message if condition is not None and condition.status == "False" else ""
 
 
-def _said(conditions: tuple[Condition, ...], kind: str) -> Facts:
-    found = find(conditions, kind)
-    return (found.status, found.reason, found.message, found.observed_generation) if found is not None else ()
-
-
-def _update_began(found: PodClique | PodCliqueScalingGroup) -> datetime | None:
-    """When the update began whose deadline counts from then."""
-    progress = found.status.update_progress
+def _update_started(item: PodClique | PodCliqueScalingGroup) -> object:
+    progress = item.status.update_progress
     return progress.update_started_at if progress is not None else None
 
 
-def _since(found: PodClique | PodCliqueScalingGroup, kind: str) -> datetime | None:
-    """Since when a condition is true; None where it is not."""
-    said = find(found.status.conditions, kind)
-    return said.last_transition_time if said is not None and said.status == "True" else None
+def _updating_replicas(pcs: PodCliqueSet) -> object:
+    progress = pcs.status.update_progress
+    return progress.currently_updating if progress is not None else ()
+
+
+_POD: tuple[Read, ...] = (
+    _DELETED,
+    _LABELS,
+    pod_state.is_scheduled,
+    pod_state.is_ready,
+    attrgetter("status.phase"),
+    pod_state.has_failed,
+    pod_state.is_stuck,
+)
+_BACKEND_READY = _condition(reasons.BACKEND_READY)
+_TERMINATION = _since(reasons.GANG_TERMINATION_IN_PROGRESS)
+
+_READ_BY_PLAN: Mapping[type[Object], tuple[Read, ...]] = {
+    PodCliqueSet: (*_METADATA, _FINALIZERS, _updating_replicas),
+    Pod: _POD,
+    PodGang: (*_METADATA, _BACKEND_READY),
+    PodClique: (*_METADATA, _FINALIZERS, _since(reasons.MIN_AVAILABLE_BREACHED, was_scheduled)),
+    PodCliqueScalingGroup: (
+        *_METADATA,
+        _FINALIZERS,
+        _since(reasons.MIN_AVAILABLE_BREACHED, was_healthy),
+        _TERMINATION,
+    ),
+    Service: (*_METADATA, attrgetter("spec.publish_not_ready_addresses")),
+    # The API server counts no generations of these.
+    HorizontalPodAutoscaler: (*_METADATA, attrgetter("spec")),
+}
+_READ_BY_STATUS: Mapping[type[Object], tuple[Read, ...]] = {
+    PodCliqueSet: (attrgetter("status.current_generation_hash"),),
+    Pod: (*_POD, attrgetter("spec.scheduling_gates"), pod_state.is_disrupted, _refusal),
+    PodGang: (*_METADATA, _BACKEND_READY),
+    PodClique: (*_METADATA, _update_started),
+    PodCliqueScalingGroup: (*_METADATA, _update_started, _TERMINATION),
+}
+
+
+def changes_plan(change: Change[Any]) -> bool:
+    """Whether a replica's plan may change."""
+    if change.new is None:
+        return True
+    if change.old is None:
+        return _is_news(change.new)
+    return _differ(_READ_BY_PLAN, change.old, change.new)
+
+
+def _is_news(item: Object) -> bool:
+    """Whether a new object changes plans: pods do, and sets with our finalizer; replicas created the others."""
+    return isinstance(item, Pod) or (
+        isinstance(item, PodCliqueSet) and labels.SET_FINALIZER in item.metadata.finalizers
+    )
+
+
+def changes_status(change: Change[Any]) -> bool:
+    """Whether a replica's statuses may change."""
+    if change.old is None or change.new is None:
+        return True
+    return _differ(_READ_BY_STATUS, change.old, change.new)
+
+
+def _differ(table: Mapping[type[Object], tuple[Read, ...]], old: Object, new: Object) -> bool:
+    return any(read(old) != read(new) for read in table.get(type(new), _METADATA))
