@@ -1,7 +1,8 @@
-"""Which cliques, scaling groups and gangs one replica of a set consists of: where everything else starts from."""
+"""Which cliques, scaling groups and gangs one replica of a set consists of."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from spinney.grove.model import names
 
 @dataclass(frozen=True)
 class Clique:
-    """One clique of one set replica: alone, or in one replica of a scaling group."""
+    """One clique of one set replica: standalone, or in one replica of a scaling group."""
 
     name: str
     template: PodCliqueTemplate
@@ -22,18 +23,18 @@ class Clique:
     group: str = ""
     group_name: str = ""
     group_index: int = 0
-    # How far it is scaled, where it exists.
+    # What it is scaled to, where it exists.
     replicas: int | None = None
 
     @property
     def declared_minimum(self) -> int:
-        """How many pods the gang cannot do without, as the template has it."""
+        """minAvailable as the template has it."""
         spec = self.template.spec
         return spec.min_available if spec.min_available is not None else spec.replicas
 
     @property
     def min_available(self) -> int:
-        """How many pods the gang cannot do without: never more than the clique is scaled to."""
+        """How many pods the gang needs: never more than the clique is scaled to."""
         return self.declared_minimum if self.replicas is None else min(self.declared_minimum, self.replicas)
 
 
@@ -53,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Gang:
-    """What is placed together: the base gang, or one scaling-group replica beyond minAvailable."""
+    """Cliques that are placed together: the base gang, or one scaling-group replica beyond minAvailable."""
 
     name: str
     cliques: tuple[Clique, ...]
@@ -72,7 +73,7 @@ class Layout:
 
     @property
     def base_gang(self) -> Gang:
-        """The gang that holds what the replica cannot do without."""
+        """The gang of all minimums of the replica."""
         return self.gangs[0]
 
     @cached_property
@@ -86,7 +87,7 @@ class Layout:
 
 
 def lay_out(pcs: PodCliqueSet, index: int, scaled_to: Mapping[str, int]) -> Layout:
-    """The replica as it should be; `scaled_to` says how far existing scaling groups and cliques are, by their name."""
+    """The replica as it should be; `scaled_to` has the replicas of stored scaling groups and cliques, by name."""
     template = pcs.spec.template
     by_name = {clique.name: clique for clique in template.cliques}
     base = names.replica(pcs.name, index)
@@ -128,15 +129,13 @@ def lay_out(pcs: PodCliqueSet, index: int, scaled_to: Mapping[str, int]) -> Layo
 
 
 class NamesClash(Exception):
-    """Two parts of one replica would have the same name: admission refuses such a set, where it is asked."""
+    """Two parts of one replica would have the same name; admission refuses such a set."""
 
 
 def check_names(layout: Layout) -> None:
-    """Raise where two cliques, or two gangs, would have one name: each would be changed into the other for ever."""
-    for kind, found in (("PodCliques", layout.cliques), ("PodGangs", layout.gangs)):
-        taken: set[str] = set()
-        for name in (item.name for item in found):
-            if name in taken:
+    """Raise where two cliques, or two gangs, would have one name: each would overwrite the other for ever."""
+    for kind, items in (("PodCliques", layout.cliques), ("PodGangs", layout.gangs)):
+        for name, count in Counter(item.name for item in items).items():
+            if count > 1:
                 where = f"{layout.pcs.namespace}/{layout.pcs.name}"
                 raise NamesClash(f"two {kind} of PodCliqueSet {where} would be called {name}; rename a clique or group")
-            taken.add(name)

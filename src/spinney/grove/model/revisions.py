@@ -1,4 +1,4 @@
-"""When a template has changed: by content, so that a new operator, or one that takes over, restarts nothing."""
+"""Whether a template has changed: compared by content, so that a new operator restarts nothing."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from spinney.api.grove import PodClique, PodCliqueSet, PodCliqueTemplate
 from spinney.api.labels import MNNVL_CLAIM, POD_TEMPLATE_HASH
 from spinney.api.meta import Json
 
-# Marks hashes that this operator made; any other is upstream's, and only its content can be compared.
+# Marks hashes of this operator; for any other only the content can be compared.
 _OURS = "s1-"
-# What operators add to a clique's pod spec: it is no part of what the user wrote.
+# What operators add to a clique's pod spec, which the user did not write.
 _INJECTED_VARIABLES = "GROVE_"
 _ON_DELETE = "OnDelete"
 
 
-# Revisions of the templates that were asked for last: all replicas of a set share theirs, and ask with every look.
-_known: dict[tuple[int, str], tuple[PodCliqueTemplate, str]] = {}
-_MOST_KNOWN = 1024
+# Hashes of the templates used last: all replicas of a set share a template, and every reconcile needs its hash.
+_hashes: dict[tuple[int, str], tuple[PodCliqueTemplate, str]] = {}
+_MOST_HASHES = 1024
 
 
 def template_hash(clique: PodCliqueTemplate, priority_class: str) -> str:
     """The revision of one clique's pods."""
     key = (id(clique), priority_class)
-    known = _known.get(key)
-    # An identity may come again, but not while the object it meant is kept here.
-    if known is not None:
-        return known[1]
-    if len(_known) >= _MOST_KNOWN:
-        _known.clear()
+    cached = _hashes.get(key)
+    # An id is not reused while its object is kept here.
+    if cached is not None:
+        return cached[1]
+    if len(_hashes) >= _MOST_HASHES:
+        _hashes.clear()
     revision = _digest(_content(clique, priority_class))
-    _known[key] = (clique, revision)
+    _hashes[key] = (clique, revision)
     return revision
 
 
@@ -50,24 +50,24 @@ def is_on_delete(pcs: PodCliqueSet) -> bool:
 
 
 def is_ours(revision: str) -> bool:
-    """Whether a stored hash was made here, so that it can be compared as such."""
+    """Whether this operator computed a stored hash, so that hashes can be compared."""
     return revision.startswith(_OURS)
 
 
-def is_current(found: PodClique, template: PodCliqueTemplate, priority_class: str) -> bool:
-    """Whether an existing clique was made from this template, whoever made it."""
-    label = found.metadata.labels.get(POD_TEMPLATE_HASH, "")
+def is_current(stored: PodClique, template: PodCliqueTemplate, priority_class: str) -> bool:
+    """Whether a stored clique has the content of this template, whichever operator created it."""
+    label = stored.metadata.labels.get(POD_TEMPLATE_HASH, "")
     if is_ours(label):
         return label == template_hash(template, priority_class)
     return (
-        canonical(_without_injected(found.spec.pod_spec)) == canonical(_without_injected(template.spec.pod_spec))
-        and _holds(found.metadata.labels, template.labels)
-        and _holds(found.metadata.annotations, template.annotations)
+        canonical(_without_injected(stored.spec.pod_spec)) == canonical(_without_injected(template.spec.pod_spec))
+        and _holds(stored.metadata.labels, template.labels)
+        and _holds(stored.metadata.annotations, template.annotations)
     )
 
 
 def canonical(value: Any) -> Any:
-    """Plain data without members that say nothing: null, empty text, empty lists and maps, at any depth."""
+    """Plain data without empty members: null, empty text, lists and maps, at any depth."""
     if isinstance(value, Mapping):
         kept = {key: canonical(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item not in (None, "", [], {})}
@@ -101,11 +101,11 @@ def _without_injected(pod_spec: Json) -> Json:
 
 
 def _clean_container(container: Json) -> Json:
-    env = [found for found in container.get("env") or () if not str(found.get("name")).startswith(_INJECTED_VARIABLES)]
+    env = [item for item in container.get("env") or () if not str(item.get("name")).startswith(_INJECTED_VARIABLES)]
     resources = dict(container.get("resources") or {})
     resources["claims"] = [claim for claim in resources.get("claims") or () if claim.get("name") != MNNVL_CLAIM]
     return {**container, "env": env, "resources": resources}
 
 
-def _holds(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(found.get(key) == value for key, value in wanted.items())
+def _holds(stored: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(stored.get(key) == value for key, value in wanted.items())

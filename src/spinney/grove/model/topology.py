@@ -16,14 +16,14 @@ class Levels:
     keys: tuple[tuple[str, str], ...] = ()
 
     def key(self, domain: str) -> str:
-        """The node label key of a domain; empty where the binding does not know it."""
-        return next((key for known, key in self.keys if known == domain), "")
+        """The node label key of a domain; empty where the binding lacks it."""
+        return next((key for name, key in self.keys if name == domain), "")
 
-    def constraint(self, asked: TopologyConstraint | None) -> Json | None:
-        """A PodGang's constraint, in label keys; None where nothing of it can be said."""
-        if asked is None:
+    def constraint(self, constraint: TopologyConstraint | None) -> Json | None:
+        """A PodGang's constraint, in label keys; None where the binding has none of its domains."""
+        if constraint is None:
             return None
-        wanted = {"required": self.key(asked.required), "preferred": self.key(asked.preferred)}
+        wanted = {"required": self.key(constraint.required), "preferred": self.key(constraint.preferred)}
         pack = {field: key for field, key in wanted.items() if key}
         return {"packConstraint": pack} if pack else None
 
@@ -32,29 +32,29 @@ NO_LEVELS = Levels()
 
 
 def levels_of(binding: ClusterTopologyBinding | None) -> Levels:
-    """The levels of a binding that may have vanished."""
+    """The levels of a binding; none where it is missing."""
     if binding is None:
         return NO_LEVELS
     return Levels(binding.name, tuple((level.domain, level.key) for level in binding.spec.levels))
 
 
 def constraints(pcs: PodCliqueSet) -> list[TopologyConstraint]:
-    """Every constraint of a set, wherever it stands."""
+    """Every constraint of a set, at all levels."""
     template = pcs.spec.template
-    found = [
+    constraints = [
         template.topology_constraint,
         *(group.topology_constraint for group in template.pod_clique_scaling_groups),
         *(clique.topology_constraint for clique in template.cliques),
     ]
-    return [constraint for constraint in found if constraint is not None]
+    return [constraint for constraint in constraints if constraint is not None]
 
 
 def topology_name(pcs: PodCliqueSet) -> str:
-    """The one binding a set uses; admission holds it to one."""
-    return next((found.topology_name for found in constraints(pcs) if found.topology_name), "")
+    """The binding that a set uses; admission allows only one."""
+    return next((item.topology_name for item in constraints(pcs) if item.topology_name), "")
 
 
 def missing_domains(pcs: PodCliqueSet, levels: Levels) -> list[str]:
-    """The domains that a set asks for and its binding does not have (any more)."""
-    asked = [domain for found in constraints(pcs) for domain in (found.required, found.preferred) if domain]
-    return [domain for domain in dict.fromkeys(asked) if not levels.key(domain)]
+    """The domains that a set asks for and its binding lacks."""
+    domains = [domain for item in constraints(pcs) for domain in (item.required, item.preferred) if domain]
+    return [domain for domain in dict.fromkeys(domains) if not levels.key(domain)]

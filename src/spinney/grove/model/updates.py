@@ -7,62 +7,54 @@ from collections.abc import Sequence
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.grove import RollingUpdate
+from spinney.api.intstr import at_least
 from spinney.grove.model import pod_state
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
 
 
-def allowed_away(rollout: RollingUpdate | None, replicas: int) -> int:
-    """`maxUnavailable` as a number: one unless said otherwise, a percentage rounded up, never less than one."""
-    asked = rollout.max_unavailable if rollout is not None else None
-    if asked is None:
-        return 1
-    if isinstance(asked, str) and asked.endswith("%"):
-        return max(1, -(-int(asked[:-1]) * replicas // 100))
-    return max(1, int(asked))
-
-
-def is_outdated(pod: Pod, revision: str) -> bool:
-    """Whether a pod was made from another revision than its clique has now."""
-    return pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) != revision
+def _max_unavailable(rollout: RollingUpdate | None, replicas: int) -> int:
+    """`maxUnavailable` as a number: one by default, a percentage rounded up, never less than one."""
+    value = rollout.max_unavailable if rollout is not None else None
+    return max(1, at_least(value, replicas)) if value is not None else 1
 
 
 def outdated_pods(view: View, clique: Clique) -> list[Pod]:
     """The clique's pods of an old revision."""
-    found = view.cliques.get(clique.name)
-    if found is None:
+    stored = view.cliques.get(clique.name)
+    if stored is None:
         return []
-    revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-    return [pod for pod in view.active_pods(clique) if is_outdated(pod, revision)]
+    revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    return [pod for pod in view.active_pods(clique) if pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) != revision]
 
 
 def pods_to_replace(view: View, clique: Clique) -> list[Pod]:
-    """The outdated pods of a clique that go now.
+    """The outdated pods of a clique to delete now.
 
     All that are not ready go at once; ready ones go oldest first, only while the clique has its minimum ready, and
-    no more than maxUnavailable are away at a time. Pods go before their successors come: there is no surge.
+    at most maxUnavailable are missing at a time. Pods go before their successors come: there is no surge.
     """
     old = outdated_pods(view, clique)
-    waiting = [pod for pod in old if not pod_state.is_ready(pod)]
-    if waiting:
-        return waiting
+    not_ready = [pod for pod in old if not pod_state.is_ready(pod)]
+    if not_ready:
+        return not_ready
     ready = view.counts(clique).ready
     wanted = view.wanted(clique)
-    room = allowed_away(clique.template.rolling_update, wanted) - max(0, wanted - ready)
+    room = _max_unavailable(clique.template.rolling_update, wanted) - max(0, wanted - ready)
     if room <= 0 or ready < clique.min_available:
         return []
     return sorted(old, key=_age)[:room]
 
 
 def replicas_to_replace(view: View, group: Group) -> list[int]:
-    """The outdated replicas of a scaling group that go now: those that do not serve at once, the others one by one."""
+    """The outdated replicas of a scaling group to delete now: unavailable ones at once, others as far as allowed."""
     replicas = view.replicas_of(group)
     old = [index for index, cliques in enumerate(replicas) if not is_replica_current(view, cliques)]
-    down = [index for index in old if not is_replica_available(view, replicas[index])]
-    if down:
-        return [index for index in down if any(clique.name in view.cliques for clique in replicas[index])]
+    unavailable = [index for index in old if not is_replica_available(view, replicas[index])]
+    if unavailable:
+        return [index for index in unavailable if any(clique.name in view.cliques for clique in replicas[index])]
     available = sum(is_replica_available(view, cliques) for cliques in replicas)
-    room = allowed_away(group.config.rolling_update, group.replicas) - (group.replicas - available)
+    room = _max_unavailable(group.config.rolling_update, group.replicas) - (group.replicas - available)
     if room <= 0 or available < group.in_base:
         return []
     return old[:room]
@@ -79,7 +71,7 @@ def is_replica_available(view: View, cliques: Sequence[Clique]) -> bool:
 
 
 def is_clique_converged(view: View, clique: Clique) -> bool:
-    """Whether a clique has nothing but pods of the newest revision, and enough of them serve."""
+    """Whether all pods of a clique have the newest revision, and enough are ready."""
     counts = view.counts(clique)
     return (
         view.is_current(clique)
@@ -89,7 +81,7 @@ def is_clique_converged(view: View, clique: Clique) -> bool:
 
 
 def is_group_converged(view: View, group: Group) -> bool:
-    """Whether all replicas of a scaling group are of the newest revision, and enough of them serve."""
+    """Whether all replicas of a scaling group have the newest revision, and enough are available."""
     replicas = view.replicas_of(group)
     if not all(is_replica_current(view, cliques) for cliques in replicas):
         return False

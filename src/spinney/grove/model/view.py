@@ -18,7 +18,6 @@ from spinney.api.resource import ResourceClaim
 from spinney.grove.model import pod_state, revisions
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.layout import Clique, Gang, Group, Layout
-from spinney.grove.model.pod_counts import PodCounts, count_pods
 from spinney.grove.model.topology import Levels
 
 
@@ -94,11 +93,11 @@ class View:
         priority = self.pcs.spec.template.priority_class_name
         return stored is not None and revisions.is_current(stored, clique.template, priority)
 
-    def counts(self, clique: Clique) -> PodCounts:
+    def counts(self, clique: Clique) -> pod_state.PodCounts:
         """The clique's pods, counted."""
         stored = self.cliques.get(clique.name)
         revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "") if stored is not None else ""
-        return count_pods(self.pods_of(clique), revision)
+        return pod_state.count_pods(self.pods_of(clique), revision)
 
     def has_cliques(self, gang: Gang) -> bool:
         """Whether all cliques of a gang are stored."""

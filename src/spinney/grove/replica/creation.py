@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
 
 import msgspec
 
@@ -13,7 +14,7 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.podgang import PodGang
-from spinney.grove.model import gang_members, mnnvl, pod_manifest, scaling
+from spinney.grove.model import gang_members, mnnvl, pod_manifest, pod_state
 from spinney.grove.model.autoscalers import autoscalers
 from spinney.grove.model.changes import Change, Create, CreateClaims, Delete, Patch, RemoveFinalizer, Step
 from spinney.grove.model.cliques import clique_body, clique_patch
@@ -105,9 +106,15 @@ def _missing_pods(view: View, gang: Gang) -> Iterator[pod_manifest.Place]:
         active = view.active_pods(clique)
         existing = {pod.name for pod in active}
         missing = [name for name in referenced.get(clique.name, ()) if name not in existing]
-        free = scaling.free_indices(active, len(missing))
+        free = _free_indices(active, len(missing))
         for name, index in zip(missing, free, strict=True):
             yield pod_manifest.Place(clique, view.cliques[clique.name], stored, name, index)
+
+
+def _free_indices(pods: Iterable[Pod], number: int) -> list[int]:
+    """The lowest ordinals that no pod has."""
+    taken = {pod_state.index(pod) for pod in pods}
+    return list(islice((index for index in count() if index not in taken), number))
 
 
 def plan_service(view: View) -> Iterator[Change]:

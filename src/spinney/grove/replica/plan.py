@@ -95,10 +95,10 @@ def _postponable(view: View, facts: Facts, released: list[Pod]) -> Postponable |
 
 def _termination(view: View, now: datetime) -> Iterator[Step]:
     """Replace what stayed below its minimum for too long; the scaling groups are marked first, so that it is once."""
-    verdict = termination.judge(view, now)
-    if verdict.whole:
+    due = termination.plan_termination(view, now)
+    if due.whole:
         marks = ((group, termination.marked(group, now)) for group in view.groups.values())
         yield Step(tuple(PatchStatus(group, {"conditions": mark}, guarded=True) for group, mark in marks if mark))
         message = f"replica {view.layout.index} stayed below its minimum for terminationDelay and is replaced"
         yield Step((RecordEvent(view.pcs, "Warning", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message),))
-    yield Step(tuple(delete_cliques(view, verdict.cliques)), look_again=verdict.wake)
+    yield Step(tuple(delete_cliques(view, due.cliques)), look_again=due.look_again)

@@ -11,10 +11,10 @@ from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.conditions import find
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Condition, Object
+from spinney.api.meta import Object
 from spinney.api.podgang import PodGang
 from spinney.grove.model import pod_state
-from spinney.grove.replica.termination import was_healthy, was_scheduled
+from spinney.grove.replica.termination import true_since, was_healthy, was_scheduled
 from spinney.kube.caches.cache import Change
 
 # Reads one fact of an object.
@@ -26,26 +26,21 @@ _FINALIZERS = attrgetter("metadata.finalizers")
 _METADATA: tuple[Read, ...] = (attrgetter("metadata.generation"), _DELETED, _LABELS, attrgetter("metadata.annotations"))
 
 
-def _condition(kind: str) -> Read:
-    """A condition's status, reason, message and generation; a new time alone is no change."""
-
-    def read(item: Any) -> object:
-        condition = find(item.status.conditions, kind)
-        if condition is None:
-            return None
-        return condition.status, condition.reason, condition.message, condition.observed_generation
-
-    return read
+def _backend_ready(gang: PodGang) -> object:
+    """The backend's condition; a new time alone is no change."""
+    condition = find(gang.status.conditions, reasons.BACKEND_READY)
+    if condition is None:
+        return None
+    return condition.status, condition.reason, condition.message, condition.observed_generation
 
 
-def _since(kind: str, if_: Callable[[Any], bool] = lambda item: True) -> Read:
-    """The time since when a condition is true, on objects where it counts."""
+def _breach(was_well: Callable[[Any], bool]) -> Read:
+    """Since when an object is below its minimum, if it ever had it."""
+    return lambda item: true_since(item, reasons.MIN_AVAILABLE_BREACHED) if was_well(item) else None
 
-    def read(item: Any) -> object:
-        condition: Condition | None = find(item.status.conditions, kind)
-        return condition.last_transition_time if condition and condition.status == "True" and if_(item) else None
 
-    return read
+def _termination(group: PodCliqueScalingGroup) -> object:
+    return true_since(group, reasons.GANG_TERMINATION_IN_PROGRESS)
 
 
 def _refusal(pod: Pod) -> str:
@@ -73,20 +68,13 @@ _POD: tuple[Read, ...] = (
     pod_state.has_failed,
     pod_state.is_stuck,
 )
-_BACKEND_READY = _condition(reasons.BACKEND_READY)
-_TERMINATION = _since(reasons.GANG_TERMINATION_IN_PROGRESS)
 
 _READ_BY_PLAN: Mapping[type[Object], tuple[Read, ...]] = {
     PodCliqueSet: (*_METADATA, _FINALIZERS, _updating_replicas),
     Pod: _POD,
-    PodGang: (*_METADATA, _BACKEND_READY),
-    PodClique: (*_METADATA, _FINALIZERS, _since(reasons.MIN_AVAILABLE_BREACHED, was_scheduled)),
-    PodCliqueScalingGroup: (
-        *_METADATA,
-        _FINALIZERS,
-        _since(reasons.MIN_AVAILABLE_BREACHED, was_healthy),
-        _TERMINATION,
-    ),
+    PodGang: (*_METADATA, _backend_ready),
+    PodClique: (*_METADATA, _FINALIZERS, _breach(was_scheduled)),
+    PodCliqueScalingGroup: (*_METADATA, _FINALIZERS, _breach(was_healthy), _termination),
     Service: (*_METADATA, attrgetter("spec.publish_not_ready_addresses")),
     # The API server counts no generations of these.
     HorizontalPodAutoscaler: (*_METADATA, attrgetter("spec")),
@@ -94,9 +82,9 @@ _READ_BY_PLAN: Mapping[type[Object], tuple[Read, ...]] = {
 _READ_BY_STATUS: Mapping[type[Object], tuple[Read, ...]] = {
     PodCliqueSet: (attrgetter("status.current_generation_hash"),),
     Pod: (*_POD, attrgetter("spec.scheduling_gates"), pod_state.is_disrupted, _refusal),
-    PodGang: (*_METADATA, _BACKEND_READY),
+    PodGang: (*_METADATA, _backend_ready),
     PodClique: (*_METADATA, _update_started),
-    PodCliqueScalingGroup: (*_METADATA, _update_started, _TERMINATION),
+    PodCliqueScalingGroup: (*_METADATA, _update_started, _termination),
 }
 
 

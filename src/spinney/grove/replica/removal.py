@@ -8,14 +8,13 @@ from itertools import islice
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.meta import Object
+from spinney.api.meta import Json, Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
-from spinney.grove.model import pod_state, scaling, updates
+from spinney.grove.model import pod_state, updates
 from spinney.grove.model.changes import Change, Delete, RecordEvent, RemoveFinalizer, Step
 from spinney.grove.model.view import Leftovers, View
-from spinney.grove.replica.backend_change import waits_for_other_backend
 from spinney.grove.replica.facts import Facts
 
 _FINALIZERS = {
@@ -23,6 +22,8 @@ _FINALIZERS = {
     PodCliqueScalingGroup.resource.kind: labels.SCALING_GROUP_FINALIZER,
     ComputeDomain.resource.kind: labels.COMPUTE_DOMAIN_FINALIZER,
 }
+# The deletion order of pods by phase.
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 # How many replicas of a deleted set are removed together.
 _REPLICAS_AT_ONCE = 100
 
@@ -46,14 +47,51 @@ def plan_surplus_pods(view: View, facts: Facts) -> Iterator[Change]:
         useless: list[Pod] = []
         useful: list[Pod] = []
         for pod in view.active_pods(clique):
-            other = waits_for_other_backend(pod, stored.spec.pod_spec, facts.choice.backend.name, facts.other_gates)
+            other = _waits_for_other_backend(pod, stored.spec.pod_spec, facts.choice.backend.name, facts.other_gates)
             (useless if other or _is_ended(pod) else useful).append(pod)
         yield from _delete_all(useless)
-        yield from _delete_all(scaling.surplus(useful, stored.spec.replicas, revision))
+        yield from _delete_all(_surplus(useful, stored.spec.replicas, revision))
 
 
 def _is_ended(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and pod.spec.restart_policy == "Always"
+
+
+def _waits_for_other_backend(pod: Pod, template: Json, backend: str, other_gates: frozenset[str]) -> bool:
+    """Whether a pod without a node waits for a scheduler that no longer places its set; nothing is lost with it.
+
+    A pod with a node stays: its scheduler has done its work. A pod's backend is known by its label, or without one by
+    its gate. Gates in the user's own template say nothing; nor does schedulerName, which other webhooks may change.
+    """
+    if pod_state.is_scheduled(pod) or pod_state.is_finished(pod):
+        return False
+    if labels.SCHEDULER_BACKEND in pod.metadata.labels:
+        return pod.metadata.labels[labels.SCHEDULER_BACKEND] != backend
+    own = {gate.get("name") for gate in template.get("schedulingGates") or ()}
+    return not other_gates.isdisjoint({gate.name for gate in pod.spec.scheduling_gates} - own)
+
+
+def _surplus(pods: Iterable[Pod], wanted: int, revision: str) -> list[Pod]:
+    """The pods that go on scale-in.
+
+    Unassigned before assigned, Pending before Unknown before Running, not ready before ready, outdated before current,
+    newest first; among equals the highest ordinal.
+    """
+    candidates = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    candidates.sort(key=lambda pod: _deletion_order(pod, revision))
+    return candidates[: max(0, len(candidates) - wanted)]
+
+
+def _deletion_order(pod: Pod, revision: str) -> tuple[bool, int, bool, bool, float, int]:
+    created = pod.metadata.creation_timestamp
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 0),
+        pod_state.is_ready(pod),
+        pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) == revision,
+        -(created.timestamp() if created else 0.0),
+        -pod_state.index(pod),
+    )
 
 
 def plan_outdated(view: View) -> Iterator[Change]:

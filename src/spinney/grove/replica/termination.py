@@ -1,7 +1,8 @@
-"""Gang termination: what lost its minimum, and kept missing it for terminationDelay, is replaced as a whole."""
+"""Gang termination: what stays below its minimum for terminationDelay is replaced as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,73 +21,63 @@ _UPSTREAM_SLACK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Termination:
     """Which cliques are replaced now, and when to look again."""
 
     cliques: tuple[str, ...] = ()
-    # The whole replica lost what it cannot do without, not only one replica of a scaling group.
+    # Whether the whole replica is replaced, and not only replicas of scaling groups.
     whole: bool = False
-    wake: datetime | None = None
+    look_again: datetime | None = None
 
 
-def judge(view: View, now: datetime) -> Verdict:
-    """What the breaches of one set replica come to."""
+def plan_termination(view: View, now: datetime) -> Termination:
+    """Which cliques of a replica have been below their minimum for too long."""
     if unfinished := _unfinished(view):
-        return Verdict(unfinished, whole=True)
-    delay = delay_of(view.pcs)
-    whole: list[datetime] = []
+        return Termination(unfinished, whole=True)
+    delay = _delay(view.pcs)
+    whole_due: list[datetime] = []
     replaced: list[str] = []
-    wakes: list[datetime] = []
+    later: list[datetime] = []
     for clique in view.layout.cliques:
         if not clique.group:
             since = _clique_breach(view, clique)
-            whole += [since + delay] if since else []
+            whole_due += [since + delay] if since else []
     for group in view.layout.groups:
         expired, due, deferred = _group_breaches(view, group, delay, now)
         replaced += expired
-        wakes += due
-        whole += deferred
-    if whole and min(whole) <= now:
-        return Verdict(tuple(view.cliques), whole=True)
-    wakes += whole
-    return Verdict(tuple(replaced), wake=min(wakes, default=None))
+        later += due
+        whole_due += deferred
+    if whole_due and min(whole_due) <= now:
+        return Termination(tuple(view.cliques), whole=True)
+    return Termination(tuple(replaced), look_again=min(later + whole_due, default=None))
 
 
 def _unfinished(view: View) -> tuple[str, ...]:
-    """Cliques that are older than the answer to a breach that should have taken all: the operator ended in between."""
-    notes = [find(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()]
-    moments = [note.last_transition_time for note in notes if note is not None and note.status == "True"]
-    answered = max((moment for moment in moments if moment is not None), default=None)
-    if answered is None:
+    """Cliques that a termination of the whole replica left over, since the operator ended in between."""
+    marks = (true_since(group, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values())
+    began = max((mark for mark in marks if mark is not None), default=None)
+    if began is None:
         return ()
-    created = {name: found.metadata.creation_timestamp for name, found in view.cliques.items()}
-    return tuple(name for name, moment in created.items() if moment is not None and moment < answered)
+    created = {name: clique.metadata.creation_timestamp for name, clique in view.cliques.items()}
+    return tuple(name for name, moment in created.items() if moment is not None and moment < began)
 
 
-def delay_of(pcs: PodCliqueSet) -> timedelta:
-    """How long a breach may last."""
+def _delay(pcs: PodCliqueSet) -> timedelta:
     text = pcs.spec.template.termination_delay
     return timedelta(seconds=duration.seconds(text)) if text else _DEFAULT_DELAY
-
-
-def breached_replicas(view: View, group: Group) -> dict[int, datetime]:
-    """The replicas of a scaling group that are in breach, and since when."""
-    found: dict[int, datetime] = {}
-    for index, cliques in enumerate(view.replicas_of(group)):
-        since = [moment for clique in cliques if (moment := _clique_breach(view, clique)) is not None]
-        if since:
-            found[index] = min(since)
-    return found
 
 
 def _group_breaches(
     view: View, group: Group, delay: timedelta, now: datetime
 ) -> tuple[list[str], list[datetime], list[datetime]]:
-    """Cliques to replace, moments to look again, and moments at which the whole replica goes."""
-    breached = breached_replicas(view, group)
-    well = sum(is_replica_healthy(view, cliques) for cliques in view.replicas_of(group))
-    # Replicas that were never placed break no promise, but they cannot stand in for lost ones either.
-    if breached and well < group.in_base:
+    """Cliques to replace, when to look again, and when the whole replica is due."""
+    replicas = view.replicas_of(group)
+    breached = {
+        index: since for index, cliques in enumerate(replicas) if (since := _first_breach(view, cliques)) is not None
+    }
+    healthy = sum(is_replica_healthy(view, cliques) for cliques in replicas)
+    # Replicas that never had their minimum are not in breach, but cannot stand in for lost ones either.
+    if breached and healthy < group.in_base:
         since = _group_breach(view, group)
         return [], [], [since + delay] if since else []
     expired = {index for index, since in breached.items() if since + delay <= now}
@@ -95,67 +86,73 @@ def _group_breaches(
     return [name for name in replaced if name in view.cliques], due, []
 
 
-def _clique_breach(view: View, clique: Clique) -> datetime | None:
-    """Since when a clique misses its minimum; None where it does not, or never had it.
+def _first_breach(view: View, cliques: Iterable[Clique]) -> datetime | None:
+    breaches = (_clique_breach(view, clique) for clique in cliques)
+    return min((since for since in breaches if since is not None), default=None)
 
-    The breach is seen on the pods themselves; the stored condition only tells since when.
+
+def _clique_breach(view: View, clique: Clique) -> datetime | None:
+    """Since when a clique lacks its minimum; None where it does not, or never had it.
+
+    Its pods tell whether; the stored condition only tells since when.
     """
-    found = view.cliques.get(clique.name)
-    if found is None or not was_scheduled(found):
+    stored = view.cliques.get(clique.name)
+    if stored is None or not was_scheduled(stored):
         return None
     if not view.counts(clique).is_breached(clique.min_available):
         return None
-    condition = find(found.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
-    if condition is None or condition.status != "True":
-        return None
-    return condition.last_transition_time
+    return true_since(stored, reasons.MIN_AVAILABLE_BREACHED)
 
 
 def _group_breach(view: View, group: Group) -> datetime | None:
-    found = view.groups.get(group.name)
-    if found is None or not was_healthy(found):
+    stored = view.groups.get(group.name)
+    if stored is None or not was_healthy(stored):
         return None
-    if is_true(found.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS):
+    if is_true(stored.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS):
         return None
-    condition = find(found.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
-    if condition is None or condition.status != "True":
-        return None
-    return condition.last_transition_time
+    return true_since(stored, reasons.MIN_AVAILABLE_BREACHED)
 
 
-def was_scheduled(found: PodClique) -> bool:
-    """Whether a clique ever had its minimum on nodes: it has now, or the condition has turned since its creation."""
-    condition = find(found.status.conditions, reasons.CLIQUE_SCHEDULED)
+def true_since(stored: PodClique | PodCliqueScalingGroup, kind: str) -> datetime | None:
+    """Since when a condition is true; None where it is not."""
+    condition = find(stored.status.conditions, kind)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+
+
+def was_scheduled(stored: PodClique) -> bool:
+    """Whether a clique ever had its minimum scheduled: it has now, or the condition changed since its creation."""
+    return _was(stored, reasons.CLIQUE_SCHEDULED, "True")
+
+
+def was_healthy(stored: PodCliqueScalingGroup) -> bool:
+    """Whether a scaling group ever had its minimum: it has now, or the condition changed since its creation."""
+    return _was(stored, reasons.MIN_AVAILABLE_BREACHED, "False")
+
+
+def _was(stored: PodClique | PodCliqueScalingGroup, kind: str, status: str) -> bool:
+    condition = find(stored.status.conditions, kind)
     if condition is None:
         return False
-    return condition.status == "True" or _turned(found, condition.last_transition_time)
+    return condition.status == status or _changed(stored, condition.last_transition_time)
 
 
-def was_healthy(found: PodCliqueScalingGroup) -> bool:
-    """Whether a scaling group ever had its minimum: it has now, or the condition has turned since its creation."""
-    condition = find(found.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
-    if condition is None:
-        return False
-    return condition.status == "False" or _turned(found, condition.last_transition_time)
-
-
-def _turned(found: PodClique | PodCliqueScalingGroup, moment: datetime | None) -> bool:
-    created = found.metadata.creation_timestamp
+def _changed(stored: PodClique | PodCliqueScalingGroup, moment: datetime | None) -> bool:
+    created = stored.metadata.creation_timestamp
     if created is None or moment is None:
         return False
-    revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
     adopted = bool(revision) and not revisions.is_ours(revision)
     return moment > created + (_UPSTREAM_SLACK if adopted else timedelta())
 
 
-def marked(found: PodCliqueScalingGroup, now: datetime) -> list[Json] | None:
-    """The group's conditions with the note that its breach was answered; None where it is there."""
-    if is_true(found.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS):
+def marked(stored: PodCliqueScalingGroup, now: datetime) -> list[Json] | None:
+    """The group's conditions with GangTerminationInProgress; None where it is set."""
+    if is_true(stored.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS):
         return None
-    note = Condition(
+    mark = Condition(
         type=reasons.GANG_TERMINATION_IN_PROGRESS,
         status="True",
         reason=reasons.GANG_TERMINATION_ACTIVE,
         message="the set replica was below its minimum for terminationDelay and is replaced",
     )
-    return as_json(merged(found.status.conditions, [note], now))
+    return as_json(merged(stored.status.conditions, [mark], now))

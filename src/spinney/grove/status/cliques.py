@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 
 from spinney.api import labels, reasons
+from spinney.api.conditions import as_json, merged
 from spinney.api.grove import PodClique
 from spinney.api.meta import Condition, Json
 from spinney.grove.model.layout import Clique
 from spinney.grove.model.metadata import selector
-from spinney.grove.model.pod_counts import PodCounts
+from spinney.grove.model.pod_state import PodCounts
 from spinney.grove.model.view import View
 from spinney.grove.status import progress
-from spinney.grove.status.patches import difference, merge_conditions
+from spinney.grove.status.patches import difference
 
 
 def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -> Json:
@@ -23,6 +24,12 @@ def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -
     group = next((group for group in view.layout.groups if group.name == clique.group), None)
     suspended = updating or (group is not None and progress.is_group_updating(view, group))
     stuck = progress.has_passed(clique_deadline(view, clique, stored), now)
+    conditions = [
+        _scheduled_condition(counts, clique.min_available),
+        _breach_condition(counts, clique.min_available, suspended),
+        *progress.conditions(stored.status.conditions, updating, stuck),
+    ]
+    created = stored.metadata.creation_timestamp
     wanted: Json = {
         "observedGeneration": stored.metadata.generation,
         "replicas": counts.replicas,
@@ -30,34 +37,24 @@ def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -
         "scheduledReplicas": counts.scheduled,
         "scheduleGatedReplicas": counts.gated,
         "updatedReplicas": counts.updated if current else 0,
-        "conditions": merge_conditions(
-            stored.status.conditions,
-            [
-                _scheduled_condition(counts, clique.min_available),
-                _breach_condition(counts, clique.min_available, suspended),
-                *progress.conditions(stored.status.conditions, updating, stuck),
-            ],
-            now,
-            stored.metadata.creation_timestamp,
-        ),
+        "conditions": as_json(merged(stored.status.conditions, conditions, now, first=created)),
     }
     if not clique.group:
         wanted["hpaPodSelector"] = selector(**{labels.PODCLIQUE: clique.name})
     if current and not updating and counts.updated == counts.replicas == stored.spec.replicas:
         wanted["currentPodTemplateHash"] = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
         wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
-    steps = progress.clique_progress(view, clique, stored, now)
-    if steps is not None:
-        wanted["updateProgress"] = steps
+    if update := progress.clique_progress(view, clique, stored, now):
+        wanted["updateProgress"] = update
     return difference(stored.status, wanted)
 
 
 def clique_deadline(view: View, clique: Clique, stored: PodClique) -> datetime | None:
-    """When the clique's update counts as stuck if nothing moves."""
-    started = stored.status.update_progress
-    if started is None or not progress.is_clique_updating(view, clique):
+    """When the clique's update counts as stuck if no further pod is replaced."""
+    update = stored.status.update_progress
+    if update is None or not progress.is_clique_updating(view, clique):
         return None
-    since = progress.last_step(view, [clique], started.update_started_at)
+    since = progress.last_step(view, [clique], update.update_started_at)
     return progress.deadline(clique.template.rolling_update, since)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from spinney.api import labels, reasons
+from spinney.api.conditions import as_json, merged
 from spinney.api.grove import PodCliqueScalingGroup
 from spinney.api.meta import Condition, Json
 from spinney.grove.model.group_counts import GroupCounts, count_replicas
@@ -13,7 +14,7 @@ from spinney.grove.model.metadata import selector
 from spinney.grove.model.updates import is_group_converged
 from spinney.grove.model.view import View
 from spinney.grove.status import progress
-from spinney.grove.status.patches import difference, merge_conditions
+from spinney.grove.status.patches import difference
 
 
 def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: datetime) -> Json:
@@ -22,14 +23,15 @@ def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: da
     updating = progress.is_group_updating(view, group)
     breach = _breach_condition(counts, group.in_base, updating)
     existing = stored.status.conditions
-    if breach.status == "False":
-        existing = tuple(c for c in existing if c.type != reasons.GANG_TERMINATION_IN_PROGRESS)
-    pods = {
-        labels.MANAGED_BY: labels.GROVE_OPERATOR,
-        labels.PART_OF: view.pcs.name,
-        labels.SCALING_GROUP: group.name,
-    }
+    pods = {labels.MANAGED_BY: labels.GROVE_OPERATOR, labels.PART_OF: view.pcs.name, labels.SCALING_GROUP: group.name}
     stuck = progress.has_passed(group_deadline(view, group, stored), now)
+    conditions = merged(
+        existing,
+        [breach, *progress.conditions(existing, updating, stuck)],
+        now,
+        first=stored.metadata.creation_timestamp,
+        drop=(reasons.GANG_TERMINATION_IN_PROGRESS,) if breach.status == "False" else (),
+    )
     wanted: Json = {
         "observedGeneration": stored.metadata.generation,
         "replicas": group.replicas,
@@ -37,28 +39,22 @@ def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: da
         "availableReplicas": counts.available,
         "updatedReplicas": counts.updated,
         "selector": selector(**pods),
-        "conditions": merge_conditions(
-            existing,
-            [breach, *progress.conditions(existing, updating, stuck)],
-            now,
-            stored.metadata.creation_timestamp,
-        ),
+        "conditions": as_json(conditions),
     }
     if is_group_converged(view, group):
         wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
-    steps = progress.group_progress(view, group, stored, counts, now)
-    if steps is not None:
-        wanted["updateProgress"] = steps
+    if update := progress.group_progress(view, group, stored, counts, now):
+        wanted["updateProgress"] = update
     return difference(stored.status, wanted)
 
 
 def group_deadline(view: View, group: Group, stored: PodCliqueScalingGroup) -> datetime | None:
-    """When the scaling group's update counts as stuck if nothing moves."""
-    started = stored.status.update_progress
-    if started is None or not progress.is_group_updating(view, group):
+    """When the scaling group's update counts as stuck if no further pod is replaced."""
+    update = stored.status.update_progress
+    if update is None or not progress.is_group_updating(view, group):
         return None
     members = [clique for clique in view.layout.members(group) if view.is_current(clique)]
-    return progress.deadline(group.config.rolling_update, progress.last_step(view, members, started.update_started_at))
+    return progress.deadline(group.config.rolling_update, progress.last_step(view, members, update.update_started_at))
 
 
 def _breach_condition(counts: GroupCounts, least: int, updating: bool) -> Condition:

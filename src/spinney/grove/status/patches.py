@@ -1,21 +1,18 @@
-"""Status patches: only members that differ, and conditions with the times at which they changed."""
+"""Status patches: only the members that differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from spinney.api.conditions import as_json, merged
-from spinney.api.meta import Condition, Json, Struct
+from spinney.api.meta import Json, Struct
 
 
 def difference(stored: Struct, wanted: Json) -> Json:
     """The members of a wanted status that differ from the stored one; null removes a member."""
-    known: Json = msgspec.to_builtins(stored)
-    return {name: value for name, value in wanted.items() if _compact(known.get(name)) != _compact(value)}
+    before: Json = msgspec.to_builtins(stored)
+    return {name: value for name, value in wanted.items() if _compact(before.get(name)) != _compact(value)}
 
 
 def _compact(value: Any) -> Any:
@@ -26,14 +23,3 @@ def _compact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_compact(item) for item in value] or None
     return value or None
-
-
-def merge_conditions(
-    existing: Sequence[Condition], wanted: Iterable[Condition], now: datetime, first: datetime | None = None
-) -> list[Json]:
-    """All conditions to write: ours as wanted, others' as they are; a time moves only where a status changes.
-
-    `first` is the time of a condition that was not there before. The object's creation time there tells "so from the
-    start" from "changed later".
-    """
-    return as_json(merged(existing, wanted, now, first=first))

@@ -87,9 +87,8 @@ def _gang(
     score = gangs.gang_score(stored, members, view.levels, nodes)
     wanted = gangs.gang_status(stored, members, conditions, score, now)
     shown = tuple(item for item in wanted["conditions"] if item["type"] in (reasons.SCHEDULED, reasons.READY))
-    short = tuple(f"{item['type']}={item['status']}" for item in shown)
     patch = gangs.status_patch(stored, wanted)
-    summary = GangSummary(gang.name, wanted["phase"], short, shown)
+    summary = GangSummary(gang.name, wanted["phase"], shown)
     return summary, PatchStatus(stored, patch, guarded=True) if patch else None
 
 

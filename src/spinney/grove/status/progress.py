@@ -1,4 +1,4 @@
-"""How far an update is: `updateProgress` of cliques and scaling groups, and when it counts as stuck."""
+"""`updateProgress` of cliques and scaling groups, and when an update counts as stuck."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _UP_TO_DATE = "UpToDate"
 
 
 def is_clique_updating(view: View, clique: Clique) -> bool:
-    """Whether a clique that stands alone has its turn and is not done."""
+    """Whether a standalone clique is being updated and has not converged."""
     return view.updating and not clique.group and not updates.is_clique_converged(view, clique)
 
 
 def is_group_updating(view: View, group: Group) -> bool:
-    """Whether a scaling group has its turn and is not done."""
+    """Whether a scaling group is being updated and has not converged."""
     return view.updating and not updates.is_group_converged(view, group)
 
 
-def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime) -> Json | None:
-    """Opened when the clique's turn comes, closed when it has converged; None where there is nothing to say."""
-    known = found.status.update_progress
-    revision = found.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+def clique_progress(view: View, clique: Clique, stored: PodClique, now: datetime) -> Json | None:
+    """Begun when the clique's update begins, ended when it has converged; None if it was never updated."""
+    before = stored.status.update_progress
+    revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
     if not is_clique_updating(view, clique):
-        if known is None:
+        if before is None:
             return None
-        generation, template = known.pod_clique_set_generation_hash, known.pod_template_hash
+        generation, template = before.pod_clique_set_generation_hash, before.pod_template_hash
         if template != revision and updates.is_clique_converged(view, clique):
-            # A second change in mid-update may be met without a turn of its own.
+            # A second change during an update may converge without an update of its own.
             generation, template = view.pcs.status.current_generation_hash, revision
         return {
-            "updateStartedAt": _timestamp(known.update_started_at),
-            "updateEndedAt": _timestamp(known.update_ended_at or now),
+            "updateStartedAt": _timestamp(before.update_started_at),
+            "updateEndedAt": _timestamp(before.update_ended_at or now),
             "podCliqueSetGenerationHash": generation,
             "podTemplateHash": template,
             "readyPodsSelectedToUpdate": None,
         }
-    same = known is not None and known.pod_template_hash == revision and known.update_ended_at is None
+    same = before is not None and before.pod_template_hash == revision and before.update_ended_at is None
     outdated = sorted(pod.name for pod in updates.outdated_pods(view, clique))
     return {
-        "updateStartedAt": _timestamp((known.update_started_at if known is not None and same else None) or now),
+        "updateStartedAt": _timestamp((before.update_started_at if before is not None and same else None) or now),
         "updateEndedAt": None,
         "podCliqueSetGenerationHash": view.pcs.status.current_generation_hash,
         "podTemplateHash": revision,
@@ -59,34 +59,34 @@ def clique_progress(view: View, clique: Clique, found: PodClique, now: datetime)
 
 
 def group_progress(
-    view: View, group: Group, found: PodCliqueScalingGroup, counts: GroupCounts, now: datetime
+    view: View, group: Group, stored: PodCliqueScalingGroup, counts: GroupCounts, now: datetime
 ) -> Json | None:
-    """Opened when the group's turn comes, closed when it has converged; None where there is nothing to say."""
-    known = found.status.update_progress
+    """Begun when the group's update begins, ended when it has converged; None if it was never updated."""
+    before = stored.status.update_progress
     amounts = {"updatedPodCliquesCount": counts.cliques_updated, "totalPodCliquesCount": counts.cliques}
     if not is_group_updating(view, group):
-        if known is None:
+        if before is None:
             return None
-        # What has converged has so to the newest change, be it with a turn of its own or not.
-        met = updates.is_group_converged(view, group)
-        generation = view.pcs.status.current_generation_hash if met else known.pod_clique_set_generation_hash
+        # A converged group has the newest change, with or without an update of its own.
+        converged = updates.is_group_converged(view, group)
+        generation = view.pcs.status.current_generation_hash if converged else before.pod_clique_set_generation_hash
         return {
-            "updateStartedAt": _timestamp(known.update_started_at or now),
-            "updateEndedAt": _timestamp(known.update_ended_at or now),
+            "updateStartedAt": _timestamp(before.update_started_at or now),
+            "updateEndedAt": _timestamp(before.update_ended_at or now),
             "podCliqueSetGenerationHash": generation,
             "readyReplicaIndicesSelectedToUpdate": None,
             **amounts,
         }
     revision = view.pcs.status.current_generation_hash
-    same = known is not None and known.pod_clique_set_generation_hash == revision and known.update_ended_at is None
+    same = before is not None and before.pod_clique_set_generation_hash == revision and before.update_ended_at is None
     replicas = view.replicas_of(group)
     old = [index for index, cliques in enumerate(replicas) if not updates.is_replica_current(view, cliques)]
-    done = [index for index in range(len(replicas)) if index not in old]
+    completed = [index for index in range(len(replicas)) if index not in old]
     return {
-        "updateStartedAt": _timestamp((known.update_started_at if known is not None and same else None) or now),
+        "updateStartedAt": _timestamp((before.update_started_at if before is not None and same else None) or now),
         "updateEndedAt": None,
         "podCliqueSetGenerationHash": revision,
-        "readyReplicaIndicesSelectedToUpdate": {"current": old[0], "completed": done} if old else None,
+        "readyReplicaIndicesSelectedToUpdate": {"current": old[0], "completed": completed} if old else None,
         **amounts,
     }
 
@@ -104,7 +104,7 @@ def has_passed(due: datetime | None, now: datetime) -> bool:
 
 
 def last_step(view: View, cliques: Sequence[Clique], started: datetime | None) -> datetime | None:
-    """When the update last got further: it began, or a pod of the new revision was created."""
+    """When the update last progressed: it began, or a pod of the new revision was created."""
     moments = [started] if started is not None else []
     for clique in cliques:
         old = {pod.name for pod in updates.outdated_pods(view, clique)}

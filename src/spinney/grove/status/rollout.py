@@ -1,11 +1,11 @@
-"""Updates across a set's replicas: what a new revision starts, and whose turn it is."""
+"""Rolling updates across a set's replicas: when one starts, and which replica is updated next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.grove import PodClique, PodCliqueSet, SetUpdateProgress
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
 from spinney.grove.model import revisions
@@ -15,7 +15,7 @@ from spinney.grove.status.summary import Summary
 def new_revision(pcs: PodCliqueSet, cliques: Iterable[PodClique], now: datetime) -> Json:
     """The status patch that starts an update; empty where the templates have not changed.
 
-    A hash that another operator wrote is kept as long as its cliques have the content of the templates of now.
+    A hash that another operator wrote is kept as long as its cliques have the content of today's templates.
     """
     wanted = revisions.generation_hash(pcs)
     stored = pcs.status.current_generation_hash
@@ -35,29 +35,30 @@ def new_revision(pcs: PodCliqueSet, cliques: Iterable[PodClique], now: datetime)
 
 def progress(pcs: PodCliqueSet, summaries: Sequence[Summary], now: datetime) -> Json | None:
     """`updateProgress` as it should be now; None for a set that was never updated."""
-    known = pcs.status.update_progress
-    if known is None:
+    stored = pcs.status.update_progress
+    if stored is None:
         return None
-    turn = None if revisions.is_on_delete(pcs) or known.update_ended_at is not None else _whose_turn(pcs, summaries)
-    ended = known.update_ended_at or (now if turn is None else None)
+    next_index = None
+    if not revisions.is_on_delete(pcs) and stored.update_ended_at is None:
+        next_index = _replica_to_update(stored, summaries)
+    ended = stored.update_ended_at or (now if next_index is None else None)
     return {
-        "updateStartedAt": rfc3339(known.update_started_at) if known.update_started_at else None,
+        "updateStartedAt": rfc3339(stored.update_started_at) if stored.update_started_at else None,
         "updateEndedAt": rfc3339(ended) if ended else None,
         "updatedPodCliquesCount": sum(summary.cliques_updated for summary in summaries),
         "totalPodCliquesCount": sum(summary.cliques for summary in summaries),
         "updatedPodCliqueScalingGroupsCount": sum(summary.groups_updated for summary in summaries),
         "totalPodCliqueScalingGroupsCount": sum(summary.groups for summary in summaries),
-        "currentlyUpdating": [_turn(pcs, turn, now)] if turn is not None else None,
+        "currentlyUpdating": [_updating(stored, next_index, now)] if next_index is not None else None,
     }
 
 
-def _whose_turn(pcs: PodCliqueSet, summaries: Sequence[Summary]) -> int | None:
-    """The replica that is updated now, until it has converged; then the next.
+def _replica_to_update(stored: SetUpdateProgress, summaries: Sequence[Summary]) -> int | None:
+    """The replica that is being updated, until it has converged; then the next.
 
     Replicas without scheduled pods go first, then those in breach: they have the least to lose.
     """
-    known = pcs.status.update_progress
-    for replica in known.currently_updating if known is not None else ():
+    for replica in stored.currently_updating:
         index = replica.replica_index
         if index < len(summaries) and not summaries[index].updated:
             return index
@@ -66,20 +67,19 @@ def _whose_turn(pcs: PodCliqueSet, summaries: Sequence[Summary]) -> int | None:
     return order[0] if order else None
 
 
-def _turn(pcs: PodCliqueSet, index: int, now: datetime) -> Json:
-    known = pcs.status.update_progress
-    replicas = known.currently_updating if known is not None else ()
+def _updating(stored: SetUpdateProgress, index: int, now: datetime) -> Json:
+    replicas = stored.currently_updating
     since = next((replica.update_started_at for replica in replicas if replica.replica_index == index), None)
     return {"replicaIndex": index, "updateStartedAt": rfc3339(since or now)}
 
 
 def _all_current(pcs: PodCliqueSet, cliques: Iterable[PodClique]) -> bool:
-    """Whether there are cliques, and each has the content of the template it was made from."""
+    """Whether there are cliques, and each has the content of its template."""
     template = pcs.spec.template
     by_role = {clique.spec.role_name or clique.name: clique for clique in template.cliques}
-    found = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
-    return bool(found) and all(
+    active = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
+    return bool(active) and all(
         clique.spec.role_name in by_role
         and revisions.is_current(clique, by_role[clique.spec.role_name], template.priority_class_name)
-        for clique in found
+        for clique in active
     )

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from spinney.api.core import Node, Pod
 from spinney.api.quantity import milli
-from spinney.grove.model.requests import Amounts
+from spinney.api.requests import pod_requests
 from spinney.grove.model.topology import Levels
 
+# Thousandths by resource name.
+Amounts = dict[str, int]
 
-def placement_score(pods: Sequence[Pod], nodes: Mapping[str, Node], levels: Levels, requests: Amounts) -> float:
+
+def placement_score(pods: Sequence[Pod], nodes: Mapping[str, Node], levels: Levels) -> float:
     """Mean over the levels of (fewest domains that could hold the gang ÷ domains it uses); 1.0 without levels."""
     on = [nodes[pod.spec.node_name] for pod in pods if pod.spec.node_name in nodes]
     if not levels.keys or not on:
         return 1.0
+    requests: Counter[str] = Counter()
+    for pod in pods:
+        requests.update(pod_requests(pod.spec))
     shares = [_share(key, on, nodes.values(), requests) for _, key in levels.keys]
     return round(sum(shares) / len(shares), 4)
 

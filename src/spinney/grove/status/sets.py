@@ -1,4 +1,4 @@
-"""A PodCliqueSet's status: how many replicas serve, how its gangs do, and whether its topology is still there."""
+"""A PodCliqueSet's status: its replicas, its gangs, its errors, its update, and its topology."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from spinney.api import reasons
+from spinney.api.conditions import as_json, merged
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition, Json
 from spinney.grove.model import topology
 from spinney.grove.model.metadata import set_selector
 from spinney.grove.model.topology import Levels
 from spinney.grove.status import rollout
-from spinney.grove.status.patches import difference, merge_conditions
+from spinney.grove.status.patches import difference
 from spinney.grove.status.summary import Summary
 
-# With more gangs than this their conditions are left to the gangs themselves: a status is sent whole on each change.
+# With more gangs their conditions are left out: a status is sent whole on each change.
 _GANGS_IN_DETAIL = 32
 
 
@@ -28,9 +29,12 @@ def status_patch(
 ) -> Json:
     """What the set's status must change."""
     available = sum(summary.available for summary in summaries)
-    existing = pcs.status.conditions
-    if topology_state is None:
-        existing = tuple(c for c in existing if c.type != reasons.TOPOLOGY_LEVELS_UNAVAILABLE)
+    conditions = merged(
+        pcs.status.conditions,
+        [topology_state] if topology_state else [],
+        now,
+        drop=() if topology_state else (reasons.TOPOLOGY_LEVELS_UNAVAILABLE,),
+    )
     wanted: Json = {
         "observedGeneration": pcs.metadata.generation,
         "replicas": pcs.spec.replicas,
@@ -40,11 +44,11 @@ def status_patch(
         "hpaPodSelector": set_selector(pcs),
         "podGangStatuses": gang_statuses(summaries),
         "lastErrors": list(errors) or None,
-        "conditions": merge_conditions(existing, [topology_state] if topology_state else [], now),
+        "conditions": as_json(conditions),
     }
-    steps = rollout.progress(pcs, summaries, now)
-    if steps is not None:
-        wanted["updateProgress"] = steps
+    progress = rollout.progress(pcs, summaries, now)
+    if progress is not None:
+        wanted["updateProgress"] = progress
     patch = difference(pcs.status, wanted)
     if patch and not pcs.status.observed_generation:
         # The schema requires both counters in the first status.
@@ -53,17 +57,17 @@ def status_patch(
 
 
 def gang_statuses(summaries: Sequence[Summary]) -> list[Json]:
-    """Phase of every gang, and conditions while there are few."""
+    """The phase of every gang, and the conditions while there are few."""
     gangs = [gang for summary in summaries for gang in summary.gangs]
     detailed = len(gangs) <= _GANGS_IN_DETAIL
     return [
-        {"name": gang.name, "phase": gang.phase, **({"conditions": list(gang.detail)} if detailed else {})}
+        {"name": gang.name, "phase": gang.phase, **({"conditions": list(gang.conditions)} if detailed else {})}
         for gang in gangs
     ]
 
 
 def topology_condition(pcs: PodCliqueSet, levels: Levels, enabled: bool) -> Condition | None:
-    """Whether every domain the set asks for still has a level; None where it asks for none."""
+    """Whether every domain that the set asks for has a level; None where it asks for none."""
     if not topology.constraints(pcs):
         return None
     name = topology.topology_name(pcs)
