@@ -12,12 +12,12 @@ EVENT_RULE = Rule(("", "events.k8s.io"), ("events",), ("create", "patch"))
 LEASE_RULE = Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch"))
 CERTIFICATE_RULE = Rule(("",), ("secrets",), ("get", "create", "patch"))
 
-_LABEL = {"app.kubernetes.io/part-of": "spinney"}
+_RBAC = "rbac.authorization.k8s.io/v1"
 
 
 def account_name(component: Component) -> str:
     """The name of a component's service account, roles and webhook configurations."""
-    return f"spinney-{component.name}"
+    return f"{component.part_of}-{component.name}"
 
 
 def manifests(component: Component, namespace: str, webhook_url: str = "") -> list[Json]:
@@ -28,21 +28,24 @@ def manifests(component: Component, namespace: str, webhook_url: str = "") -> li
         namespace,
         (*component.rules, EVENT_RULE, *_registration_rules(component)),
         (*component.namespace_rules, LEASE_RULE, *certificates),
+        component.part_of,
     )
     if component.webhooks and not webhook_url:
         documents.append(_service(component, namespace))
     return documents + webhook_configurations(component, namespace, webhook_url)
 
 
-def rights(name: str, namespace: str, everywhere: Iterable[Rule], inside: Iterable[Rule]) -> list[Json]:
+def rights(
+    name: str, namespace: str, everywhere: Iterable[Rule], inside: Iterable[Rule], part_of: str = "spinney"
+) -> list[Json]:
     """An account with rules for the whole cluster, and rules for the namespace it lives in."""
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     return [
-        _object("v1", "ServiceAccount", name, namespace),
-        {**_object("rbac.authorization.k8s.io/v1", "ClusterRole", name), "rules": [_rule(r) for r in everywhere]},
-        _binding("ClusterRoleBinding", "ClusterRole", name, "", subject),
-        {**_object("rbac.authorization.k8s.io/v1", "Role", name, namespace), "rules": [_rule(r) for r in inside]},
-        _binding("RoleBinding", "Role", name, namespace, subject),
+        _object("v1", "ServiceAccount", name, part_of, namespace),
+        {**_object(_RBAC, "ClusterRole", name, part_of), "rules": [_rule(rule) for rule in everywhere]},
+        _binding("ClusterRoleBinding", "ClusterRole", subject, part_of),
+        {**_object(_RBAC, "Role", name, part_of, namespace), "rules": [_rule(rule) for rule in inside]},
+        _binding("RoleBinding", "Role", subject, part_of, namespace),
     ]
 
 
@@ -59,7 +62,7 @@ def webhook_configurations(
     for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
         hooks = [hook for hook in component.webhooks if hook.mutating == mutating]
         if hooks:
-            document = _object("admissionregistration.k8s.io/v1", kind, account_name(component))
+            document = _object("admissionregistration.k8s.io/v1", kind, account_name(component), component.part_of)
             document["webhooks"] = [_hook(component, hook, namespace, webhook_url, ca_bundle) for hook in hooks]
             result.append(document)
     return result
@@ -103,7 +106,7 @@ def _registration_rules(component: Component) -> Iterable[Rule]:
 
 
 def _service(component: Component, namespace: str) -> Json:
-    service = _object("v1", "Service", account_name(component), namespace)
+    service = _object("v1", "Service", account_name(component), component.part_of, namespace)
     service["spec"] = {
         "selector": {"app.kubernetes.io/name": account_name(component)},
         "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
@@ -111,16 +114,17 @@ def _service(component: Component, namespace: str) -> Json:
     return service
 
 
-def _object(api_version: str, kind: str, name: str, namespace: str = "") -> Json:
-    metadata: Json = {"name": name, "labels": {"app.kubernetes.io/name": name, **_LABEL}}
+def _object(api_version: str, kind: str, name: str, part_of: str, namespace: str = "") -> Json:
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": part_of}
+    metadata: Json = {"name": name, "labels": labels}
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def _binding(kind: str, role: str, name: str, namespace: str, subject: Json) -> Json:
-    binding = _object("rbac.authorization.k8s.io/v1", kind, name, namespace)
-    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name}
+def _binding(kind: str, role: str, subject: Json, part_of: str, namespace: str = "") -> Json:
+    binding = _object(_RBAC, kind, subject["name"], part_of, namespace)
+    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": subject["name"]}
     binding["subjects"] = [subject]
     return binding
 

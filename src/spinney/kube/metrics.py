@@ -1,4 +1,4 @@
-"""What the runtime counts for Prometheus. Labels are bound once per controller, not per event."""
+"""Prometheus metrics of the client, caches, controllers, leader election and webhooks."""
 
 from __future__ import annotations
 
@@ -7,29 +7,10 @@ from functools import cache
 
 from prometheus_client import Counter, Gauge, Histogram
 
-RECONCILES = Counter("spinney_reconciles", "Reconciles by their end.", ("controller", "result"))
-RECONCILE_SECONDS = Histogram(
-    "spinney_reconcile_seconds",
-    "How long a reconcile takes.",
-    ("controller",),
-    buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30),
-)
-QUEUE_DEPTH = Gauge("spinney_queue_depth", "Keys that wait for a worker.", ("controller",))
-WRITES = Counter("spinney_writes", "Writes that the API server took.", ("component", "verb", "kind"))
-REQUESTS = Counter("spinney_requests", "Requests to the API server by answer.", ("method", "code"))
-RELISTS = Counter("spinney_cache_lists", "Times that a cache had to list everything.", ("kind",))
-LEADING = Gauge("spinney_leading", "1 while this process leads.", ("lease",))
-REVIEWS = Counter("spinney_admission_reviews", "Admission reviews by answer.", ("webhook", "allowed"))
-
-
-# Finding a label's counter costs more than counting.
-requests = cache(REQUESTS.labels)
-writes = cache(WRITES.labels)
-
 
 @dataclass(frozen=True, slots=True)
 class ControllerMetrics:
-    """The metrics of one controller."""
+    """The metrics of one controller, with its name bound: finding a label's counter costs more than counting."""
 
     done: Counter
     again: Counter
@@ -38,12 +19,41 @@ class ControllerMetrics:
     depth: Gauge
 
 
-def for_controller(name: str) -> ControllerMetrics:
-    """A controller's metrics, with its name bound."""
-    return ControllerMetrics(
-        done=RECONCILES.labels(name, "done"),
-        again=RECONCILES.labels(name, "again"),
-        failed=RECONCILES.labels(name, "failed"),
-        seconds=RECONCILE_SECONDS.labels(name),
-        depth=QUEUE_DEPTH.labels(name),
-    )
+class Metrics:
+    """The metrics of a process; `prefix` begins their names. Get it from `metrics`: a name is registered once."""
+
+    def __init__(self, prefix: str) -> None:
+        self._reconciles = Counter(f"{prefix}_reconciles", "Reconciles by their end.", ("controller", "result"))
+        self._reconcile_seconds = Histogram(
+            f"{prefix}_reconcile_seconds",
+            "How long a reconcile takes.",
+            ("controller",),
+            buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30),
+        )
+        self._depth = Gauge(f"{prefix}_queue_depth", "Keys that wait for a worker.", ("controller",))
+        writes = Counter(f"{prefix}_writes", "Writes that the API server took.", ("component", "verb", "kind"))
+        requests = Counter(f"{prefix}_requests", "Requests to the API server by answer.", ("method", "code"))
+        lists = Counter(f"{prefix}_cache_lists", "Times that a cache had to list everything.", ("kind",))
+        leading = Gauge(f"{prefix}_leading", "1 while this process leads.", ("lease",))
+        reviews = Counter(f"{prefix}_admission_reviews", "Admission reviews by answer.", ("webhook", "allowed"))
+        self.writes = cache(writes.labels)
+        self.requests = cache(requests.labels)
+        self.lists = lists.labels
+        self.leading = leading.labels
+        self.reviews = reviews.labels
+
+    def controller(self, name: str) -> ControllerMetrics:
+        """The metrics of one controller."""
+        return ControllerMetrics(
+            done=self._reconciles.labels(name, "done"),
+            again=self._reconciles.labels(name, "again"),
+            failed=self._reconciles.labels(name, "failed"),
+            seconds=self._reconcile_seconds.labels(name),
+            depth=self._depth.labels(name),
+        )
+
+
+@cache
+def metrics(prefix: str = "spinney") -> Metrics:
+    """The metrics whose names begin with a prefix; the same ones on every call."""
+    return Metrics(prefix)

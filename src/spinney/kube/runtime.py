@@ -73,6 +73,8 @@ class Component:
     process: Callable[[Any], Process] | None = None
     # The CustomResourceDefinitions of kinds that it writes and that somebody else may install.
     crds: Callable[[], tuple[Json, ...]] = tuple
+    # The product that it is part of: its account is named `<part_of>-<name>`.
+    part_of: str = "spinney"
     # The component as its configuration makes it, where that changes its webhooks or rights. A ValueError names what
     # is wrong with the configuration.
     configured: Callable[[Any], Component] | None = None

@@ -13,7 +13,6 @@ from tests.kube.fake_server import FakeServer, Thing, settle, thing, virtual
 
 EVENT = Request("POST", "/api/v1/namespaces/a/events")
 BIND = Request("POST", "/api/v1/namespaces/a/pods/p/binding")
-BIND_REQUEST = Request("POST", "/apis/scheduling.run.ai/v1alpha2/namespaces/a/bindrequests")
 LEASE = Request("PATCH", "/apis/coordination.k8s.io/v1/namespaces/a/leases/l")
 STATUS = Request("PATCH", "/apis/example.com/v1/namespaces/a/things/t/status")
 POD = Request("POST", "/api/v1/namespaces/a/pods")
@@ -25,7 +24,6 @@ THING = Request("POST", "/apis/example.com/v1/namespaces/a/things")
     [
         (LEASE, Priority.LEASE),
         (BIND, Priority.POD),
-        (BIND_REQUEST, Priority.POD),
         (POD, Priority.POD),
         (THING, Priority.NORMAL),
         (Request("PATCH", "/api/v1/namespaces/a/pods/p"), Priority.NORMAL),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp.test_utils import TestClient, TestServer
 
 from spinney.kube.controllers.health import Health
-from spinney.kube.metrics import for_controller
+from spinney.kube.metrics import metrics
 
 
 async def test_pages() -> None:
@@ -17,6 +17,6 @@ async def test_pages() -> None:
         assert (waiting.status, await waiting.text()) == (503, "waiting for scheduler\n")
         missing.clear()
         assert (await client.get("/readyz")).status == 200
-        for_controller("pages").done.inc()
+        metrics().controller("pages").done.inc()
         text = await (await client.get("/metrics")).text()
         assert 'spinney_reconciles_total{controller="pages",result="done"} 1.0' in text

@@ -10,7 +10,7 @@ import structlog
 
 from spinney.api.meta import Json, encode
 from spinney.kube.difference import json_patch
-from spinney.kube.metrics import REVIEWS
+from spinney.kube.metrics import Metrics
 from spinney.kube.runtime import Component, Runtime, Webhook
 
 _log = structlog.get_logger("spinney.kube.admission.review")
@@ -43,10 +43,10 @@ def changed(request: Json, wanted: Json, warnings: Sequence[str] = ()) -> Json:
 
 def reviewers(component: Component, runtime: Runtime) -> dict[str, Reviewer]:
     """The reviewer of each webhook path of a component: encoded AdmissionReview in, encoded AdmissionReview out."""
-    return {hook.path: _reviewer(hook, hook.review(runtime)) for hook in component.webhooks}
+    return {hook.path: _reviewer(hook, hook.review(runtime), runtime.client.metrics) for hook in component.webhooks}
 
 
-def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]]) -> Reviewer:
+def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]], metrics: Metrics) -> Reviewer:
     async def answer(body: bytes) -> bytes:
         document: Json = msgspec.json.decode(body)
         request: Json = document["request"]
@@ -57,7 +57,7 @@ def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]]) -> Revie
             _log.exception("review.failed", webhook=hook.name, name=request.get("name"))
             message = f"webhook {hook.name}: internal error, see its log"
             response = refused(request, message, code=500, reason="InternalError")
-        REVIEWS.labels(hook.name, str(response["allowed"]).lower()).inc()
+        metrics.reviews(hook.name, str(response["allowed"]).lower()).inc()
         return msgspec.json.encode(
             {
                 "apiVersion": document.get("apiVersion", "admission.k8s.io/v1"),

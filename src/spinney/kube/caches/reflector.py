@@ -16,7 +16,6 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.retry import Backoff
 from spinney.kube.client.wire import WatchEvent
 from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid, NotFound
-from spinney.kube.metrics import RELISTS
 
 T = TypeVar("T", bound=Object)
 
@@ -96,7 +95,7 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         """From a list, if there is none yet, to the end of one watch."""
         if not self._copy.resource_version:
-            RELISTS.labels(self._of.resource.kind).inc()
+            self._client.metrics.lists(self._of.resource.kind).inc()
         if not self._copy.resource_version and self._streams:
             try:
                 await self._stream()

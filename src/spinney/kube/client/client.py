@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from spinney.api.meta import Json, Key, Object, Resource, decode, encode
-from spinney.kube import metrics
 from spinney.kube.chance import Chance
 from spinney.kube.client.flow import Flow, Priority, priority_of
 from spinney.kube.client.retry import Backoff, Repeat, send_with_retries
@@ -22,6 +21,8 @@ from spinney.kube.client.wire import Listing, WatchEvent, read_event, read_lines
 from spinney.kube.client.writes import Write, Writes
 from spinney.kube.difference import covers, without_none
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
+from spinney.kube.metrics import Metrics
+from spinney.kube.metrics import metrics as default_metrics
 
 T = TypeVar("T", bound=Object)
 
@@ -54,6 +55,7 @@ class Client:
         flow: Flow | None = None,
         backoff: Backoff | None = None,
         may_write: Callable[[], None] = lambda: None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.transport = transport
         self.chance = chance or Chance()
@@ -62,6 +64,7 @@ class Client:
         self._flow = flow
         self._backoff = backoff or Backoff()
         self._may_write = may_write
+        self.metrics = metrics or default_metrics()
 
     def named(self, component: str, may_write: Callable[[], None] | None = None) -> Client:
         """The same connection for one component: its own field manager and its own write counters.
@@ -75,6 +78,7 @@ class Client:
             flow=self._flow,
             backoff=self._backoff,
             may_write=may_write or self._may_write,
+            metrics=self.metrics,
         )
 
     @asynccontextmanager
@@ -132,7 +136,7 @@ class Client:
         if not _only_asks(request):
             self._may_write()
         response = await self.transport.send(request)
-        metrics.requests(request.method, response.status).inc()
+        self.metrics.requests(request.method, response.status).inc()
         return response
 
     async def _write(
@@ -157,7 +161,7 @@ class Client:
             raise
         if not dry:
             self.writes.note(read_write(write, response.body))
-            metrics.writes(self.field_manager, write.verb, write.resource.kind).inc()
+            self.metrics.writes(self.field_manager, write.verb, write.resource.kind).inc()
         return response
 
     @overload

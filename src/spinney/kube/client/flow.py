@@ -12,8 +12,6 @@ from spinney.kube.client.transport import Request
 _WHOLE = 1.0 - 1e-6
 # From a write in this process to what others write because of it: a watch event, a reconcile.
 _TURNS = 3
-# What is created to make a pod or to place it.
-_BRINGS_PODS = ("pods", "bindrequests")
 
 
 class Priority(IntEnum):
@@ -27,11 +25,11 @@ class Priority(IntEnum):
 
 
 def priority_of(request: Request) -> Priority:
-    """The priority of a request, from what it is about."""
+    """The priority of a request by what it is about; `Client.turn` sets another."""
     parts = request.path.split("/")
     if "coordination.k8s.io" in parts:
         return Priority.LEASE
-    if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] in _BRINGS_PODS):
+    if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] == "pods"):
         return Priority.POD
     if parts[-1] == "status":
         return Priority.STATUS

@@ -14,7 +14,6 @@ from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.writes import recording
 from spinney.kube.controllers.workqueue import Queue
 from spinney.kube.errors import ApiError, Conflict, ConnectionLost, NotLeader
-from spinney.kube.metrics import for_controller
 from spinney.kube.runtime import Runtime
 
 T = TypeVar("T", bound=Object)
@@ -82,7 +81,7 @@ class Controller:
         self._catching_up: dict[asyncio.Task[None], None] = {}
         self._stopping = False
         self._log = _log.bind(controller=name)
-        self._metrics = for_controller(name)
+        self._metrics = runtime.client.metrics.controller(name)
 
     def watch(
         self,

@@ -13,7 +13,6 @@ from spinney.api.times import rfc3339_micro
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, NotLeader
-from spinney.kube.metrics import LEADING
 
 LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -75,7 +74,7 @@ class Election:
         """
         await self._acquire()
         self._log.info("leader.started")
-        LEADING.labels(self._name).set(1)
+        self._client.metrics.leading(self._name).set(1)
         working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(self._keep(), name=f"lease {self._name}")
         try:
@@ -86,7 +85,7 @@ class Election:
         finally:
             await _end(working)
             await _end(keeping)
-            LEADING.labels(self._name).set(0)
+            self._client.metrics.leading(self._name).set(0)
             await self._release()
 
     async def _acquire(self) -> None:

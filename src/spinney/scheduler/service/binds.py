@@ -13,6 +13,7 @@ from spinney.api.kai import BindRequest
 from spinney.api.meta import Json, Key, convert
 from spinney.api.owners import reference
 from spinney.kube.client.client import Client
+from spinney.kube.client.flow import Priority
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
@@ -158,7 +159,9 @@ class Binds:
             started = loop.time()
             try:
                 await self._remove_leftover((namespace, name))
-                await self._client.create(BindRequest, body, namespace)
+                # As urgent as a pod's own binding.
+                async with self._client.turn(Priority.POD):
+                    await self._client.create(BindRequest, body, namespace)
                 BINDING.observe(1000 * (loop.time() - started))
             except AlreadyExists:
                 _log.info("bindrequest.exists", namespace=namespace, name=name)
