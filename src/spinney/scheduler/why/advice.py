@@ -29,6 +29,7 @@ _MISSING = {
     Lack.VOLUME_CLAIM_UNBOUND: "provide volumes for the pod's claims, "
     "or name a storage class that waits for its first consumer",
     Lack.VOLUME: "create persistentvolume {0}",
+    Lack.RESOURCE_CLAIM: "create resource claim {0}",
     Lack.RESOURCE_CLAIM_FROM_TEMPLATE: "create the resource claim behind {0}",
     Lack.DEVICE_CLASS: "create device class {0}",
     Lack.DEVICE_SELECTOR: "correct this CEL expression",

@@ -1,0 +1,59 @@
+"""Every reason that nodes can have is a sentence, and what is missing has a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api.missing import Lack, Missing
+from spinney.scheduler.state.problems import NodeRefusal, NoRoom, OverLimit
+from spinney.scheduler.state.refusal import Code, Refusal
+from spinney.scheduler.why import texts
+from spinney.scheduler.why.advice import advice, eviction_helps
+
+
+def no_room(*refusals: NodeRefusal) -> NoRoom:
+    """A task that three nodes refuse for each reason."""
+    return NoRoom("default/a", "", 0, 1, False, False, tuple((refusal, 3) for refusal in refusals), needed=(0, 0, 1))
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_refusal_has_a_sentence_and_advice(code: Code) -> None:
+    """The sentence is complete, and somebody can do something about it."""
+    problem = no_room(Refusal(code, "subject", "detail"))
+    assert "{" not in texts.message(problem).replace("{subject: detail}", "")
+    assert texts.message(problem).startswith("Resources were not found for pod default/a due to: ")
+    assert advice(problem)
+
+
+@pytest.mark.parametrize("lack", Lack)
+def test_what_is_missing_has_a_remedy(lack: Lack) -> None:
+    """No eviction helps a pod that lacks something on every node."""
+    problem = no_room(Missing(lack, "thing"))
+    assert texts.refusal(Missing(lack, "thing")) == str(Missing(lack, "thing"))
+    assert advice(problem)
+    assert not eviction_helps(problem)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "sentence"),
+    [
+        (Refusal(Code.RESOURCE, "gpu"), "node(s) didn't have enough resources: GPUs"),
+        (Refusal(Code.RESOURCE, "example.com/nic"), "node(s) didn't have enough resources: example.com/nic"),
+        (Refusal(Code.TAINT, "dedicated", "ml"), "node(s) had untolerated taint {dedicated: ml}"),
+        (Refusal(Code.OTHER, "a {strange} rule"), "a {strange} rule"),
+        (
+            OverLimit("team", 2, 4.0, 4.0, (0.0, 0.0, 0.5)),
+            "node does not have enough capacity. Reason: OverLimit, Details: team quota has reached the allowable "
+            "limit of GPUs. Limit is 4 GPUs, currently 4 GPUs allocated and workload requested 0.5 GPUs",
+        ),
+    ],
+)
+def test_sentences(refusal: NodeRefusal, sentence: str) -> None:
+    """The words are upstream's."""
+    assert texts.refusal(refusal) == sentence
+
+
+def test_eviction_helps_where_a_node_lacks_only_room() -> None:
+    """Nodes that refuse the pod itself keep refusing it, whoever leaves."""
+    assert eviction_helps(no_room(Refusal(Code.TAINT, "a"), Refusal(Code.RESOURCE, "gpu")))
+    assert not eviction_helps(no_room(Refusal(Code.TAINT, "a"), Refusal(Code.NODE_UNSCHEDULABLE)))
