@@ -26,11 +26,11 @@ _VERSION = re.compile(
 
 
 def _function(name: str, *overloads: tuple[list[Any], Any, Any, bool]) -> Any:
-    made = [
+    declared = [
         cel.Overload(id=f"{name}_{at}", parameters=parameters, return_type=result, impl=impl, is_member=member)
         for at, (parameters, result, impl, member) in enumerate(overloads)
     ]
-    return cel.FunctionDecl(name, made)
+    return cel.FunctionDecl(name, declared)
 
 
 def quantity_value(text: str) -> Json:
@@ -123,19 +123,19 @@ def _is_version(text: str) -> bool:
 
 
 def _part(value: Mapping[str, Any], group: int) -> int:
-    found = _VERSION.fullmatch(value["semver"])
-    assert found is not None
-    return int(found[group])
+    match = _VERSION.fullmatch(value["semver"])
+    assert match is not None
+    return int(match[group])
 
 
 def _order(value: Mapping[str, Any]) -> Any:
     """What quantities and versions are compared by; a version with a suffix comes before the one without."""
     if "semver" not in value:
         return _amount(value)
-    found = _VERSION.fullmatch(value["semver"])
-    assert found is not None
-    suffix = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in (found[4] or "").split(".") if part]
-    return (int(found[1]), int(found[2]), int(found[3]), not suffix, suffix)
+    match = _VERSION.fullmatch(value["semver"])
+    assert match is not None
+    suffix = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in (match[4] or "").split(".") if part]
+    return (int(match[1]), int(match[2]), int(match[3]), not suffix, suffix)
 
 
 def _changed(value: Mapping[str, Any], other: Mapping[str, Any] | int, sign: int) -> Json:

@@ -57,8 +57,8 @@ class Cluster:
         self.server = server or ApiServer(self.clock, self.chance)
         self._profile = nodes or Profile(count=0)
         # Of the server, not of this object: a second one on the same server must not see another truth.
-        known = ca_certificate or self.server.ca_certificate or Authority(self.clock.now()).bundle.trusted
-        self.server.ca_certificate = ca_certificate = known
+        trusted = ca_certificate or self.server.ca_certificate or Authority(self.clock.now()).bundle.trusted
+        self.server.ca_certificate = ca_certificate = trusted
         self._controllers: tuple[Factory, ...] = (
             *controllers,
             partial(ServiceAccounts, ca_certificate=ca_certificate),

@@ -66,23 +66,23 @@ class Call:
         query = self.query
         if not query:
             return
-        found: list[FieldError] = []
+        errors: list[FieldError] = []
         if query.get("dryRun") not in (None, "All"):
-            found.append(unsupported("dryRun", [query["dryRun"]], ("All",)))
+            errors.append(unsupported("dryRun", [query["dryRun"]], ("All",)))
         manager = query.get("fieldManager", "")
         if len(manager) > 128:
-            found.append(too_long("fieldManager", 128))
-        strange = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
-        if strange is not None:
-            why = f"invalid character U+{ord(manager[strange]):04X} (at position {strange})"
-            found.append(FieldError("FieldValueInvalid", "fieldManager", f"Invalid value: {_quoted(manager)}: {why}"))
+            errors.append(too_long("fieldManager", 128))
+        position = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
+        if position is not None:
+            why = f"invalid character U+{ord(manager[position]):04X} (at position {position})"
+            errors.append(FieldError("FieldValueInvalid", "fieldManager", f"Invalid value: {_quoted(manager)}: {why}"))
         if query.get("fieldValidation") not in (None, "", "Strict", "Warn", "Ignore"):
-            found.append(unsupported("fieldValidation", query["fieldValidation"], ("", "Ignore", "Strict", "Warn")))
+            errors.append(unsupported("fieldValidation", query["fieldValidation"], ("", "Ignore", "Strict", "Warn")))
         if self.verb == "patch" and "force" in query and "apply-patch" not in media_type(self.request):
-            found.append(forbidden_field("force", "may not be specified for non-apply patch"))
-        if found:
+            errors.append(forbidden_field("force", "may not be specified for non-apply patch"))
+        if errors:
             name = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(self.verb)
-            raise invalid_options(name or "DeleteOptions", found)
+            raise invalid_options(name or "DeleteOptions", errors)
 
 
 def _quoted(text: str) -> str:

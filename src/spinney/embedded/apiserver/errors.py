@@ -146,10 +146,10 @@ def not_found(kind: Kind, name: str) -> Refusal:
 
 def already_exists(kind: Kind, name: str, *, going: bool = False) -> Refusal:
     """409: the name is taken, by an object that stays or by one that is on its way out."""
-    told = f'{kind.qualified} "{name}" already exists'
+    message = f'{kind.qualified} "{name}" already exists'
     if going:
-        told = f"object is being deleted: {told}"
-    return Refusal(409, "AlreadyExists", told, _details(kind, name))
+        message = f"object is being deleted: {message}"
+    return Refusal(409, "AlreadyExists", message, _details(kind, name))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -161,13 +161,13 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
     return Refusal(409, "Conflict", message, _details(kind, name))
 
 
-def wrong_uid(kind: Kind, namespace: str, name: str, wanted: str, found: str) -> Refusal:
+def wrong_uid(kind: Kind, namespace: str, name: str, precondition: str, actual: str) -> Refusal:
     """409: an object of that name is there, but another one, which the store finds out."""
     return conflict(
         kind,
         name,
         f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{namespace}/{name}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {precondition}, UID in object meta: {actual}",
     )
 
 
@@ -177,7 +177,7 @@ def forbidden(kind: Kind, name: str, why: str) -> Refusal:
     return Refusal(403, "Forbidden", f"{named} is forbidden: {why}", _details(kind, name))
 
 
-def _told(errors: Sequence[FieldError]) -> str:
+def _summary(errors: Sequence[FieldError]) -> str:
     """All errors in one line, each once, although the causes may repeat them."""
     lines = list(dict.fromkeys(map(str, errors)))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
@@ -185,21 +185,21 @@ def _told(errors: Sequence[FieldError]) -> str:
 
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the object breaks rules of its kind."""
-    told = _told(errors)
+    summary = _summary(errors)
     # Of a kind that two groups serve, the one that keeps it speaks.
     group = kind.table.rpartition("/")[0]
     details: Json = {"name": name, "group": group, "kind": kind.kind}
     details = {key: value for key, value in details.items() if value}
     details["causes"] = [error.cause() for error in errors]
     shown_kind = f"{kind.kind}.{group}" if group else kind.kind
-    return Refusal(422, "Invalid", f'{shown_kind} "{name}" is invalid: {told}', details)
+    return Refusal(422, "Invalid", f'{shown_kind} "{name}" is invalid: {summary}', details)
 
 
 def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the options of a request break their rules."""
-    told = _told(errors)
+    summary = _summary(errors)
     details: Json = {"group": "meta.k8s.io", "kind": name, "causes": [error.cause() for error in errors]}
-    return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {told}', details)
+    return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {summary}', details)
 
 
 def plain(message: str) -> Refusal:

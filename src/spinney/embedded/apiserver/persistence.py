@@ -55,23 +55,23 @@ class DataFolder:
 
     def authority(self, clock: Clock) -> Authority:
         """The authority that kubeconfigs out there already trust."""
-        made = renewed(None, SERVER_NAMES, clock.now())
-        return Authority(clock.now(), decode(Bundle, self.journal.note("authority", encode(made))))
+        bundle = renewed(None, SERVER_NAMES, clock.now())
+        return Authority(clock.now(), decode(Bundle, self.journal.note("authority", encode(bundle))))
 
     def _restore(self, server: ApiServer) -> None:
         """Definitions come first: without them nobody knows what the other tables hold."""
-        known = dict(self.journal.resources())
-        for table in sorted(known, key=lambda name: name != custom_resources.TABLE):
+        last_versions = dict(self.journal.resources())
+        for table in sorted(last_versions, key=lambda name: name != custom_resources.TABLE):
             kind = server.kinds.of_table(table)
             for key, version, body in self.journal.objects(table):
                 head = _head(body).metadata
                 document: Any = msgspec.json.decode(body)
-                found = selectable_fields.values(kind, document) if kind is not None else {}
+                fields = selectable_fields.values(kind, document) if kind is not None else {}
                 owners = tuple(owner.uid for owner in head.owner_references or ())
                 labels, going = head.labels or NO_LABELS, bool(head.deletion_timestamp)
-                item = Item(key, version, body, head.uid, labels, found, owners, going, head.finalizers)
+                item = Item(key, version, body, head.uid, labels, fields, owners, going, head.finalizers)
                 server.restore(table, item)
-            server.store.resume(table, known[table])
+            server.store.resume(table, last_versions[table])
 
     async def close(self) -> None:
         """Commit what is left, and let go of the folder."""

@@ -83,14 +83,14 @@ class Authenticator:
 
 
 def _alone(user: User, request: Request) -> User:
-    told: list[str] = []
+    requested: list[str] = []
     for key, value in request.headers.items():
         if key == "impersonate-group":
-            told += [f"{{Group  {group.strip()}    }}" for group in value.split(",")]
+            requested += [f"{{Group  {group.strip()}    }}" for group in value.split(",")]
         elif key == "impersonate-uid":
-            told.append(f"{{UID  {value}  authentication.k8s.io/v1  }}")
+            requested.append(f"{{UID  {value}  authentication.k8s.io/v1  }}")
         elif key.startswith(_EXTRA):
-            told.append(f"{{UserExtra  {value}  authentication.k8s.io/v1  {key.removeprefix(_EXTRA)}}}")
-    if told:
-        raise bad_request(f"requested [{' '.join(told)}] without impersonating a user")
+            requested.append(f"{{UserExtra  {value}  authentication.k8s.io/v1  {key.removeprefix(_EXTRA)}}}")
+    if requested:
+        raise bad_request(f"requested [{' '.join(requested)}] without impersonating a user")
     return user

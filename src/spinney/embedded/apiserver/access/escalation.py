@@ -36,9 +36,9 @@ def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -
     if not missing:
         return
     groups = ", ".join(f'"{group}"' for group in call.user.groups)
-    told = "\n".join(sorted(_told(missing)))
+    rights = "\n".join(sorted(_rule_lines(missing)))
     why = f'user "{call.user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
-    raise forbidden(call.kind, call.name, why + told)
+    raise forbidden(call.kind, call.name, why + rights)
 
 
 def _bound(core: Core, call: Call, document: Json) -> list[Json]:
@@ -61,7 +61,7 @@ def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
                     yield rbac.Attributes(verb, group, resource, sub, namespace, name)
 
 
-def _told(missing: list[rbac.Attributes]) -> list[str]:
+def _rule_lines(missing: list[rbac.Attributes]) -> list[str]:
     """The missing rights, those on one resource together, as Go prints a rule."""
     verbs: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in missing:
@@ -71,8 +71,8 @@ def _told(missing: list[rbac.Attributes]) -> list[str]:
             parts = [("APIGroups", each.group), ("Resources", resource), ("ResourceNames", each.name)]
         key = tuple((label, value) for label, value in parts if value or label == "APIGroups")
         verbs.setdefault(key, []).append(each.verb)
-    told = []
-    for key, found in verbs.items():
-        listed = " ".join(f'"{verb}"' for verb in dict.fromkeys(found))
-        told.append("{" + ", ".join(f'{label}:["{value}"]' for label, value in key) + f", Verbs:[{listed}]" + "}")
-    return told
+    lines = []
+    for key, allowed in verbs.items():
+        listed = " ".join(f'"{verb}"' for verb in dict.fromkeys(allowed))
+        lines.append("{" + ", ".join(f'{label}:["{value}"]' for label, value in key) + f", Verbs:[{listed}]" + "}")
+    return lines

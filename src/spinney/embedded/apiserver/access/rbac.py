@@ -90,7 +90,7 @@ class Authorizer:
         """Why something is allowed; None where it is not."""
         if MASTERS in user.groups:
             return ""
-        for grant, subject in self._of(user, wanted.namespace):
+        for grant, subject in self._grants_of(user, wanted.namespace):
             if any(covers(rule, wanted) for rule in grant.rules):
                 return f"RBAC: allowed by {grant.told} to {subject}"
         return None
@@ -105,18 +105,18 @@ class Authorizer:
         if MASTERS in user.groups:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
             return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
-        return [rule for grant, _ in self._of(user, namespace) for rule in grant.rules]
+        return [rule for grant, _ in self._grants_of(user, namespace) for rule in grant.rules]
 
-    def _of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
+    def _grants_of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
         if self._grants is None:
             self._grants = list(self._read())
         for grant in self._grants:
             if grant.namespace and grant.namespace != namespace:
                 continue
             for subject in grant.subjects:
-                told = _is_subject(user, subject, grant.namespace)
-                if told:
-                    yield grant, told
+                subject_name = _is_subject(user, subject, grant.namespace)
+                if subject_name:
+                    yield grant, subject_name
                     break
 
     def _read(self) -> Iterator[_Grant]:
@@ -127,13 +127,13 @@ class Authorizer:
                 role = binding.get("roleRef") or {}
                 namespace = item.namespace
                 key = role.get("name", "")
-                found = store.get(CLUSTER_ROLES, key) if role.get("kind") == "ClusterRole" else None
+                role_item = store.get(CLUSTER_ROLES, key) if role.get("kind") == "ClusterRole" else None
                 if role.get("kind") == "Role":
-                    found = store.get(ROLES, f"{namespace}/{key}")
-                rules = tuple(load(found).get("rules") or ()) if found is not None else ()
+                    role_item = store.get(ROLES, f"{namespace}/{key}")
+                rules = tuple(load(role_item).get("rules") or ()) if role_item is not None else ()
                 name = f"{item.name}/{namespace}" if namespace else item.name
-                told = f'{kind} "{name}" of {role.get("kind")} "{key}"'
-                yield _Grant(namespace, tuple(binding.get("subjects") or ()), rules, told)
+                description = f'{kind} "{name}" of {role.get("kind")} "{key}"'
+                yield _Grant(namespace, tuple(binding.get("subjects") or ()), rules, description)
 
 
 def _is_subject(user: User, subject: Json, namespace: str) -> str:

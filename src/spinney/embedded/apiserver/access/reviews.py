@@ -81,8 +81,8 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
     meant = [name for name in claims.get("aud") or () if name in wanted]
     if not meant:
         given = _quoted(claims.get("aud") or [])
-        told = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
-        return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {told}]"})
+        problem = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
+        return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {problem}]"})
     return _answer(access, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
 
 
@@ -109,9 +109,9 @@ def _attributes(spec: Json) -> Attributes:
 def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        shown_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
         detail = "cannot be specified in combination with resourceAttributes"
-        errors.append(invalid("spec.nonResourceAttributes", told, detail))
+        errors.append(invalid("spec.nonResourceAttributes", shown_path, detail))
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid("spec.resourceAttributes", None, detail))
@@ -121,18 +121,18 @@ def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
 
 
 def _check_selectors(resource: Json) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in ("fieldSelector", "labelSelector"):
         selector, path = resource.get(key), f"spec.resourceAttributes.{key}"
         if selector is None:
             continue
         raw, requirements = selector.get("rawSelector"), selector.get("requirements")
         if raw and requirements:
-            found.append(invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements"))
+            errors.append(invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements"))
         if not raw and not requirements:
             detail = f"when {path} is specified, requirements or rawSelector is required"
-            found.append(required(f"{path}.requirements", detail))
-    return found
+            errors.append(required(f"{path}.requirements", detail))
+    return errors
 
 
 def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Response:
@@ -169,8 +169,8 @@ def _check_namespace(call: Call, spec: Json) -> None:
     if path is None and given != call.namespace:
         errors.append(invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
     if path is not None:
-        told = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
-        errors.append(invalid("spec.nonResourceAttributes", told, "disallowed on this kind of request"))
+        shown_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        errors.append(invalid("spec.nonResourceAttributes", shown_path, "disallowed on this kind of request"))
     if errors:
         raise invalid_object(replace(call.kind, kind=""), "", errors)
 

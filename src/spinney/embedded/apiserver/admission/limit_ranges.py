@@ -59,8 +59,8 @@ def admit_claim(core: Core, call: Call, claim: Json) -> None:
 
 
 def _refused(call: Call, problems: list[str]) -> Refusal:
-    told = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-    return forbidden(call.kind, call.name, told)
+    message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+    return forbidden(call.kind, call.name, message)
 
 
 def _limits(core: Core, namespace: str) -> Iterator[Json]:
@@ -73,7 +73,7 @@ def _containers(spec: Json) -> Iterable[Json]:
 
 
 def _fill(pod: Json, limit: Json) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     for key, label in (("initContainers", "init container"), ("containers", "container")):
         for container in pod["spec"].get(key) or ():
             resources = container.setdefault("resources", {})
@@ -83,23 +83,23 @@ def _fill(pod: Json, limit: Json) -> None:
                 if missing:
                     resources[kind] = {**given, **missing}
                     names = ", ".join(sorted(missing))
-                    told.append(f"{names} {kind[:-1]} for {label} {container['name']}")
-    if told:
+                    lines.append(f"{names} {kind[:-1]} for {label} {container['name']}")
+    if lines:
         metadata = pod["metadata"]
-        note = {_ANNOTATION: f"LimitRanger plugin set: {'; '.join(told)}"}
+        note = {_ANNOTATION: f"LimitRanger plugin set: {'; '.join(lines)}"}
         metadata["annotations"] = {**(metadata.get("annotations") or {}), **note}
 
 
 def _problems(limit: Json, requests: Amounts, limits: Amounts) -> list[str]:
     kind = limit["type"]
-    found: list[str] = []
+    problems: list[str] = []
     for name, bound in (limit.get("min") or {}).items():
-        found += _too_small(name, kind, bound, requests, limits)
+        problems += _too_small(name, kind, bound, requests, limits)
     for name, bound in (limit.get("max") or {}).items():
-        found += _too_large(name, kind, bound, requests, limits)
+        problems += _too_large(name, kind, bound, requests, limits)
     for name, bound in (limit.get("maxLimitRequestRatio") or {}).items():
-        found += _too_far(name, kind, bound, requests, limits)
-    return found
+        problems += _too_far(name, kind, bound, requests, limits)
+    return problems
 
 
 def _too_small(name: str, kind: str, bound: str, requests: Amounts, limits: Amounts) -> list[str]:

@@ -30,8 +30,8 @@ def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None
         if old is None and (missing := kind.resource.quota.missing(hard, document)):
             raise forbidden(kind, call.name, f"failed quota: {item.name}: must specify {'; '.join(missing)}")
         before = usage(kind, old) if old is not None and _covers(quota, kind, old) else {}
-        asked = {name: amount - before.get(name, 0) for name, amount in usage(kind, document).items() if name in hard}
-        wanted = {name: amount for name, amount in asked.items() if amount > 0}
+        added = {name: amount - before.get(name, 0) for name, amount in usage(kind, document).items() if name in hard}
+        wanted = {name: amount for name, amount in added.items() if amount > 0}
         if not wanted:
             continue
         taken = used(core, kinds, call.namespace, quota)

@@ -75,7 +75,7 @@ class Policies:
         """Read anew which policies are in force, in the order of their bindings' names."""
         store = self._core.store
         policies = {item.name: load(item) for item in store.table(POLICIES).range("")}
-        found: list[Bound] = []
+        bound_policies: list[Bound] = []
         for item in store.table(BINDINGS).range(""):
             spec = load(item).get("spec") or {}
             policy = policies.get(spec.get("policyName", ""))
@@ -92,8 +92,8 @@ class Policies:
                 tuple(_match(name, {}, rules) for each in about if (rules := each.get("excludeResourceRules"))),
                 spec.get("paramRef"),
             )
-            found.append(bound)
-        self.bound = found
+            bound_policies.append(bound)
+        self.bound = bound_policies
 
     def objections(self, policy: Bound, call: Call, request: Json, namespace: Json | None) -> list[Objection]:
         """What a policy has against a write, for each of its parameters."""
@@ -111,41 +111,43 @@ class Policies:
                 parameters = self._parameters(policy, call)
             except _Unusable as error:
                 return [] if _forgives(policy) else [Objection(policy, str(error), by=error.by)]
-            return [found for params in parameters for found in _objections(policy, {**values, "params": params})]
+            return [
+                objection for params in parameters for objection in _objections(policy, {**values, "params": params})
+            ]
 
     def _parameters(self, policy: Bound, call: Call) -> list[Json | None]:
         """The objects that a policy is parametrised with, none of them where it is not."""
         kind, reference = policy.spec.get("paramKind"), policy.reference
         if kind is None:
             return [None]
-        found = self._kinds.by_kind(kind.get("apiVersion", ""), kind.get("kind", ""))
-        if found is None:
+        param_kind = self._kinds.by_kind(kind.get("apiVersion", ""), kind.get("kind", ""))
+        if param_kind is None:
             group, _, version = kind.get("apiVersion", "").rpartition("/")
-            told = f"{group}/{version}, Kind={kind.get('kind', '')}"
-            why = f"failed to configure policy: failed to find resource referenced by paramKind: '{told}'"
+            gvk = f"{group}/{version}, Kind={kind.get('kind', '')}"
+            why = f"failed to configure policy: failed to find resource referenced by paramKind: '{gvk}'"
             raise _Unusable(why, by=f"ValidatingAdmissionPolicy '{policy.name}'")
         if reference is None:
             return [None]
-        place = ""
-        if found.namespaced:
-            place = reference.get("namespace") or call.namespace
-            if not place:
+        namespace = ""
+        if param_kind.namespaced:
+            namespace = reference.get("namespace") or call.namespace
+            if not namespace:
                 raise _unbound("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
         elif reference.get("namespace"):
             raise _unbound("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
         if reference.get("name"):
-            item = self._core.store.get(found.table, found.key(place, reference["name"]))
+            item = self._core.store.get(param_kind.table, param_kind.key(namespace, reference["name"]))
             items = [item] if item is not None else []
         else:
             wanted = selectors.from_object(reference.get("selector"))
             items = [
                 item
-                for item in self._core.store.table(found.table).range(place)
+                for item in self._core.store.table(param_kind.table).range(namespace)
                 if selectors.matches(wanted, item.labels)
             ]
         if not items and reference.get("parameterNotFoundAction") == "Deny":
             raise _unbound("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return [shown(found, load(item)) for item in items]
+        return [shown(param_kind, load(item)) for item in items]
 
 
 def _match(name: str, resources: Json, rules: list[Json]) -> Hook:
@@ -192,12 +194,12 @@ def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
         except (EvaluationError, CompileError) as error:
             # Whoever uses it fails for want of it.
             failed[variable["name"]] = _reason(error, failed)
-    found: list[Objection] = []
+    objections: list[Objection] = []
     for rule in policy.spec.get("validations") or ():
         why = _failure(rule, {**values, "variables": variables}, failed, policy)
         if why:
-            found.append(Objection(policy, why, rule.get("reason") or "Invalid"))
-    return found
+            objections.append(Objection(policy, why, rule.get("reason") or "Invalid"))
+    return objections
 
 
 def _reason(error: Exception, failed: dict[str, str]) -> str:
@@ -214,13 +216,18 @@ def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy:
         if evaluate(expression, values) is True:
             return ""
     except (EvaluationError, CompileError) as error:
-        told = _reason(error, failed)
-        return "" if _forgives(policy) else f"expression '{expression}' resulted in error: {told}"
+        message = _reason(error, failed)
+        return "" if _forgives(policy) else f"expression '{expression}' resulted in error: {message}"
     if rule.get("messageExpression"):
         try:
-            told = evaluate(rule["messageExpression"], values)
-            if isinstance(told, str) and told.strip() and "\n" not in told and len(told) <= _LONGEST_MESSAGE:
-                return told
+            message = evaluate(rule["messageExpression"], values)
+            if (
+                isinstance(message, str)
+                and message.strip()
+                and "\n" not in message
+                and len(message) <= _LONGEST_MESSAGE
+            ):
+                return message
         except (EvaluationError, CompileError):
             pass
     return str(rule.get("message") or f"failed expression: {expression}")
@@ -228,13 +235,13 @@ def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy:
 
 def act(call: Call, objections: list[Objection]) -> None:
     """Warn of a write, or refuse it, as bindings say; the first objection that refuses it is told."""
-    for found in objections:
-        if "Warn" in found.policy.actions:
-            call.warnings.append(f"Validation failed for {found.policy.told}: {found.message}")
-    denied = next((found for found in objections if "Deny" in found.policy.actions), None)
+    for objection in objections:
+        if "Warn" in objection.policy.actions:
+            call.warnings.append(f"Validation failed for {objection.policy.told}: {objection.message}")
+    denied = next((objection for objection in objections if "Deny" in objection.policy.actions), None)
     if denied is None:
         return
-    told = f"{denied.by or denied.policy.told} denied request: {denied.message}"
-    refusal = forbidden(call.kind, call.name, told)
-    details = {**(refusal.details or {}), "causes": [{"message": told}]}
+    message = f"{denied.by or denied.policy.told} denied request: {denied.message}"
+    refusal = forbidden(call.kind, call.name, message)
+    details = {**(refusal.details or {}), "causes": [{"message": message}]}
     raise Refusal(_CODES.get(denied.reason, 422), denied.reason, refusal.message, details)

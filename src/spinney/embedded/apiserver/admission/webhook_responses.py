@@ -44,11 +44,11 @@ def _review(body: bytes) -> Json:
         raise BadAnswer(_NOT_CALLED + str(error)) from None
     kind, version = review.get("kind", "AdmissionReview"), review.get("apiVersion", _REVIEW)
     if kind == "AdmissionReview" and version == "admission.k8s.io/v1beta1":
-        told = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
-        raise BadAnswer(_NOT_CALLED + told)
+        problem = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
+        raise BadAnswer(_NOT_CALLED + problem)
     if (kind, version) != ("AdmissionReview", _REVIEW):
-        told = f'no kind "{kind}" is registered for version "{version}"'
-        raise BadAnswer(_NOT_CALLED + told)
+        problem = f'no kind "{kind}" is registered for version "{version}"'
+        raise BadAnswer(_NOT_CALLED + problem)
     return dict(review)
 
 

@@ -139,7 +139,7 @@ class Admission:
         if not hook.objects:
             return True
         labels = [(item["metadata"].get("labels") or {}) for item in (new, old) if item is not None]
-        return any(selectors.matches(hook.objects, found) for found in labels)
+        return any(selectors.matches(hook.objects, each_labels) for each_labels in labels)
 
     def _in_namespace(self, hook: Hook, call: Call, document: Json) -> bool:
         if call.kind.table == "/namespaces":
@@ -157,12 +157,12 @@ class Admission:
                 body = await self.resolve(client)(encode(review))
             return webhook_responses.read(body, request["uid"])
         except TimeoutError:
-            told = f'failed to call webhook: Post "{address(client)}": context deadline exceeded'
+            problem = f'failed to call webhook: Post "{address(client)}": context deadline exceeded'
         except BadAnswer as error:
-            told = str(error)
+            problem = str(error)
         except (OSError, LookupError) as error:
-            told = f"failed to call webhook: {error}"
-        raise internal(f'failed calling webhook "{hook.name}": {told}')
+            problem = f"failed to call webhook: {error}"
+        raise internal(f'failed calling webhook "{hook.name}": {problem}')
 
 
 def address(client: Json) -> str:
@@ -173,9 +173,9 @@ def address(client: Json) -> str:
 
 
 def _denied(name: str, status: Json) -> Refusal:
-    told = status.get("message") or status.get("reason")
+    reason = status.get("message") or status.get("reason")
     message = f'admission webhook "{name}" denied the request'
-    message = f"{message}: {told}" if told else f"{message} without explanation"
+    message = f"{message}: {reason}" if reason else f"{message} without explanation"
     code = status.get("code") or 0
     return Refusal(code if code >= 400 else 400, status.get("reason", ""), message, status.get("details"))
 
@@ -244,7 +244,7 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
 
 def _options(call: Call) -> Json:
     """What a request asks for beside its object."""
-    found: Json = {key: call.query[key] for key in ("fieldManager", "fieldValidation") if call.query.get(key)}
+    options: Json = {key: call.query[key] for key in ("fieldManager", "fieldValidation") if call.query.get(key)}
     if call.dry_run:
-        found["dryRun"] = ["All"]
-    return {**found, **{key: value for key, value in call.options.items() if key not in ("kind", "apiVersion")}}
+        options["dryRun"] = ["All"]
+    return {**options, **{key: value for key, value in call.options.items() if key not in ("kind", "apiVersion")}}

@@ -129,7 +129,7 @@ class GarbageCollector:
         if item is None or not item.owners:
             return
         missing = {owner for owner in item.owners if owner not in self._by_uid}
-        if not missing or not self._can_tell(item, missing - self._went):
+        if not missing or not self._kinds_are_served(item, missing - self._went):
             return
         if len(missing) < len(set(item.owners)):
             self._let_go(place, missing)
@@ -137,10 +137,13 @@ class GarbageCollector:
         if not item.going:
             self._delete(place, item, "Background")
 
-    def _can_tell(self, item: Item, owners: set[str]) -> bool:
+    def _kinds_are_served(self, item: Item, owners: set[str]) -> bool:
         references = load(item)["metadata"].get("ownerReferences") or () if owners else ()
-        asked = [reference for reference in references if reference.get("uid") in owners]
-        return all(self._kinds.by_kind(found["apiVersion"], found["kind"]) is not None for found in asked)
+        owner_references = [reference for reference in references if reference.get("uid") in owners]
+        return all(
+            self._kinds.by_kind(reference["apiVersion"], reference["kind"]) is not None
+            for reference in owner_references
+        )
 
     def _delete(self, place: Place, item: Item, policy: str) -> None:
         kind = self._kinds.of_table(place[0])

@@ -74,7 +74,7 @@ class NamespaceFollower:
         for name in sorted(self._terminating):
             left = self._delete_content(name)
             if left:
-                self._tell(name, left)
+                self._report_waiting(name, left)
             else:
                 self._finish(name)
 
@@ -93,7 +93,7 @@ class NamespaceFollower:
                     waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)
         return waiting
 
-    def _tell(self, name: str, left: dict[str, list[Item]]) -> None:
+    def _report_waiting(self, name: str, left: dict[str, list[Item]]) -> None:
         """Say in the namespace's status what it waits for."""
         item = self._core.store.get("/namespaces", name)
         if item is None:
@@ -101,7 +101,7 @@ class NamespaceFollower:
         document = load(item)
         status = document.setdefault("status", {})
         before = {entry["type"]: entry for entry in status.get("conditions") or ()}
-        conditions = [_condition(self._core.timestamp(), before, told) for told in _remaining(left)]
+        conditions = [_condition(self._core.timestamp(), before, state) for state in _remaining(left)]
         if conditions != status.get("conditions"):
             status["conditions"] = conditions
             self._core.store.put("/namespaces", name, document, item.fields)
@@ -140,9 +140,9 @@ def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
     ]
 
 
-def _condition(now: str, before: Json, told: tuple[str, bool, str, str]) -> Json:
-    kind, holds, reason, message = told
+def _condition(now: str, before: Json, state: tuple[str, bool, str, str]) -> Json:
+    kind, holds, reason, message = state
     status = "True" if holds else "False"
-    known = before.get(kind) or {}
-    since = known["lastTransitionTime"] if known.get("status") == status else now
+    previous = before.get(kind) or {}
+    since = previous["lastTransitionTime"] if previous.get("status") == status else now
     return {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}

@@ -112,7 +112,7 @@ def summary(body: bytes, limit: int = 30) -> str:
 
 def duplicates(body: bytes) -> list[str]:
     """The paths of fields that an object gives more than once."""
-    found: list[str] = []
+    paths: list[str] = []
     twice = object()
 
     def pairs(items: list[tuple[str, Any]]) -> Any:
@@ -125,7 +125,7 @@ def duplicates(body: bytes) -> list[str]:
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, dict):
-            found.extend(f"{path}.{key}".lstrip(".") for key in value.pop(twice, ()))
+            paths.extend(f"{path}.{key}".lstrip(".") for key in value.pop(twice, ()))
             for key, item in value.items():
                 walk(item, f"{path}.{key}")
         elif isinstance(value, list):
@@ -136,7 +136,7 @@ def duplicates(body: bytes) -> list[str]:
         walk(json.loads(body, object_pairs_hook=pairs), "")
     except (ValueError, RecursionError):
         return []
-    return found
+    return paths
 
 
 class _Loader(yaml.CSafeLoader):

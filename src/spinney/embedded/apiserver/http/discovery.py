@@ -78,15 +78,15 @@ class Discovery:
         if path in ("/api", "/apis") and _wants_aggregated(accept):
             body = self._cached(f"{path}#aggregated", self._aggregated, path)
             return Response(200, body, {**JSON, "content-type": _AGGREGATED})
-        found = self._plain(path)
-        if found is not None:
+        response = self._plain(path)
+        if response is not None:
             # Groups are told by the aggregator, which looks less closely.
             if _is_of_groups(path):
                 forms.spoken(accept)
             else:
                 _check_method(request)
             forms.undressed(accept)
-        return found
+        return response
 
     def _plain(self, path: str) -> Response | None:
         """The older form of discovery."""
@@ -161,7 +161,7 @@ class Discovery:
         return {**head, "groupVersion": name, "resources": resources}
 
     def _aggregated(self, path: str) -> Json:
-        wanted = {name: found for name, found in self._kinds.groups().items() if bool(name) == (path == "/apis")}
+        wanted = {name: versions for name, versions in self._kinds.groups().items() if bool(name) == (path == "/apis")}
         items = [
             {
                 "metadata": {"name": name} if name else {},

@@ -35,8 +35,8 @@ def answer(path: str, request: Request) -> Response | None:
     if root is None:
         return None
     if path != root:
-        known = path.removeprefix(f"{root}/") in _checks(root)
-        return Response(200, b"ok", _TEXT) if known else None
+        is_known = path.removeprefix(f"{root}/") in _checks(root)
+        return Response(200, b"ok", _TEXT) if is_known else None
     if not any(name == "verbose" for name, _ in request.query):
         return Response(200, b"ok", _TEXT)
     return Response(200, _told(root, [value for name, value in request.query if name == "exclude"]), _TEXT)

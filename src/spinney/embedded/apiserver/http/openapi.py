@@ -70,11 +70,11 @@ class OpenApi:
         return Response(200, self._documents["v2"], JSON)
 
     def _names(self) -> dict[str, list[Kind]]:
-        found: dict[str, list[Kind]] = {}
+        kinds_by_root: dict[str, list[Kind]] = {}
         for kind in self._kinds:
             root = f"apis/{kind.api_version}" if kind.group else f"api/{kind.api_version}"
-            found.setdefault(root, []).append(kind)
-        return found
+            kinds_by_root.setdefault(root, []).append(kind)
+        return kinds_by_root
 
     def _index(self) -> bytes:
         if "" not in self._documents:
@@ -106,8 +106,8 @@ def _document(name: str, kinds: list[Kind]) -> Json:
         for kind in kinds:
             _describe(kind, schemas)
             paths |= openapi_paths.of_kind(kind, _schema_name(kind))
-    for found in sorted(set(_REFERENCE.findall(encode(paths).decode()))):
-        _collect(found, schemas)
+    for reference in sorted(set(_REFERENCE.findall(encode(paths).decode()))):
+        _collect(reference, schemas)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.35.4"},
@@ -136,9 +136,9 @@ def _list_template() -> Json:
 
 
 def _schema_name(kind: Kind) -> str:
-    known = kind_names().get((kind.group, kind.version, kind.kind)) if kind.custom is None else None
-    if known is not None:
-        return known
+    built_in_name = kind_names().get((kind.group, kind.version, kind.kind)) if kind.custom is None else None
+    if built_in_name is not None:
+        return built_in_name
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
 
 

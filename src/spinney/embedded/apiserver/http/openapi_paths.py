@@ -27,8 +27,8 @@ def _data() -> Json:
 
 def of_document(name: str) -> Json | None:
     """The paths of a built-in document, by its name in the index."""
-    found = _data()["documents"].get(name) if name != TEMPLATE else None
-    return {path: _parametrised(operations) for path, operations in found.items()} if found is not None else None
+    paths = _data()["documents"].get(name) if name != TEMPLATE else None
+    return {path: _parametrised(operations) for path, operations in paths.items()} if paths is not None else None
 
 
 def of_kind(kind: Kind, schema_name: str) -> Json:

@@ -102,7 +102,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _message(data: bytes, name: str) -> Json:
     fields = _messages()[name]
-    known = definitions().get(name.replace("k8s.io.", "io.k8s.", 1), {}).get("properties")
+    properties = definitions().get(name.replace("k8s.io.", "io.k8s.", 1), {}).get("properties")
     result: Json = {}
     for number, _, raw in _fields(data):
         field = fields.get(str(number))
@@ -116,7 +116,7 @@ def _message(data: bytes, name: str) -> Json:
             result.setdefault(key, []).append(_value(raw, of))
         else:
             value = _value(raw, of)
-            if known is not None and key not in known and isinstance(value, dict):
+            if properties is not None and key not in properties and isinstance(value, dict):
                 # An embedded struct: in JSON its fields stand beside the others.
                 result.update(value)
             elif value or isinstance(value, dict) or (key in _MEANT and value is not None):

@@ -103,10 +103,10 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
     """The conditions of a field selector, on fields that the kind can be selected by."""
     tests = []
     for name, equal, value in selectors.parse_fields(text):
-        known = selectable_fields.stored_name(kind, name)
-        if not known:
+        stored_name = selectable_fields.stored_name(kind, name)
+        if not stored_name:
             raise bad_request(selectable_fields.not_selectable(kind, name))
-        tests.append((known, equal, value))
+        tests.append((stored_name, equal, value))
     return tuple(tests)
 
 
@@ -209,17 +209,17 @@ def _check_match(version: str, match: str, token: str = "") -> None:
     if not match:
         return
     field = "resourceVersionMatch"
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not version:
-        found.append(forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        errors.append(forbidden_field(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
     if token:
-        found.append(forbidden_field(field, "resourceVersionMatch is forbidden when continue is provided"))
+        errors.append(forbidden_field(field, "resourceVersionMatch is forbidden when continue is provided"))
     elif version and match not in ("Exact", "NotOlderThan"):
-        found.append(unsupported(field, match, ("Exact", "NotOlderThan", "")))
+        errors.append(unsupported(field, match, ("Exact", "NotOlderThan", "")))
     elif match == "Exact" and version == "0":
-        found.append(forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if found:
-        raise invalid_options("ListOptions", found)
+        errors.append(forbidden_field(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if errors:
+        raise invalid_options("ListOptions", errors)
 
 
 def _not_a_version(text: str) -> str:
@@ -247,8 +247,8 @@ def _token(version: int, key: str) -> str:
 
 def _read_token(token: str) -> tuple[int, str]:
     try:
-        found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return int(found["rv"]), str(found["start"])
+        decoded = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return int(decoded["rv"]), str(decoded["start"])
     except (KeyError, TypeError):
         why = "server does not recognize this encoded version "
         raise bad_request(f"invalid continue token: continue key is not valid: {why}") from None

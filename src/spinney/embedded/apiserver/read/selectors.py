@@ -39,11 +39,11 @@ def parse_labels(text: str) -> Selector:
     tokens = [match.group(1) for match in _TOKEN.finditer(text)]
     if tokens and tokens[0] in _MARKS:
         raise bad_request(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     position = 0
     while position < len(tokens):
         requirement, position = _requirement(tokens, position)
-        found.append(requirement)
+        requirements.append(requirement)
         if position < len(tokens):
             if tokens[position] != ",":
                 raise bad_request(f"found '{tokens[position]}', expected: ',' or 'end of string'")
@@ -51,7 +51,7 @@ def parse_labels(text: str) -> Selector:
             following = tokens[position] if position < len(tokens) else ""
             if following in ("", ","):
                 raise bad_request(f"found '{following}', expected: identifier after ','")
-    return tuple(found)
+    return tuple(requirements)
 
 
 _MARKS = ("=", "==", "!=", "(", ")", "<", ">")
@@ -112,8 +112,8 @@ def _value(key: str, value: str) -> str:
 
 def _set(tokens: list[str], at: int) -> tuple[tuple[str, ...], int]:
     if at >= len(tokens) or tokens[at] != "(":
-        found = tokens[at] if at < len(tokens) else ""
-        raise _unparsable(f"found '{found}' expected: '('")
+        token = tokens[at] if at < len(tokens) else ""
+        raise _unparsable(f"found '{token}' expected: '('")
     values: list[str] = []
     at += 1
     while at < len(tokens) and tokens[at] != ")":
@@ -132,13 +132,13 @@ FieldTest = tuple[str, bool, str]  # field, wanted equal, value
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> tuple[FieldTest, ...]:
     """The conditions of a `fieldSelector`."""
-    found: list[FieldTest] = []
+    tests: list[FieldTest] = []
     for term in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"([^=!]*)(==|!=|=)(.*)", term)
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        found.append((match[1], match[2] != "!=", _unescaped(match[3])))
-    return tuple(found)
+        tests.append((match[1], match[2] != "!=", _unescaped(match[3])))
+    return tuple(tests)
 
 
 def _unescaped(value: str) -> str:
@@ -159,9 +159,9 @@ def field_matcher(tests: tuple[FieldTest, ...]) -> Callable[[Mapping[str, str]],
 
 def from_object(selector: Json | None) -> Selector:
     """The conditions of a `metav1.LabelSelector`; an empty one matches everything."""
-    found = convert(LabelSelector, selector or {})
-    labels = (_requires(key, "In", value) for key, value in found.match_labels.items())
-    return (*labels, *found.match_expressions)
+    label_selector = convert(LabelSelector, selector or {})
+    labels = (_requires(key, "In", value) for key, value in label_selector.match_labels.items())
+    return (*labels, *label_selector.match_expressions)
 
 
 def from_labels(selector: Json) -> Json:

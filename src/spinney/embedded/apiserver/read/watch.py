@@ -230,8 +230,8 @@ def _wants_initial(value: str | None, query: Mapping[str, str]) -> bool | None:
         return None
     if match != "NotOlderThan":
         field, rule = "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found = [forbidden_field(field, rule)]
+        errors = [forbidden_field(field, rule)]
         if match:
-            found.append(unsupported(field, match, ("NotOlderThan",)))
-        raise invalid_options("ListOptions", found)
+            errors.append(unsupported(field, match, ("NotOlderThan",)))
+        raise invalid_options("ListOptions", errors)
     return flag(query, "sendInitialEvents")

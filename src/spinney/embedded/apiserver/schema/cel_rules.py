@@ -66,8 +66,8 @@ class Rule:
     def _bound(self, text: str, values: Mapping[str, Any]) -> str:
         """An expression over what cannot be handed in, optionals and moments: lists of one element bind them."""
         if "oldValue" in values:
-            made = "optional.none()" if values["oldValue"] is None else f"optional.of({self.typed}(oldValue))"
-            text = f"[{made}].map(oldSelf, {text})[0]"
+            old_self = "optional.none()" if values["oldValue"] is None else f"optional.of({self.typed}(oldValue))"
+            text = f"[{old_self}].map(oldSelf, {text})[0]"
         elif self.typed and "oldSelf" in values:
             text = f"[{self.typed}(oldSelf)].map(oldSelf, {text})[0]"
         return f"[{self.typed}(self)].map(self, {text})[0]" if self.typed else text
@@ -76,9 +76,9 @@ class Rule:
         # Kubernetes does not know an optional oldSelf there, and so tells something else.
         if self.message_expression and not ("oldValue" in values and _OLD.search(self.message_expression)):
             try:
-                told = evaluate(self._bound(self.message_expression, values), values)
-                if isinstance(told, str) and told.strip() and "\n" not in told:
-                    return told
+                message = evaluate(self._bound(self.message_expression, values), values)
+                if isinstance(message, str) and message.strip() and "\n" not in message:
+                    return message
             except (EvaluationError, CompileError):
                 pass
         return self.message or f"failed rule: {self.text.strip()}"
@@ -91,9 +91,11 @@ def _with_moments(text: str, schema: Json, path: str = "") -> str:
     """A rule in which fields that are moments or durations are named as such; whether one is there is asked as ever."""
     for name, below in (schema.get("properties") or {}).items():
         where = f"{path}.{escaped(name)}"
-        made = _CONVERSIONS.get(below.get("format", "")) if below.get("type") == "string" else None
-        if made is not None:
-            text = re.sub(rf"(?<!has\()\b((?:self|oldSelf){re.escape(where)})\b(?!\s*[.(]\s*\?)", rf"{made}(\1)", text)
+        conversion = _CONVERSIONS.get(below.get("format", "")) if below.get("type") == "string" else None
+        if conversion is not None:
+            text = re.sub(
+                rf"(?<!has\()\b((?:self|oldSelf){re.escape(where)})\b(?!\s*[.(]\s*\?)", rf"{conversion}(\1)", text
+            )
         elif below.get("properties"):
             text = _with_moments(text, below, where)
     return text
@@ -105,7 +107,7 @@ def _type_name(value: Any) -> str:
 
 
 def _error(reason: str, path: str, value: Any, detail: str) -> FieldError:
-    told = "" if value is None else f" {shown(value)}:"
+    shown_value = "" if value is None else f" {shown(value)}:"
     match reason:
         case "FieldValueForbidden":
             return FieldError(reason, path, f"Forbidden: {detail}")
@@ -113,9 +115,9 @@ def _error(reason: str, path: str, value: Any, detail: str) -> FieldError:
             return required(path, detail)
         case "FieldValueDuplicate":
             return FieldError(
-                reason, path, f"Duplicate value:{told} {detail}" if told else f"Duplicate value: {detail}"
+                reason, path, f"Duplicate value:{shown_value} {detail}" if shown_value else f"Duplicate value: {detail}"
             )
-    return FieldError("FieldValueInvalid", path, f"Invalid value:{told} {detail}")
+    return FieldError("FieldValueInvalid", path, f"Invalid value:{shown_value} {detail}")
 
 
 def rules_below(schema: Json) -> bool:
@@ -148,35 +150,35 @@ class Rules:
         """What the rules have against a value and what is below it."""
         if value is old and value is not None and not self._transitions:
             return []
-        found: list[FieldError] = []
-        seen = self._view(value)
+        errors: list[FieldError] = []
+        view = self._view(value)
         before = self._view(old) if old is not None else None
         for rule in self._rules:
-            error = rule.check(seen, before, path)
+            error = rule.check(view, before, path)
             if error is not None and (rule.transition or old is None or value != old):
-                found.append(error)
+                errors.append(error)
         if isinstance(value, dict):
             was = old if isinstance(old, dict) else {}
             for name, rules in self._members.items():
                 if value.get(name) is not None:
-                    found += rules.check(value[name], was.get(name), f"{path}.{name}" if path else name)
+                    errors += rules.check(value[name], was.get(name), f"{path}.{name}" if path else name)
             if self._values is not None:
                 for name, item in value.items():
-                    found += self._values.check(item, was.get(name), f"{path}[{name}]" if path else name)
+                    errors += self._values.check(item, was.get(name), f"{path}[{name}]" if path else name)
         elif isinstance(value, list) and self._items is not None:
-            found += self._list(value, old, path)
-        return found
+            errors += self._list(value, old, path)
+        return errors
 
     def _list(self, value: list[Any], old: Any, path: str) -> list[FieldError]:
         assert self._items is not None
-        known: dict[tuple[Any, ...], Any] = {}
+        old_by_key: dict[tuple[Any, ...], Any] = {}
         if self._correlated and isinstance(old, list):
-            known = {tuple(item.get(key) for key in self._keys): item for item in old if isinstance(item, dict)}
-        found: list[FieldError] = []
+            old_by_key = {tuple(item.get(key) for key in self._keys): item for item in old if isinstance(item, dict)}
+        errors: list[FieldError] = []
         for at, item in enumerate(value):
             name = tuple(item.get(key) for key in self._keys) if isinstance(item, dict) else ()
-            found += self._items.check(item, known.get(name), f"{path}[{at}]")
-        return found
+            errors += self._items.check(item, old_by_key.get(name), f"{path}[{at}]")
+        return errors
 
     def _view(self, value: Any) -> Any:
         """The value as rules see it: only names of the metadata, and property names that CEL can spell."""

@@ -112,35 +112,35 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
     return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
 
 
-def conform(document: Json, group: str, version: str, kind: str, known: Json | None = None) -> tuple[Json, list[str]]:
+def conform(document: Json, group: str, version: str, kind: str, old: Json | None = None) -> tuple[Json, list[str]]:
     """The object in normal form, and the fields that its kind does not have.
 
     Parts that are the very same as in `known`, the object before a change, are in normal form already.
     """
     validator = _validator(group, version, kind)
-    known = known or {}
-    changed = {key: _other_members(value, known.get(key)) for key, value in _other_members(document, known).items()}
+    old = old or {}
+    changed = {key: _other_members(value, old.get(key)) for key, value in _other_members(document, old).items()}
     if validator is None or validator.is_valid(changed):
         return document, []
     walker = _Walker()
-    return walker.value(document, built_in_shape(group, version, kind), "", known), walker.unknown
+    return walker.value(document, built_in_shape(group, version, kind), "", old), walker.unknown
 
 
-def conform_metadata(metadata: Json, path: str, known: Json) -> tuple[Json, list[str]]:
+def conform_metadata(metadata: Json, path: str, old: Json) -> tuple[Json, list[str]]:
     """The metadata of a custom resource in normal form, and the fields that metadata does not have."""
     validator = _metadata_validator()
-    if validator.is_valid(_other_members(metadata, known)):
+    if validator.is_valid(_other_members(metadata, old)):
         return metadata, []
     walker = _Walker()
-    made: Json = walker.value(metadata, meta_shape(), path, known)
-    return made, walker.unknown
+    conformed: Json = walker.value(metadata, meta_shape(), path, old)
+    return conformed, walker.unknown
 
 
-def _other_members(value: Any, known: Any) -> Any:
+def _other_members(value: Any, old: Any) -> Any:
     """A map without the members that it shares with a known one."""
-    if not known or not isinstance(value, dict) or not isinstance(known, dict):
+    if not old or not isinstance(value, dict) or not isinstance(old, dict):
         return value
-    return {key: item for key, item in value.items() if item is None or item is not known.get(key)}
+    return {key: item for key, item in value.items() if item is None or item is not old.get(key)}
 
 
 @lru_cache(maxsize=1)
@@ -156,8 +156,8 @@ class _Walker:
     def __init__(self) -> None:
         self.unknown: list[str] = []
 
-    def value(self, value: Any, shape: Shape, path: str, known: Any = None) -> Any:
-        if value is known and known is not None:
+    def value(self, value: Any, shape: Shape, path: str, old: Any = None) -> Any:
+        if value is old and old is not None:
             return value
         if shape.name == _QUANTITY:
             return _quantity(value, path)
@@ -173,9 +173,9 @@ class _Walker:
             return value
         match shape.type:
             case "object":
-                return self._object(value, shape, path, known)
+                return self._object(value, shape, path, old)
             case "array":
-                return self._list(value, shape, path, known)
+                return self._list(value, shape, path, old)
             case "string":
                 if not isinstance(value, str):
                     raise wrong_type(path, "a string", value)
@@ -191,23 +191,23 @@ class _Walker:
                     raise wrong_type(path, "a number", value)
         return value
 
-    def _list(self, value: Any, shape: Shape, path: str, known: Any) -> Any:
+    def _list(self, value: Any, shape: Shape, path: str, old: Any) -> Any:
         if not isinstance(value, list):
             raise wrong_type(path, "an array", value)
-        before = {id(item) for item in known} if isinstance(known, list) else ()
+        before = {id(item) for item in old} if isinstance(old, list) else ()
         return [
             item if id(item) in before else self.value(item, shape.items, f"{path}[{at}]")
             for at, item in enumerate(value)
         ]
 
-    def _object(self, value: Any, shape: Shape, path: str, known: Any) -> Any:
+    def _object(self, value: Any, shape: Shape, path: str, old: Any) -> Any:
         if not isinstance(value, dict):
             raise wrong_type(path, "an object", value)
         if not shape.properties:
             return self._map(value, shape.values, path)
         needed = shape.schema.get("required") or ()
         zero_members = zeros().get(shape.name, ())
-        before = known if isinstance(known, dict) else {}
+        before = old if isinstance(old, dict) else {}
         result: Json = {}
         for key, item in value.items():
             where = f"{path}.{key}" if path else key
@@ -219,12 +219,12 @@ class _Walker:
                     result[key] = None
                 continue
             child = shape.child(key)
-            made = self.value(item, child, where, before.get(key))
-            if made in ([], {}) and key not in needed and _left_out(child):
+            conformed = self.value(item, child, where, before.get(key))
+            if conformed in ([], {}) and key not in needed and _left_out(child):
                 continue
-            if not made and key in zero_members:
+            if not conformed and key in zero_members:
                 continue
-            result[key] = made
+            result[key] = conformed
         return result
 
     def _map(self, value: Json, values: Shape, path: str) -> Json:

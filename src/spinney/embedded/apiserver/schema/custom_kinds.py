@@ -19,7 +19,7 @@ def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
     names, group = spec["names"], spec["group"]
     custom = Custom(definition, since)
     stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    found: list[Kind] = []
+    kinds: list[Kind] = []
     for version in spec["versions"]:
         if not version.get("served"):
             continue
@@ -45,15 +45,15 @@ def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
             custom=custom,
             resource=CUSTOM,
         )
-        found.append(replace(kind, stored=f"{group}/{stored}"))
-    return sorted(found, key=lambda kind: _preference(kind.version))
+        kinds.append(replace(kind, stored=f"{group}/{stored}"))
+    return sorted(kinds, key=lambda kind: _preference(kind.version))
 
 
 def _preference(version: str) -> tuple[int, int, int, str]:
     """Kubernetes' order of versions: stable before beta before alpha, newer before older."""
     for rank, mark in ((1, "beta"), (2, "alpha")):
-        major, found, minor = version.removeprefix("v").partition(mark)
-        if found and major.isdigit() and minor.isdigit():
+        major, separator, minor = version.removeprefix("v").partition(mark)
+        if separator and major.isdigit() and minor.isdigit():
             return rank, -int(major), -int(minor), ""
     number = version.removeprefix("v")
     return (0, -int(number), 0, "") if number.isdigit() and version.startswith("v") else (3, 0, 0, version)

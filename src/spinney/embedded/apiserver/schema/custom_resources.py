@@ -63,7 +63,7 @@ class Custom:
         """Whether the status has an endpoint of its own."""
         return self.versions[version].status
 
-    def conform(self, version: str, document: Json, known: Json | None = None) -> tuple[Json, list[str]]:
+    def conform(self, version: str, document: Json, old: Json | None = None) -> tuple[Json, list[str]]:
         """The object pruned and defaulted, and the fields that were dropped; `known` is the object before a change."""
         served = self.versions[version]
         dropped: list[str] = []
@@ -71,7 +71,7 @@ class Custom:
         normal = served.normal.is_valid(body)
         if not normal:
             body = prune(body, served.schema, "", dropped)
-        before = (known or {}).get("metadata") or {}
+        before = (old or {}).get("metadata") or {}
         metadata, unknown = conform_metadata(document["metadata"], "metadata", before)
         if served.defaults is not None:
             body = served.defaults.fill(body)
@@ -83,8 +83,8 @@ class Custom:
 
     def without_nulls(self, version: str, document: Json) -> Json:
         """An object without the nulls that its schema does not allow."""
-        made: Json = without_nulls(document, self.versions[version].schema)
-        return made
+        cleaned: Json = without_nulls(document, self.versions[version].schema)
+        return cleaned
 
     def pruned(self, version: str, document: Json) -> Json:
         """An object of another version without what this one does not know."""

@@ -19,9 +19,9 @@ def new_status(core: Core, document: Json, old: Json) -> Json:
     """The status of a definition; what it asks for is accepted at once, unless a name is taken."""
     spec, now = document["spec"], core.timestamp()
     stored = [version.get("name", "") for version in spec.get("versions") or () if version.get("storage")]
-    known = old.get("storedVersions") or []
+    stored_before = old.get("storedVersions") or []
     status: Json = {"conditions": old.get("conditions") or [], "acceptedNames": old.get("acceptedNames") or {}}
-    status["storedVersions"] = [*known, *(name for name in stored if name not in known)]
+    status["storedVersions"] = [*stored_before, *(name for name in stored if name not in stored_before)]
     clash = _clash(core, document)
     accepted = clash is None
     reason, message = clash or ("NoConflicts", "no conflicts found")
@@ -29,8 +29,8 @@ def new_status(core: Core, document: Json, old: Json) -> Json:
         status["acceptedNames"] = spec.get("names") or {}
     conditions = [_condition("NamesAccepted", accepted, reason, message, now)]
     if accepted:
-        told = ("InitialNamesAccepted", "the initial names have been accepted")
-        conditions.append(_condition("Established", True, *told, now))
+        reason_and_message = ("InitialNamesAccepted", "the initial names have been accepted")
+        conditions.append(_condition("Established", True, *reason_and_message, now))
     else:
         conditions.append(_condition("Established", False, "NotAccepted", "not all names are accepted", now))
     before = {(entry["type"], entry["status"]): entry for entry in status["conditions"]}
@@ -47,7 +47,7 @@ def _clash(core: Core, document: Json) -> tuple[str, str] | None:
     """The last of a definition's names that another one of its group has already."""
     spec = document["spec"]
     names = spec.get("names") or {}
-    found: tuple[str, str] | None = None
+    clash: tuple[str, str] | None = None
     for item in core.store.table(TABLE).range(""):
         other = load(item)
         if item.name == document["metadata"].get("name") or other["spec"]["group"] != spec.get("group"):
@@ -56,5 +56,5 @@ def _clash(core: Core, document: Json) -> tuple[str, str] | None:
         for key, reason in _NAMES:
             value = names.get(key)
             if value and value == taken.get(key):
-                found = (reason, f'"{value}" is already in use')
-    return found
+                clash = (reason, f'"{value}" is already in use')
+    return clash

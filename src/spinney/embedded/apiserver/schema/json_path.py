@@ -25,10 +25,10 @@ def _steps(path: str) -> tuple[re.Match[str], ...]:
 
 def find(document: Any, path: str) -> list[Any]:
     """Everything that a path leads to."""
-    found = [document]
+    values = [document]
     for step in _steps(path):
-        found = [item for node in found for item in _take(node, step)]
-    return [item for item in found if item is not None]
+        values = [item for node in values for item in _take(node, step)]
+    return [item for item in values if item is not None]
 
 
 def _take(node: Any, step: re.Match[str]) -> list[Any]:
@@ -49,7 +49,7 @@ def _take(node: Any, step: re.Match[str]) -> list[Any]:
     return [item for item in node if (_text(find(item, step["field"])) == wanted) is equal]
 
 
-def _text(found: list[Any]) -> str:
-    if not found:
+def _text(values: list[Any]) -> str:
+    if not values:
         return ""
-    return str(found[0]).lower() if isinstance(found[0], bool) else str(found[0])
+    return str(values[0]).lower() if isinstance(values[0], bool) else str(values[0])

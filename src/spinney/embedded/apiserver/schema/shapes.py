@@ -73,11 +73,11 @@ class Shape:
 
     def child(self, name: str) -> Shape:
         """The shape of a member of an object or map."""
-        found = self._children.get(name)
-        if found is None:
+        shape = self._children.get(name)
+        if shape is None:
             schema = self.properties.get(name)
-            found = self._children[name] = Shape(schema, self._definitions) if schema is not None else self.values
-        return found
+            shape = self._children[name] = Shape(schema, self._definitions) if schema is not None else self.values
+        return shape
 
     @property
     def values(self) -> Shape:
@@ -101,11 +101,11 @@ ANY = Shape({}, {})
 @lru_cache(maxsize=1)
 def kind_names() -> dict[tuple[str, str, str], str]:
     """The names of schemas by group, version and kind."""
-    found: dict[tuple[str, str, str], str] = {}
+    names: dict[tuple[str, str, str], str] = {}
     for name, schema in definitions().items():
         for gvk in schema.get("x-kubernetes-group-version-kind") or ():
-            found.setdefault((gvk["group"], gvk["version"], gvk["kind"]), name)
-    return found
+            names.setdefault((gvk["group"], gvk["version"], gvk["kind"]), name)
+    return names
 
 
 @lru_cache(maxsize=512)

@@ -127,10 +127,10 @@ class Defaults:
     def _fill_map(self, value: Json) -> Json:
         changes: Json = {}
         for name, below in self._members.items():
-            found = value.get(name)
-            if below._value is not None and (name not in value or (found is None and not below._nullable)):
-                found = msgspec.json.decode(below._value)
-            filled = below.fill(found)
+            member = value.get(name)
+            if below._value is not None and (name not in value or (member is None and not below._nullable)):
+                member = msgspec.json.decode(below._value)
+            filled = below.fill(member)
             if filled is not value.get(name):
                 changes[name] = filled
         if self._extra is not None:
@@ -148,14 +148,14 @@ def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:
         return [prune(item, schema["items"], f"{path}[{at}]", dropped) for at, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
-    keeps = schema.get("x-kubernetes-preserve-unknown-fields") or (not schema.get("type") and not known)
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    keeps = schema.get("x-kubernetes-preserve-unknown-fields") or (not schema.get("type") and not properties)
     embedded = schema.get("x-kubernetes-embedded-resource")
     result: Json = {}
     for name, item in value.items():
         where = f"{path}.{name}" if path else name
-        if name in known:
-            result[name] = prune(item, known[name], where, dropped)
+        if name in properties:
+            result[name] = prune(item, properties[name], where, dropped)
         elif isinstance(extra, dict):
             result[name] = prune(item, extra, where, dropped)
         elif embedded and name == "metadata" and isinstance(item, dict):
@@ -168,9 +168,9 @@ def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:
 
 
 def _embedded_metadata(metadata: Json, path: str, dropped: list[str]) -> Json:
-    made, unknown = conform_metadata(metadata, path, {})
+    conformed, unknown = conform_metadata(metadata, path, {})
     dropped += unknown
-    return made
+    return conformed
 
 
 def without_nulls(value: Any, schema: Json) -> Any:
@@ -179,10 +179,10 @@ def without_nulls(value: Any, schema: Json) -> Any:
         return [without_nulls(item, schema.get("items") or {}) for item in value]
     if not isinstance(value, dict):
         return value
-    known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+    properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     result: Json = {}
     for name, item in value.items():
-        below = known.get(name) or (extra if isinstance(extra, dict) else None)
+        below = properties.get(name) or (extra if isinstance(extra, dict) else None)
         if item is None and below is not None and not below.get("nullable"):
             continue
         result[name] = without_nulls(item, below or {})

@@ -64,11 +64,11 @@ class Checker:
             wanted = "integer,string"
         elif not wanted or _fits(value, wanted):
             return True
-        found = json_type(value)
-        detail = f'{name or "<nil>"} in body must be of type {wanted}: "{found}"'
+        actual = json_type(value)
+        detail = f'{name or "<nil>"} in body must be of type {wanted}: "{actual}"'
         if not name:
-            detail = f'must be of type {wanted}: "{found}"'
-        self.errors.append(wrong_type(name, found, detail))
+            detail = f'must be of type {wanted}: "{actual}"'
+        self.errors.append(wrong_type(name, actual, detail))
         return False
 
     def _combinators(self, value: Any, schema: Json, name: str) -> None:
@@ -84,8 +84,8 @@ class Checker:
         if schema.get("oneOf"):
             count = sum(_holds(value, part) for part in schema["oneOf"])
             if count != 1:
-                found = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
-                detail = f"{where} must validate one and only one schema (oneOf). {found}"
+                summary = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
+                detail = f"{where} must validate one and only one schema (oneOf). {summary}"
                 self.errors.append(invalid("<nil>", "", detail))
                 if count == 0:
                     self._closest(value, schema["oneOf"], name)
@@ -138,9 +138,9 @@ class Checker:
         items = schema.get("items")
         if isinstance(items, dict):
             keys = schema.get("x-kubernetes-list-map-keys") or ()
-            known = {_identity(item, keys): item for item in before} if keys else {}
+            old_by_key = {_identity(item, keys): item for item in before} if keys else {}
             for at, item in enumerate(value):
-                was = known.get(_identity(item, keys)) if keys else before[at] if at < len(before) else None
+                was = old_by_key.get(_identity(item, keys)) if keys else before[at] if at < len(before) else None
                 self.check(item, items, f"{name}[{at}]", was)
         self._unique(value, schema, name)
 
@@ -168,8 +168,8 @@ class Checker:
             self.errors.append(required(f"{name}.kind"))
         else:
             problems = naming.dns_1035_problems(str(kind).lower())
-            told = (f"may have mixed case, but should otherwise match: {problem}" for problem in problems)
-            self.errors += [invalid(f"{name}.kind", kind, problem) for problem in told]
+            problems_text = (f"may have mixed case, but should otherwise match: {problem}" for problem in problems)
+            self.errors += [invalid(f"{name}.kind", kind, problem) for problem in problems_text]
 
     def _object(self, value: Json, schema: Json, name: str, old: Any) -> None:
         if schema.get("x-kubernetes-embedded-resource"):
@@ -185,12 +185,12 @@ class Checker:
         for key in schema.get("required") or ():
             if value.get(key) is None and not (key in value and _nullable(schema, key)):
                 self.errors.append(required(prefix + key))
-        known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
+        properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, item in value.items():
             if item is None and key in (schema.get("required") or ()):
                 continue
-            if key in known:
-                self.check(item, known[key], prefix + key, before.get(key))
+            if key in properties:
+                self.check(item, properties[key], prefix + key, before.get(key))
             elif isinstance(extra, dict):
                 self.check(item, extra, prefix + key, before.get(key))
 

@@ -112,9 +112,9 @@ def _open(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         # A commit outlives the process, not a power cut, after which the file is whole but may miss the last moment.
         database.execute("PRAGMA synchronous = NORMAL")
-        (found,) = database.execute("PRAGMA user_version").fetchone()
-        if found not in (0, _FORMAT):
-            raise DataError(f"{path}: its format is {found}, this version reads {_FORMAT}; use another folder")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _FORMAT):
+            raise DataError(f"{path}: its format is {version}, this version reads {_FORMAT}; use another folder")
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA user_version = {_FORMAT}")
     except sqlite3.OperationalError as error:

@@ -123,13 +123,13 @@ class Table:
         """The writes after a version, oldest first."""
         if version < self.floor:
             raise TooOld
-        found: list[Event] = []
+        events: list[Event] = []
         for event in reversed(self.events):
             if event.version <= version:
                 break
-            found.append(event)
-        found.reverse()
-        return found
+            events.append(event)
+        events.reverse()
+        return events
 
 
 class Store:
@@ -144,10 +144,10 @@ class Store:
 
     def table(self, name: str) -> Table:
         """The table of a resource, by `group/plural`."""
-        found = self.tables.get(name)
-        if found is None:
-            found = self.tables[name] = Table(self._window)
-        return found
+        existing = self.tables.get(name)
+        if existing is None:
+            existing = self.tables[name] = Table(self._window)
+        return existing
 
     def get(self, table: str, key: str) -> Item | None:
         """One object."""
@@ -169,15 +169,15 @@ class Store:
 
     def restore(self, table: str, item: Item) -> None:
         """Put back an object that a journal kept; keys come in order."""
-        found = self.table(table)
-        found.items[item.key] = item
-        found.keys.append(item.key)
+        rows = self.table(table)
+        rows.items[item.key] = item
+        rows.keys.append(item.key)
 
     def resume(self, table: str, last: int) -> None:
         """Go on counting after the last change to a table; what happened before it is forgotten."""
-        found = self.table(table)
-        found.keys.sort()
-        found.floor = found.last = last
+        rows = self.table(table)
+        rows.keys.sort()
+        rows.floor = rows.last = last
         self.version = max(self.version, last)
 
     def forget(self) -> None:

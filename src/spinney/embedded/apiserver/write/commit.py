@@ -16,9 +16,9 @@ def commit(core: Core, call: Call, document: Json, selectable: Fields | None = N
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
     if kind.stored != kind.api_version:
         document = kind.resource.complete(kept(kind, document))
-    found = selectable_fields.values(kind, document) if selectable is None else selectable
+    fields = selectable_fields.values(kind, document) if selectable is None else selectable
     if call.dry_run:
         metadata = document["metadata"]
         labels = metadata.get("labels") or {}
-        return Item(call.key, core.store.version, encode(document), metadata["uid"], labels, found)
-    return core.store.put(kind.table, call.key, document, found)
+        return Item(call.key, core.store.version, encode(document), metadata["uid"], labels, fields)
+    return core.store.put(kind.table, call.key, document, fields)

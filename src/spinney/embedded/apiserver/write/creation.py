@@ -35,35 +35,35 @@ async def create_from(
     """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
     kind, resource = call.kind, call.kind.resource
     sent = pipeline.pod_specs.sent(call, document)
-    known = pipeline.pod_specs.find(call, sent)
-    document = checked(call, document) if known is None else checked(call, *known.put_into(document))
+    cached = pipeline.pod_specs.find(call, sent)
+    document = checked(call, document) if cached is None else checked(call, *cached.put_into(document))
     now = _begin(pipeline.core, call, document["metadata"])
-    if known is None:
+    if cached is None:
         resource.default(document)
     if record is not None:
         record(document)
     else:
-        managed_fields.record_creation(kind, document, Writer(call.manager, "", now), known.owned if known else None)
-    if known is None:
+        managed_fields.record_creation(kind, document, Writer(call.manager, "", now), cached.owned if cached else None)
+    if cached is None:
         prepare_create(pipeline.core, call, document)
     spec = document.get("spec")
-    if known is not None:
-        known.start(pipeline.core, call, document)
+    if cached is not None:
+        cached.start(pipeline.core, call, document)
     else:
         resource.admit_create(pipeline.core, call, document)
     if pipeline.admission.concerns(kind):
-        seen = await _mutated(pipeline, call, document)
-        if seen is not document:
-            document, known, sent = seen, None, b""
+        mutated = await _mutated(pipeline, call, document)
+        if mutated is not document:
+            document, cached, sent = mutated, None, b""
     errors = metadata_checks.check(kind, document["metadata"])
-    if known is None:
+    if cached is None:
         errors += check(call, document, None)
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(pipeline.core, pipeline.authorizer, call, document)
     if pipeline.admission.checks(kind):
         await pipeline.admission.validate(call, Operation.CREATE, document, None)
-    if known is None:
+    if cached is None:
         call.warnings.extend(resource.warnings.create(document))
     if kind.custom is not None:
         call.warnings.extend(metadata_checks.finalizer_warnings(document["metadata"], {}))
@@ -72,22 +72,22 @@ async def create_from(
     taken = pipeline.core.store.get(kind.table, call.key)
     if taken is not None:
         raise already_exists(kind, call.name, going=taken.going)
-    item = commit(pipeline.core, call, complete(kind, document), known.fields if known else None)
-    if sent and known is None and spec is not None and record is None and not call.warnings:
+    item = commit(pipeline.core, call, complete(kind, document), cached.fields if cached else None)
+    if sent and cached is None and spec is not None and record is None and not call.warnings:
         pipeline.pod_specs.keep(sent, spec, document, item)
     return item
 
 
 async def _mutated(pipeline: Pipeline, call: Call, document: Json) -> Json:
     """The very same object, or what mutating webhooks made of it, in the form of its kind again."""
-    seen = await pipeline.admission.mutate(call, Operation.CREATE, document, None)
-    if seen is document:
+    mutated = await pipeline.admission.mutate(call, Operation.CREATE, document, None)
+    if mutated is document:
         return document
-    made = reformed(call, seen)
-    call.name = made["metadata"].get("name", "")
-    call.kind.resource.default(made)
-    call.kind.resource.after_webhooks(pipeline.core, made)
-    return made
+    conformed = reformed(call, mutated)
+    call.name = conformed["metadata"].get("name", "")
+    call.kind.resource.default(conformed)
+    call.kind.resource.after_webhooks(pipeline.core, conformed)
+    return conformed
 
 
 def _begin(core: Core, call: Call, metadata: Json) -> str:

@@ -27,7 +27,7 @@ def check_duplicates(call: Call, document: Json) -> None:
         call.duplicates = repeated_keys(body)
 
 
-def checked(call: Call, document: Json, known: Json | None = None) -> Json:
+def checked(call: Call, document: Json, old: Json | None = None) -> Json:
     """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone.
 
     What it shares with `known`, the object before a change, is as it should be.
@@ -37,7 +37,7 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
         call.warnings.append(kind.custom.versions[kind.version].warning)
     check_type(document, call.kind, call.verb)
     try:
-        document, unknown = _conformed(kind, document, known)
+        document, unknown = _conformed(kind, document, old)
     except Misfit as misfit:
         raise CannotBeHandled(kind.kind, kind.version, kind.kind, str(misfit)) from None
     if unknown or call.duplicates:
@@ -45,7 +45,7 @@ def checked(call: Call, document: Json, known: Json | None = None) -> Json:
     return document
 
 
-def _conformed(kind: Kind, document: Json, known: Json | None) -> tuple[Json, list[str]]:
+def _conformed(kind: Kind, document: Json, old: Json | None) -> tuple[Json, list[str]]:
     """The object in the normal form of its kind, and the fields that the kind does not have."""
     if not isinstance(document.get("metadata"), dict | None):
         raise wrong_type("metadata", "an object", document["metadata"])
@@ -54,8 +54,8 @@ def _conformed(kind: Kind, document: Json, known: Json | None) -> tuple[Json, li
     document["kind"], document["apiVersion"] = kind.kind, kind.api_version
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
-        return kind.custom.conform(kind.version, document, known)
-    document, unknown = conform(document, kind.group, kind.version, kind.kind, known)
+        return kind.custom.conform(kind.version, document, old)
+    document, unknown = conform(document, kind.group, kind.version, kind.kind, old)
     document["metadata"] = dict(document.get("metadata") or {})
     return document, unknown
 
@@ -63,24 +63,24 @@ def _conformed(kind: Kind, document: Json, known: Json | None) -> tuple[Json, li
 def _unknown_fields(call: Call, unknown: list[str]) -> None:
     is_yaml = media_type(call.request) == BODY_TYPES[1]
     missing = [f'unknown field "{path}"' for path in (sorted(unknown) if is_yaml else unknown)]
-    told = call.duplicates + missing if is_yaml else missing + call.duplicates
+    problems = call.duplicates + missing if is_yaml else missing + call.duplicates
     if call.field_validation == "Strict" and is_yaml and call.duplicates:
         # The parser of YAML tells them all in one go.
-        told = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
+        problems = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
     call.duplicates = []
     if call.field_validation == "Strict":
         kind = call.kind
-        problem = "strict decoding error: " + ", ".join(told)
+        problem = "strict decoding error: " + ", ".join(problems)
         raise CannotBeHandled(kind.kind, kind.version, kind.kind, problem)
     if call.field_validation == "Warn":
-        call.warnings.extend(told)
+        call.warnings.extend(problems)
 
 
-def reformed(call: Call, seen: Json) -> Json:
+def reformed(call: Call, mutated: Json) -> Json:
     """What webhooks made of an object, in the form of its kind; fields that it does not have go without a word."""
     quiet = replace(call, query={**call.query, "fieldValidation": "Ignore"}, warnings=[])
     try:
-        document = checked(quiet, seen)
+        document = checked(quiet, mutated)
     except CannotBeHandled as error:
         raise (plain(error.problem) if error.other_kind else internal(error.problem)) from None
     place(call, document["metadata"])

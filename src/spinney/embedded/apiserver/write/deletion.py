@@ -38,13 +38,13 @@ def options_of(call: Call) -> Json:
         if media_type(call.request) not in BODY_TYPES:
             raise unsupported_media_type(BODY_TYPES)
         try:
-            found = parse(call.request.body, media_type(call.request))
-            found = {} if found is None else must_be_object(found)
+            body = parse(call.request.body, media_type(call.request))
+            body = {} if body is None else must_be_object(body)
         except UnreadableBody as error:
             raise bad_request(str(error)) from None
-        _check_form(found)
-        _check_options(found)
-        return found
+        _check_form(body)
+        _check_options(body)
+        return body
     # The query counts only where there is no body.
     for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
         if key in call.query:
@@ -72,19 +72,19 @@ def _check_form(options: Json) -> None:
 
 
 def _check_options(options: Json) -> None:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     policy = options.get("propagationPolicy")
     if policy and options.get("orphanDependents") is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(invalid("propagationPolicy", policy, detail))
+        errors.append(invalid("propagationPolicy", policy, detail))
     elif policy not in (None, "", "Foreground", "Background", "Orphan"):
-        found.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
+        errors.append(unsupported("propagationPolicy", policy, ("Foreground", "Background", "Orphan", "nil")))
     dry = options.get("dryRun")
     dry = [dry] if isinstance(dry, str) else dry
     if dry and dry != ["All"]:
-        found.append(unsupported("dryRun", dry, ("All",)))
-    if found:
-        raise invalid_options("DeleteOptions", found)
+        errors.append(unsupported("dryRun", dry, ("All",)))
+    if errors:
+        raise invalid_options("DeleteOptions", errors)
 
 
 async def delete(pipeline: Pipeline, call: Call) -> Response:

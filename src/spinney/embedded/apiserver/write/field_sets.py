@@ -18,16 +18,16 @@ FieldSet = dict[str, Any]
 
 
 class _Missing:
-    """The value of a field that is not there, which is not the same as null."""
+    """The value of an absent field, as opposed to null."""
 
 
 MISSING: Any = _Missing()
 
 
-def difference(mine: FieldSet, other: FieldSet) -> FieldSet:
+def difference(fields: FieldSet, other: FieldSet) -> FieldSet:
     """Members of the first that are not members of the second."""
     result: FieldSet = {}
-    for key, node in mine.items():
+    for key, node in fields.items():
         against = other.get(key)
         if against is None:
             result[key] = node
@@ -43,25 +43,25 @@ def difference(mine: FieldSet, other: FieldSet) -> FieldSet:
     return result
 
 
-def union(mine: FieldSet, other: FieldSet) -> FieldSet:
+def union(fields: FieldSet, other: FieldSet) -> FieldSet:
     """Members of either."""
-    if not mine:
+    if not fields:
         return other
-    result = dict(mine)
+    result = dict(fields)
     for key, node in other.items():
-        known = result.get(key)
-        if known is None:
+        own = result.get(key)
+        if own is None:
             result[key] = node
-        elif known or node:
-            merged = union(known or {".": {}}, node or {".": {}})
+        elif own or node:
+            merged = union(own or {".": {}}, node or {".": {}})
             result[key] = merged
     return result
 
 
-def intersection(mine: FieldSet, other: FieldSet) -> FieldSet:
+def intersection(fields: FieldSet, other: FieldSet) -> FieldSet:
     """Members of both."""
     result: FieldSet = {}
-    for key, node in mine.items():
+    for key, node in fields.items():
         against = other.get(key)
         if against is None:
             continue
@@ -76,31 +76,31 @@ def intersection(mine: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def item_key(item: Any, shape: Shape) -> str:
-    """How a list's element is named in a path."""
+    """The key of a list's element in a field path."""
     if shape.keys and isinstance(item, dict):
         if len(shape.keys) == 1 and isinstance(named := item.get(shape.keys[0]), str):
             return _named_key(shape.keys[0], named)
-        found = {}
+        values = {}
         for key in sorted(shape.keys):
             value = item.get(key, shape.items.child(key).schema.get("default"))
             if value is not None:
-                found[key] = value
-        return "k:" + msgspec.json.encode(found).decode()
+                values[key] = value
+        return "k:" + msgspec.json.encode(values).decode()
     return "v:" + msgspec.json.encode(item).decode()
 
 
 @lru_cache(maxsize=4096)
 def _named_key(key: str, value: str) -> str:
-    """The usual case: conditions by type, containers by name, and the same few of them all the time."""
+    """The usual case, cached: conditions by type, containers by name."""
     return "k:" + msgspec.json.encode({key: value}).decode()
 
 
-# Of a map without maps or lists in it only the names matter, and these are few: pods of one template are all alike.
+# Of a map without maps or lists only the names matter; pods of one template have the same ones.
 _flat: dict[tuple[str, ...], FieldSet] = {}
 
 
 def members(value: Any, shape: Shape) -> FieldSet:
-    """Every field of a value that did not exist before, as who wrote it owns them. Shared: not to be changed."""
+    """Every field of a new value, owned by its writer. The result is shared: do not change it."""
     if isinstance(value, dict):
         if not value or shape.atomic:
             return {}
@@ -110,55 +110,55 @@ def members(value: Any, shape: Shape) -> FieldSet:
         else:
             return _flat_members(tuple(value))
         child = shape.child
-        found: FieldSet = {}
+        fields: FieldSet = {}
         for key, item in value.items():
             if item and isinstance(item, dict | list):
-                found["f:" + key] = members(item, child(key))
+                fields["f:" + key] = members(item, child(key))
             else:
-                found["f:" + key] = {}
-        found["."] = {}
-        return found
+                fields["f:" + key] = {}
+        fields["."] = {}
+        return fields
     if isinstance(value, list) and value and not shape.atomic and shape.type == "array":
         items = shape.items
-        found = {item_key(item, shape): members(item, items) for item in value}
-        found["."] = {}
-        return found
+        fields = {item_key(item, shape): members(item, items) for item in value}
+        fields["."] = {}
+        return fields
     return {}
 
 
 def _flat_members(names: tuple[str, ...]) -> FieldSet:
-    found = _flat.get(names)
-    if found is None:
-        found = {"f:" + name: {} for name in names}
-        found["."] = {}
+    fields = _flat.get(names)
+    if fields is None:
+        fields = {"f:" + name: {} for name in names}
+        fields["."] = {}
         if len(_flat) < 4096:
-            _flat[names] = found
-    return found
+            _flat[names] = fields
+    return fields
 
 
 def added(value: Json, shape: Shape) -> FieldSet:
-    """Every field of a new object, as who made it owns them: what is always there is not owned as such."""
-    found: FieldSet = {}
+    """Every field of a new object, owned by its creator, but for fields that every object has."""
+    fields: FieldSet = {}
     for key, item in value.items():
         child = shape.child(key)
         if not child.present:
-            found["f:" + key] = members(item, child)
+            fields["f:" + key] = members(item, child)
         elif item:
             below = {} if child.atomic else added(item, child)
             if below or child.atomic:
-                found["f:" + key] = below
-    return found
+                fields["f:" + key] = below
+    return fields
 
 
 class Changes(NamedTuple):
-    """What a write did: fields that were added or changed, and fields that were removed."""
+    """The fields that a write added or changed, and those that it removed."""
 
     changed: FieldSet
     removed: FieldSet
 
 
 def compare(old: Json, new: Json, shape: Shape) -> Changes:
-    """What happened to the fields of an object."""
+    """Compare two states of an object field by field."""
     changes = Changes({}, {})
     _compare_maps(old, new, shape, changes)
     return changes
@@ -213,19 +213,19 @@ def _compare_lists(old: list[Any], new: list[Any], shape: Shape, into: Changes) 
 
 
 def paths(fields: FieldSet, prefix: str = "") -> list[str]:
-    """The members as dotted paths, as conflicts are told to people."""
-    found: list[str] = []
+    """The members as dotted paths, for messages."""
+    dotted: list[str] = []
     for key, node in fields.items():
         if key == ".":
-            found.append(prefix)
+            dotted.append(prefix)
             continue
-        path = prefix + told_key(key)
-        found += paths(node, path) if node else [path]
-    return found
+        path = prefix + readable_key(key)
+        dotted += paths(node, path) if node else [path]
+    return dotted
 
 
-def told_key(key: str) -> str:
-    """An element of a path, as it is told to people."""
+def readable_key(key: str) -> str:
+    """One key of a field path, for messages."""
     if key.startswith("f:"):
         return "." + key[2:]
     value = msgspec.json.decode(key[2:])

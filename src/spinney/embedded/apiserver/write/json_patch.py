@@ -69,14 +69,14 @@ def _apply(document: Any, operation: Json) -> Any:
     raise PatchDoesNotApply(f"Unexpected kind: {kind}")
 
 
-def _test(document: Any, path: str, wanted: Any) -> Any:
+def _test(document: Any, path: str, expected: Any) -> Any:
     try:
-        found = _value(document, path, "test")
+        value = _value(document, path, "test")
     except Refusal:
-        if wanted is None:
+        if expected is None:
             return document
         raise
-    if found != wanted or isinstance(found, bool) is not isinstance(wanted, bool):
+    if value != expected or isinstance(value, bool) is not isinstance(expected, bool):
         raise PatchDoesNotApply(f"testing value {path} failed: test failed")
     return document
 

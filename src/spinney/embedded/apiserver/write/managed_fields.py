@@ -1,4 +1,4 @@
-"""`managedFields`: who last wrote which field."""
+"""`managedFields`: which manager last wrote which field."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _PATHS_TO_LISTS = ("f:spec", "f:template", "f:jobTemplate")
 
 
 def shape_of(kind: Kind) -> Shape:
-    """The shape that fields of a kind are owned by."""
+    """The shape that decides how fields of a kind are owned."""
     if kind.custom is not None:
         return kind.custom.shape(kind.version)
     return built_in_shape(kind.group, kind.version, kind.kind)
 
 
 def owned_part(document: Json, other: Json = _NOTHING) -> Json:
-    """The object without what only the server writes, and without what it shares with another state of it."""
-    found = {key: value for key, value in document.items() if key not in _TYPE and value is not other.get(key)}
-    beside = other.get("metadata") or _NOTHING
-    found["metadata"] = {
+    """The object without fields that only the server writes, and without those shared with another state of it."""
+    part = {key: value for key, value in document.items() if key not in _TYPE and value is not other.get(key)}
+    other_metadata = other.get("metadata") or _NOTHING
+    part["metadata"] = {
         key: value
         for key, value in document["metadata"].items()
-        if key not in _SERVER_META and value is not beside.get(key)
+        if key not in _SERVER_META and value is not other_metadata.get(key)
     }
-    return found
+    return part
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, through which door, and when."""
+    """The manager of a write, its subresource, and the time."""
 
     manager: str
     subresource: str
@@ -61,15 +61,15 @@ class Writer:
 
 
 def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw | None = None) -> None:
-    """Note in a new object that its author wrote it; `spec` says which fields of the spec, where that is known."""
+    """Record the creator as the owner of a new object's fields; `spec` holds those of the spec, if known."""
     shape = shape_of(kind)
     written = {key: value for key, value in new["metadata"].items() if key not in _SERVER_META}
-    named = field_sets.added(written, shape.child("metadata")) if written else {}
-    owned: FieldSet = {"f:metadata": named} if named else {}
+    owned_metadata = field_sets.added(written, shape.child("metadata")) if written else {}
+    owned: FieldSet = {"f:metadata": owned_metadata} if owned_metadata else {}
     if spec is not None:
         owned["f:spec"] = spec
     else:
-        # Whatever the status of a new object is, its author did not write it.
+        # The status of a new object is not its creator's.
         others = ("status", *_HEAD) if "status" in kind.subresources else _HEAD
         body = {key: value for key, value in new.items() if key not in others}
         owned.update(_unmarked(field_sets.added(body, shape)))
@@ -77,12 +77,12 @@ def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw 
 
 
 def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
-    """Note in the new object what this write changed, and by whom. A write that changes nothing leaves no trace."""
-    # A writer may hand in entries of its own, as kubectl does when it moves to server-side apply.
-    given = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
-    entries: list[Json] = given or old["metadata"].get("managedFields") or []
+    """Record in the new object which fields this write changed, and by whom; nothing if it changed none."""
+    # A client may send its own entries, as kubectl does when it moves to server-side apply.
+    sent_entries = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
+    entries: list[Json] = sent_entries or old["metadata"].get("managedFields") or []
     if not entries:
-        # What nobody has been tracked for stays so until somebody applies it.
+        # An object without entries stays untracked until somebody applies it.
         new["metadata"].pop("managedFields", None)
         return
     changes = field_sets.compare(owned_part(old, new), owned_part(new, old), shape_of(kind))
@@ -91,30 +91,30 @@ def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
         set_entries(new, entries)
         return
     kept: list[Json] = []
-    mine: FieldSet = {}
+    own_fields: FieldSet = {}
     for entry in entries:
         if is_of(entry, writer, "Update", kind.api_version):
-            mine = field_sets.difference(entry["fieldsV1"], removed)
-            if not changed and mine:
-                kept.append(entry if mine == entry["fieldsV1"] else {**entry, "fieldsV1": mine})
+            own_fields = field_sets.difference(entry["fieldsV1"], removed)
+            if not changed and own_fields:
+                kept.append(entry if own_fields == entry["fieldsV1"] else {**entry, "fieldsV1": own_fields})
             continue
-        rest = field_sets.difference(field_sets.difference(entry["fieldsV1"], changed), removed)
-        if rest:
-            kept.append(entry if rest == entry["fieldsV1"] else {**entry, "fieldsV1": rest})
+        remaining = field_sets.difference(field_sets.difference(entry["fieldsV1"], changed), removed)
+        if remaining:
+            kept.append(entry if remaining == entry["fieldsV1"] else {**entry, "fieldsV1": remaining})
     if changed:
-        kept.append(make_entry(writer, "Update", kind.api_version, field_sets.union(mine, changed)))
+        kept.append(make_entry(writer, "Update", kind.api_version, field_sets.union(own_fields, changed)))
     set_entries(new, _capped(kept))
 
 
 def _unmarked(changed: FieldSet) -> FieldSet:
-    """Without the marks that say that a list is there, for lists that Kubernetes writes even when they are empty."""
-    found: FieldSet = {}
+    """Drop the mark that a list exists, for lists that Kubernetes writes even when they are empty."""
+    unmarked: FieldSet = {}
     for key, value in changed.items():
         if key in _ALWAYS_THERE:
-            found[key] = {name: item for name, item in value.items() if name != "."}
+            unmarked[key] = {name: item for name, item in value.items() if name != "."}
         else:
-            found[key] = _unmarked(value) if key in _PATHS_TO_LISTS else value
-    return found
+            unmarked[key] = _unmarked(value) if key in _PATHS_TO_LISTS else value
+    return unmarked
 
 
 def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) -> Json:
@@ -130,13 +130,13 @@ def make_entry(writer: Writer, operation: str, version: str, owned: FieldSet) ->
     if writer.subresource:
         entry["subresource"] = writer.subresource
     if writer.subresource == "scale":
-        # Kubernetes forgets when it was, on the way from the scale to the object.
+        # Kubernetes drops the time between the scale and the object.
         del entry["time"]
     return entry
 
 
 def is_of(entry: Json, writer: Writer, operation: str, version: str) -> bool:
-    """Whether an entry is the one this writer adds to."""
+    """Whether an entry is the one that this writer updates."""
     return (
         entry.get("manager") == writer.manager
         and entry.get("operation") == operation
@@ -148,18 +148,18 @@ def is_of(entry: Json, writer: Writer, operation: str, version: str) -> bool:
 def set_entries(document: Json, entries: list[Json]) -> None:
     """Put the entries into an object, or leave the field out."""
     if entries:
-        document["metadata"]["managedFields"] = sorted(entries, key=_place) if len(entries) > 1 else entries
+        document["metadata"]["managedFields"] = sorted(entries, key=_sort_key) if len(entries) > 1 else entries
     else:
         document["metadata"].pop("managedFields", None)
 
 
-def _place(entry: Json) -> tuple[str, ...]:
-    """Where an entry stands: those that apply first, then by time, then by name."""
+def _sort_key(entry: Json) -> tuple[str, ...]:
+    """The order of entries: by operation (Apply first), then time, then manager."""
     return tuple(entry.get(key, "") for key in ("operation", "time", "manager", "apiVersion", "subresource"))
 
 
 def _capped(entries: list[Json]) -> list[Json]:
-    """At most ten updaters are remembered apart; the oldest beyond that are one, `ancient-changes`."""
+    """Keep ten updaters; merge the older ones into one entry, `ancient-changes`."""
     updaters = [entry for entry in entries if entry["operation"] == "Update"]
     if len(updaters) <= MAX_UPDATERS:
         return entries

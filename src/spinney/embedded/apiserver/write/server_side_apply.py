@@ -1,4 +1,4 @@
-"""Server-side apply: a manager says what it wants, and owns what it said."""
+"""Server-side apply: merge a manager's configuration, and make the manager the owner of its fields."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from spinney.embedded.apiserver.calls import Call, flag
 from spinney.embedded.apiserver.errors import Refusal, bad_request, conflict, invalid_options, not_found, required
 from spinney.embedded.apiserver.http.bodies import UnreadableBody, parse
 from spinney.embedded.apiserver.read.get_list import answer
+from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import Shape
 from spinney.embedded.apiserver.write import apply_checks, field_sets
@@ -46,7 +47,7 @@ async def apply(pipeline: Pipeline, call: Call) -> Response:
 
 
 def keep_entries(old: Json, new: Json) -> None:
-    """The merge has already said who owns what."""
+    """Keep the entries that the merge wrote."""
 
 
 async def _create(pipeline: Pipeline, call: Call, config: Json, writer: Writer) -> Response:
@@ -103,62 +104,70 @@ def owned_set(call: Call, config: Json) -> FieldSet:
 
 
 def _claimed(value: Any, shape: Shape) -> FieldSet:
-    found: FieldSet = {}
+    fields: FieldSet = {}
     if isinstance(value, dict) and value and not shape.atomic:
         for key, item in value.items():
             below = _claimed(item, shape.child(key))
             # A key of a map is owned itself; a field of a struct only through what is in it.
-            found["f:" + key] = {".": {}, **below} if below and key not in shape.properties else below
+            fields["f:" + key] = {".": {}, **below} if below and key not in shape.properties else below
     elif isinstance(value, list) and value and not shape.atomic and shape.type == "array":
         for item in value:
             below = _claimed(item, shape.items)
-            found[item_key(item, shape)] = {".": {}, **below} if below else {}
-    return found
+            fields[item_key(item, shape)] = {".": {}, **below} if below else {}
+    return fields
 
 
 def merged_object(call: Call, live: Json, config: Json, writer: Writer, *, force: bool) -> Json:
-    """The live object with the configuration merged in, what was given up pruned, and the owners brought up to date."""
-    kind = call.kind
-    shape = shape_of(kind)
-    entries: list[Json] = live["metadata"].get("managedFields") or []
-    if not entries:
-        owned = field_sets.compare({"metadata": {}}, owned_part(live), shape).changed
-        entries = [make_entry(Writer("before-first-apply", "", writer.now), "Update", kind.api_version, owned)]
+    """The live object with the configuration merged in, given-up fields removed, and its owners updated."""
+    kind, shape = call.kind, shape_of(call.kind)
+    entries = live["metadata"].get("managedFields") or [_untracked_entry(kind, live, writer)]
     claimed = owned_set(call, config)
     if call.subresource != "status" and "status" in kind.subresources:
         config = {key: value for key, value in config.items() if key != "status"}
-    mine = next((entry for entry in entries if is_of(entry, writer, "Apply", kind.api_version)), None)
-    others = [entry for entry in entries if entry is not mine]
+    own_entry = next((entry for entry in entries if is_of(entry, writer, "Apply", kind.api_version)), None)
+    others = [entry for entry in entries if entry is not own_entry]
     merged = merge(live, config, shape)
-    if mine is not None:
-        kept: FieldSet = claimed
+    if own_entry is not None:
+        owned = claimed
         for entry in others:
-            kept = field_sets.union(kept, entry["fieldsV1"])
-        merged = _prune(merged, mine["fieldsV1"], kept, shape)
+            owned = field_sets.union(owned, entry["fieldsV1"])
+        merged = _prune(merged, own_entry["fieldsV1"], owned, shape)
     changes = field_sets.compare(owned_part(live), owned_part(merged), shape)
     disputed = field_sets.difference(changes.changed, _last_applied(call, live, writer))
     _check_conflicts(others, disputed, force=force)
-    left: list[Json] = []
-    for entry in others:
-        rest = field_sets.difference(field_sets.difference(entry["fieldsV1"], changes.changed), changes.removed)
-        if rest:
-            left.append({**entry, "fieldsV1": rest} if rest != entry["fieldsV1"] else entry)
-    unchanged = mine is not None and mine["fieldsV1"] == claimed and not changes.changed and not changes.removed
     merged = {**merged, "metadata": dict(merged["metadata"])}
-    own = mine if unchanged and mine is not None else make_entry(writer, "Apply", kind.api_version, claimed)
-    if not changes.changed and not changes.removed and not unchanged:
-        # Whoever changes nothing but who owns what does so at no time of its own.
-        own = {key: value for key, value in own.items() if key != "time"}
-        own |= {"time": mine["time"]} if mine is not None and "time" in mine else {}
-    if unchanged:
-        set_entries(merged, live["metadata"].get("managedFields") or entries)
-    else:
-        set_entries(merged, [*left, own] if claimed else left)
+    is_same = not changes.changed and not changes.removed
+    if own_entry is not None and own_entry["fieldsV1"] == claimed and is_same:
+        set_entries(merged, entries)
+        return merged
+    new_entry = make_entry(writer, "Apply", kind.api_version, claimed)
+    if is_same:
+        # A write that changes only the owners keeps the entry's time.
+        new_entry.pop("time", None)
+        new_entry |= {"time": own_entry["time"]} if own_entry is not None and "time" in own_entry else {}
+    remaining = _without_changes(others, changes)
+    set_entries(merged, [*remaining, new_entry] if claimed else remaining)
     return merged
 
 
+def _untracked_entry(kind: Kind, live: Json, writer: Writer) -> Json:
+    """An entry for everything that was written before anybody applied the object."""
+    owned = field_sets.compare({"metadata": {}}, owned_part(live), shape_of(kind)).changed
+    return make_entry(Writer("before-first-apply", "", writer.now), "Update", kind.api_version, owned)
+
+
+def _without_changes(entries: list[Json], changes: field_sets.Changes) -> list[Json]:
+    """The entries of other managers, without the fields that this write took from them."""
+    remaining: list[Json] = []
+    for entry in entries:
+        fields = field_sets.difference(field_sets.difference(entry["fieldsV1"], changes.changed), changes.removed)
+        if fields:
+            remaining.append({**entry, "fieldsV1": fields} if fields != entry["fieldsV1"] else entry)
+    return remaining
+
+
 def _last_applied(call: Call, live: Json, writer: Writer) -> FieldSet:
-    """What kubectl applied before it knew server-side apply, which is no conflict for itself."""
+    """Fields that kubectl applied on the client side before: taking these over is no conflict."""
     text = (live["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/last-applied-configuration")
     if writer.manager != "kubectl" or not text:
         return {}
@@ -166,14 +175,14 @@ def _last_applied(call: Call, live: Json, writer: Writer) -> FieldSet:
         document = msgspec.json.decode(text)
         applied = {**document, "metadata": document.get("metadata") or {}}
         changes = field_sets.compare(owned_part(applied), owned_part(live), shape_of(call.kind))
-        # What somebody has changed since is theirs.
+        # Fields that others changed since then are theirs.
         return field_sets.difference(field_sets.difference(owned_set(call, applied), changes.changed), changes.removed)
     except (msgspec.DecodeError, TypeError, AttributeError):
         return {}
 
 
 def merge(live: Any, config: Any, shape: Shape) -> Any:
-    """The live value with a configuration merged in, by the shape's idea of what is one thing and what is many."""
+    """The live value with a configuration merged in; atomic values are replaced whole."""
     if isinstance(live, dict) and isinstance(config, dict) and not shape.atomic:
         result = dict(live)
         for key, value in config.items():
@@ -185,26 +194,26 @@ def merge(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merge_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Elements in the configuration's order; others keep their place before the next that it names."""
-    names = [item_key(item, shape) for item in live]
-    wanted = {item_key(item, shape): item for item in config}
-    known = dict(zip(names, live, strict=True))
+    """Elements in the configuration's order; others stay before the next element that it names."""
+    live_keys = [item_key(item, shape) for item in live]
+    config_by_key = {item_key(item, shape): item for item in config}
+    live_by_key = dict(zip(live_keys, live, strict=True))
     result: list[Any] = []
     position = 0
     done: set[str] = set()
-    for name, item in wanted.items():
-        while position < len(live) and (names[position] not in wanted or names[position] in done):
-            if names[position] not in wanted:
+    for name, item in config_by_key.items():
+        while position < len(live) and (live_keys[position] not in config_by_key or live_keys[position] in done):
+            if live_keys[position] not in config_by_key:
                 result.append(live[position])
             position += 1
-        result.append(merge(known[name], item, shape.items) if name in known else item)
+        result.append(merge(live_by_key[name], item, shape.items) if name in live_by_key else item)
         done.add(name)
-    result += [live[at] for at in range(position, len(live)) if names[at] not in wanted]
+    result += [live[at] for at in range(position, len(live)) if live_keys[at] not in config_by_key]
     return result
 
 
 def _prune(value: Any, last: FieldSet, kept: FieldSet, shape: Shape) -> Any:
-    """The value without what the manager owned last time and nobody owns now."""
+    """The value without the fields that the manager owned last time and nobody owns now."""
     if isinstance(value, dict):
         result = dict(value)
         for key, node in last.items():
@@ -236,30 +245,31 @@ def _prune(value: Any, last: FieldSet, kept: FieldSet, shape: Shape) -> Any:
 
 
 def _check_conflicts(others: list[Json], changed: FieldSet, *, force: bool) -> None:
-    found: list[tuple[str, str]] = []
+    conflicts: list[tuple[str, str]] = []
     for entry in others:
         for path in field_sets.paths(field_sets.intersection(entry["fieldsV1"], changed)):
-            found.append((_described(entry), path))
-    if not found or force:
+            conflicts.append((_described(entry), path))
+    if not conflicts or force:
         return
-    found.sort()
+    conflicts.sort()
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path} for who, path in found
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
+        for manager, path in conflicts
     ]
-    if len(found) == 1:
-        told = f"conflict with {found[0][0]}: {found[0][1]}"
+    if len(conflicts) == 1:
+        message = f"conflict with {conflicts[0][0]}: {conflicts[0][1]}"
     else:
         lines: list[str] = []
-        for who in dict.fromkeys(who for who, _ in found):
-            lines.append(f"conflicts with {who}:")
-            lines += [f"- {path}" for name, path in found if name == who]
-        told = "\n".join(lines)
-    count = f"{len(found)} conflict{'s' if len(found) > 1 else ''}"
-    raise Refusal(409, "Conflict", f"Apply failed with {count}: {told}", {"causes": causes})
+        for manager in dict.fromkeys(manager for manager, _ in conflicts):
+            lines.append(f"conflicts with {manager}:")
+            lines += [f"- {path}" for name, path in conflicts if name == manager]
+        message = "\n".join(lines)
+    count = f"{len(conflicts)} conflict{'s' if len(conflicts) > 1 else ''}"
+    raise Refusal(409, "Conflict", f"Apply failed with {count}: {message}", {"causes": causes})
 
 
 def _described(entry: Json) -> str:
-    told = f'"{entry["manager"]}"'
+    description = f'"{entry["manager"]}"'
     if entry.get("subresource"):
-        told += f' with subresource "{entry["subresource"]}"'
-    return f"{told} using {entry['apiVersion']}" if entry["operation"] == "Update" else told
+        description += f' with subresource "{entry["subresource"]}"'
+    return f"{description} using {entry['apiVersion']}" if entry["operation"] == "Update" else description

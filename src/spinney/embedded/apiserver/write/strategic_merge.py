@@ -155,5 +155,5 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
 
 def _names(items: list[Any], key: str) -> list[Any]:
     """What the elements of a list are told apart by."""
-    found = [item.get(key) if key and isinstance(item, dict) else item for item in items]
-    return [msgspec.json.encode(name) if isinstance(name, dict | list) else name for name in found]
+    names = [item.get(key) if key and isinstance(item, dict) else item for item in items]
+    return [msgspec.json.encode(name) if isinstance(name, dict | list) else name for name in names]

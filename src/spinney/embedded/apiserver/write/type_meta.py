@@ -24,8 +24,8 @@ def check_type(document: Json, kind: Kind, verb: str = "") -> None:
             group = str(version).rpartition("/")[0]
             raise invalid_object(replace(kind, table=f"{group}/{kind.plural}"), metadata.get("name", ""), [error])
         if name == kind.kind:
-            told = f"the API version in the data ({version or ''})"
-            raise bad_request(f"{told} does not match the expected API version ({kind.api_version})")
+            version_text = f"the API version in the data ({version or ''})"
+            raise bad_request(f"{version_text} does not match the expected API version ({kind.api_version})")
         error = invalid("kind", name, f"must be {kind.kind}")
         shown_kind = replace(kind, kind=name or kind.kind)
         raise invalid_object(shown_kind, metadata.get("name", "") if isinstance(metadata, dict) else "", [error])

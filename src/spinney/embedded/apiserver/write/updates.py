@@ -74,9 +74,9 @@ async def _modify_once(
         managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, pipeline.core.timestamp()))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if pipeline.admission.concerns(kind):
-        seen = await pipeline.admission.mutate(call, Operation.UPDATE, new, old)
-        if seen is not new:
-            new = reformed(call, seen)
+        mutated = await pipeline.admission.mutate(call, Operation.UPDATE, new, old)
+        if mutated is not new:
+            new = reformed(call, mutated)
             kind.resource.default(new)
             new = complete(kind, new)
     errors = _errors(call, old, new)
@@ -177,8 +177,8 @@ def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
     return any(_differs(new.get(key), old.get(key)) for key in {**new, **old} if key not in ("metadata", "status"))
 
 
-def _differs(one: Any, other: Any) -> bool:
-    return one is not other and bool(one != other)
+def _differs(new: Any, old: Any) -> bool:
+    return new is not old and bool(new != old)
 
 
 def _finish(
