@@ -9,10 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import ages, cells
-from spinney.embedded.apiserver.resources.record import (
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Resource, Table
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:

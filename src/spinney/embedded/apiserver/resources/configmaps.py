@@ -7,19 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    forbidden_field,
-    invalid,
-    too_long,
-)
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, too_long
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.quota import Quota
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import names
 
 MAX_BYTES = 1024 * 1024

@@ -10,11 +10,7 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
-from spinney.embedded.apiserver.resources.record import (
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Deletion, Resource, Table
 
 
 def _default_driver(document: Json) -> None:

@@ -9,21 +9,9 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    duplicate,
-    forbidden_field,
-    invalid,
-    required,
-    unsupported,
-)
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Warnings
 from spinney.embedded.apiserver.resources.validation.schemas import check_root, strange_formats
 from spinney.embedded.apiserver.schema import definition_status
 from spinney.embedded.apiserver.schema.custom_resources import CLEANUP

@@ -10,9 +10,7 @@ from spinney.api.apps import TEMPLATE_GENERATION
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-)
+from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template

@@ -12,12 +12,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.service_specs import check_endpoint_address
 

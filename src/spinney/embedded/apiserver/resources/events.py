@@ -10,12 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.ages import age
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    OtherVersion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
 
 _LENGTHS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _NEWER = "events.k8s.io/v1"

@@ -9,11 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, too_long, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.ingresses import CLASS_LENGTH, check_reference
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import names
 
 

@@ -12,12 +12,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import only_spec
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import names
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

@@ -6,18 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    invalid,
-)
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.errors import FieldError, invalid
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
 
 def _default(document: Json) -> None:

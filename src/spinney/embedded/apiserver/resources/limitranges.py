@@ -8,10 +8,7 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required
 from spinney.embedded.apiserver.resources import complete
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource
 from spinney.embedded.apiserver.resources.validation import containers
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")

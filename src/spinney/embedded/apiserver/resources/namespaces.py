@@ -9,21 +9,10 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    invalid,
-)
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.errors import FieldError, invalid
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.deletion_marks import mark_deleted
-from spinney.embedded.apiserver.resources.record import (
-    ALL_VERBS,
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import ALL_VERBS, Checks, Deletion, Resource, Table
 
 
 def _default(document: Json) -> None:

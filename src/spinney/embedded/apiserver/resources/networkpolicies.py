@@ -10,11 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import cells
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import names
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 

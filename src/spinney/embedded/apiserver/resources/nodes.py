@@ -11,24 +11,9 @@ from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    duplicate,
-    forbidden_field,
-    invalid,
-    required,
-    unsupported,
-)
-from spinney.embedded.apiserver.resources import (
-    cells,
-    complete,
-)
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.resources import cells, complete
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import names
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

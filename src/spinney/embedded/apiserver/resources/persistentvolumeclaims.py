@@ -12,22 +12,12 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.admission import limit_ranges
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    forbidden_field,
-    invalid,
-)
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import add_finalizer
 from spinney.embedded.apiserver.resources.persistentvolumes import access_modes, class_name
 from spinney.embedded.apiserver.resources.quota import Quota, Scope, Usage, amounts
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
 from spinney.embedded.apiserver.store.store import load

@@ -10,21 +10,10 @@ from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    forbidden_field,
-    invalid,
-    required,
-    unsupported,
-)
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import pod_placement, volume_sources
 from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES, ALONE
 from spinney.embedded.apiserver.resources.validation.names import changed_fields

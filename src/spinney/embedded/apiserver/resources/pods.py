@@ -7,23 +7,11 @@ import operator
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.resources import (
-    pod_admission,
-    pod_cells,
-    pod_defaults,
-    pod_deletion,
-    pod_quota,
-)
+from spinney.embedded.apiserver.resources import pod_admission, pod_cells, pod_defaults, pod_deletion, pod_quota
 from spinney.embedded.apiserver.resources.complete import with_members, with_times
 from spinney.embedded.apiserver.resources.pod_warnings import warn_of_host_name, warn_of_pod
 from spinney.embedded.apiserver.resources.quota import Quota
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_subresources, pod_updates
 
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}

@@ -11,23 +11,10 @@ from spinney.api.meta import Json
 from spinney.api.scheduling import PriorityClass
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    forbidden,
-    forbidden_field,
-    invalid,
-    unsupported,
-)
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.errors import FieldError, forbidden, forbidden_field, invalid, unsupported
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 
 _decode = msgspec.json.Decoder(PriorityClass).decode
 

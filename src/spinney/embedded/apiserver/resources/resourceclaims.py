@@ -19,16 +19,9 @@ from spinney.embedded.apiserver.errors import (
     too_many,
     unsupported,
 )
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.quota import Quota, Usage
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import names, pod_placement
 
 _REQUESTS, _ALTERNATIVES, _USERS = 32, 8, 256

@@ -11,12 +11,7 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.quota import Quota
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 
 _COMPUTE = ("cpu", "memory")
 _COUNTED = frozenset(

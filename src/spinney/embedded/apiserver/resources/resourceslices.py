@@ -9,15 +9,8 @@ from typing import Any
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.resourceclaims import check_driver, check_pool
 from spinney.embedded.apiserver.resources.validation import names, pod_placement
 

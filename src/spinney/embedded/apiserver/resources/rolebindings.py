@@ -9,14 +9,8 @@ from typing import Any
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
 
 def _default(document: Json) -> None:

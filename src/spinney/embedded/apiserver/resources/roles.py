@@ -8,10 +8,7 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required
 from spinney.embedded.apiserver.resources import complete
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 

@@ -7,17 +7,9 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    duplicate,
-    invalid,
-)
+from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid
 from spinney.embedded.apiserver.resources import cells
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import containers, names, pod_placement
 
 

@@ -10,22 +10,11 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    invalid,
-    required,
-    too_long,
-)
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, too_long
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.configmaps import MAX_BYTES, check_immutable, check_keys
 from spinney.embedded.apiserver.resources.quota import Quota
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
 
 def _default(document: Json) -> None:

@@ -16,13 +16,7 @@ from spinney.embedded.apiserver.errors import FieldError, Refusal, invalid, inva
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.quota import Quota, Usage
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-    Warnings,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
 from spinney.embedded.apiserver.resources.validation import service_specs
 from spinney.embedded.apiserver.resources.validation.service_specs import (
     check_addresses,

@@ -10,12 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Deletion,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 
 
 def _default(document: Json) -> None:

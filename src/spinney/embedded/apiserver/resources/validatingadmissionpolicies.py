@@ -10,15 +10,9 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.webhookconfigurations import check_conditions, check_expression, check_rule
 

@@ -12,15 +12,9 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError, compile_expression
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, unsupported
-from spinney.embedded.apiserver.resources import (
-    cells,
-)
+from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

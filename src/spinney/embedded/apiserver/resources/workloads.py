@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import (
-    FieldError,
-    duplicate,
-    invalid,
-    required,
-    too_many,
-)
+from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many
 from spinney.embedded.apiserver.resources import cells
-from spinney.embedded.apiserver.resources.record import (
-    Checks,
-    Resource,
-    Table,
-)
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
 
 def _check(document: Json) -> list[FieldError]:
