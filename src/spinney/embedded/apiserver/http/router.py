@@ -14,8 +14,7 @@ from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.http.openapi import OpenApi
 from spinney.embedded.apiserver.read import get_list
 from spinney.embedded.apiserver.read.watch import Watches
-from spinney.embedded.apiserver.resources import pod_subresources, scale
-from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
+from spinney.embedded.apiserver.resources import scale
 from spinney.embedded.apiserver.write import deletion, handlers
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Request, Response, User
@@ -29,17 +28,6 @@ _WRITES: dict[str, Handler] = {
     "patch": handlers.patch,
     "delete": deletion.delete,
     "deletecollection": deletion.delete_collection,
-}
-# Subresources that are more than a part of the object.
-_ACTIONS: dict[str, Handler] = {
-    "binding": pod_subresources.bind,
-    "eviction": pod_subresources.evict,
-    "log": pod_subresources.log,
-    "exec": pod_subresources.connect,
-    "attach": pod_subresources.connect,
-    "portforward": pod_subresources.connect,
-    "proxy": pod_subresources.connect,
-    "scale": scale.scale,
 }
 
 
@@ -113,8 +101,8 @@ class Router:
             return reviews.review(self._authenticator, call)
         if kind.group in self.aggregated and verb in ("get", "list"):
             return self.aggregated[kind.group](call)
-        if kind.table == "/bindings":
-            return await pod_subresources.bind_by_name(self._pipeline, call)
+        if "" in kind.resource.handlers:
+            return await kind.resource.handlers[""](self._pipeline, call)
         match verb:
             case "get":
                 return get_list.get(self._core, call)
@@ -130,8 +118,10 @@ class Router:
             raise method_not_allowed()
         if name == "token":
             return reviews.request_token(self._authenticator, call)
-        if name in _ACTIONS and (name != "proxy" or call.kind.table == PODS):
-            return await _ACTIONS[name](self._pipeline, call)
+        if name == "scale":
+            return await scale.scale(self._pipeline, call)
+        if name in call.kind.resource.handlers:
+            return await call.kind.resource.handlers[name](self._pipeline, call)
         if call.verb == "get":
             return get_list.get(self._core, call)
         return await _WRITES[call.verb](self._pipeline, call)

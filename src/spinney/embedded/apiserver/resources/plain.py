@@ -7,6 +7,7 @@ from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.pod_subresources import bind_by_name
 from spinney.embedded.apiserver.resources.record import (
     CREATE_ONLY,
     READ_ONLY,
@@ -52,7 +53,7 @@ def _api_service_cells(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), target, state, cells.age(document, now)]
 
 
-BINDINGS = Resource(kind="Binding", plural="bindings", verbs=CREATE_ONLY)
+BINDINGS = Resource(kind="Binding", plural="bindings", verbs=CREATE_ONLY, handlers={"": bind_by_name})
 COMPONENT_STATUSES = Resource(
     kind="ComponentStatus",
     plural="componentstatuses",

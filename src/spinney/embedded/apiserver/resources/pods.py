@@ -7,12 +7,20 @@ import operator
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.resources import pod_admission, pod_cells, pod_defaults, pod_deletion, pod_quota
+from spinney.embedded.apiserver.resources import (
+    pod_admission,
+    pod_cells,
+    pod_defaults,
+    pod_deletion,
+    pod_quota,
+    pod_subresources,
+)
 from spinney.embedded.apiserver.resources.complete import with_members, with_times
 from spinney.embedded.apiserver.resources.pod_warnings import warn_of_host_name, warn_of_pod
 from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
-from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_subresources, pod_updates
+from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_updates
+from spinney.embedded.apiserver.resources.validation.pod_subresources import check_ephemeral, check_resize
 
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
 
@@ -94,6 +102,12 @@ PODS = Resource(
         *("attach", "binding", "ephemeralcontainers", "eviction", "exec"),
         *("log", "portforward", "proxy", "resize", "status"),
     ),
+    handlers={
+        "binding": pod_subresources.bind,
+        "eviction": pod_subresources.evict,
+        "log": pod_subresources.log,
+        **dict.fromkeys(("attach", "exec", "portforward", "proxy"), pod_subresources.connect),
+    },
     default=pod_defaults.pod,
     complete=_complete,
     prepare_create=pod_admission.admit,
@@ -111,8 +125,8 @@ PODS = Resource(
         create=pod_specs.check_create,
         update=pod_updates.check_update,
         subresources={
-            "ephemeralcontainers": pod_subresources.check_ephemeral,
-            "resize": pod_subresources.check_resize,
+            "ephemeralcontainers": check_ephemeral,
+            "resize": check_resize,
             "status": pod_status.check,
         },
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from spinney.embedded.apiserver.resources.quota import Quota
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
+    from spinney.embedded.apiserver.write.pipeline import Pipeline
+    from spinney.kube.client.transport import Response
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CREATE_ONLY = ("create",)
@@ -124,6 +126,8 @@ class Resource:
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     other_versions: tuple[OtherVersion, ...] = ()
+    # Handlers of subresources that are more than a part of the object; "" handles creation.
+    handlers: Mapping[str, Callable[[Pipeline, Call], Awaitable[Response]]] = field(default_factory=dict)
 
     # Fills in what the API documents as defaults, in place.
     default: Callable[[Json], None] = _no_change
