@@ -14,7 +14,7 @@ from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
 from spinney.embedded.apiserver.resources.pod_warnings import template_warnings, warn_of_name
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
-from spinney.embedded.apiserver.resources.validation import job_specs, job_status
+from spinney.embedded.apiserver.resources.validation import job_specs
 
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -133,11 +133,7 @@ JOBS = Resource(
     prepare_create=_prepare_create,
     has_generation=True,
     deletion=Deletion(orphans_by_default=True, warning=_ORPHANS),
-    checks=Checks(
-        object=job_specs.check,
-        update=job_specs.check_update,
-        subresources={"status": job_status.check},
-    ),
+    checks=Checks(object=job_specs.check, update=job_specs.check_update),
     warnings=template_warnings("spec", "template", own=warn_of_name),
     table=Table("Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector", _cells),
     selectable=("status.successful",),
