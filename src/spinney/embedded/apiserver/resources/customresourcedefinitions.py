@@ -92,7 +92,6 @@ def _names(labels: Json) -> list[FieldError]:
 
 def _versions(versions: list[Json] | None) -> list[FieldError]:
     errors: list[FieldError] = []
-    bad = []
     for at, version in enumerate(versions or ()):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             errors.append(required(f"spec.versions[{at}].schema.openAPIV3Schema"))
@@ -101,17 +100,14 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
             errors.append(invalid(f"spec.versions[{at}].deprecationWarning", version["deprecationWarning"], detail))
     for at, version in enumerate(versions or ()):
         name = version.get("name", "")
-        problems = naming.dns_1035_problems(name)
-        bad += [(name, problem) for problem in problems]
-        errors += [invalid(f"spec.versions[{at}].name", name, problem) for problem in problems]
+        errors += [invalid(f"spec.versions[{at}].name", name, problem) for problem in naming.dns_1035_problems(name)]
     given = [version.get("name") for version in versions or ()]
     if len(set(given)) != len(given):
         errors.append(invalid("spec.versions", versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"
         errors.append(invalid("spec.versions", versions, detail))
-    # Kubernetes has the first version's name in a second field, and reports it twice.
-    return errors + [invalid("spec.version", name, problem) for name, problem in bad if name == given[0]]
+    return errors
 
 
 def _stored(versions: list[Json]) -> list[FieldError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, shown, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
@@ -30,12 +30,9 @@ def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[Field
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if errors and selector:
-        # An invalid selector is not compared with the labels, and reported differently for each kind.
-        ending = {"deployment": ": invalid label selector", "statefulset": ""}.get(kind)
-        if ending is not None:
-            errors.append(FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}{ending}"))
-    elif selector is None or not selectors.matches(selectors.from_object(selector), labels):
+    # An invalid selector is not compared with the labels.
+    comparable = not errors or not selector
+    if comparable and (selector is None or not selectors.matches(selectors.from_object(selector), labels)):
         detail = "`selector` does not match template `labels`"
         errors.append(invalid("spec.template.metadata.labels", labels or None, detail))
     errors += pod_specs.check_template(template, "spec.template")
