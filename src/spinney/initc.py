@@ -36,18 +36,18 @@ def parents_from(arguments: Iterable[str]) -> dict[str, int]:
 
 
 def parse_parents(values: Iterable[str]) -> dict[str, int]:
-    """The parents that `<clique>:<count>` texts name."""
-    found: dict[str, int] = {}
+    """Parse texts of the form `<clique>:<count>`."""
+    parents: dict[str, int] = {}
     for entry in (part.strip() for value in values for part in value.split(",")):
         name, _, count = entry.rpartition(":")
         if not name or not count.isdecimal():
             raise UsageError(f"{_FLAG}={entry}: expected <clique>:<count>, such as inference-0-prefill:2")
-        found[name] = int(count)
-    return found
+        parents[name] = int(count)
+    return parents
 
 
 async def wait_for_parents(client: Client, namespace: str, gang: str, parents: Parents) -> None:
-    """Return once every parent has its pods ready; woken by the watch, never by a timer."""
+    """Return once every parent has enough ready pods; a watch tells, never a timer."""
     selector = f"{labels.PODGANG}={gang}"
     while True:
         listing = await client.list(Pod, namespace, labels=selector)

@@ -18,7 +18,7 @@ from spinney.api.podgang import PodGang
 from spinney.cli.options import Connection, connection_options
 from spinney.cli.output import print_json
 from spinney.grove.model.metadata import MANAGED
-from spinney.grove.status.tree import Found, trees
+from spinney.grove.status.tree import Objects, trees
 from spinney.kube.caches.cache import Cache, Caches
 from spinney.kube.client.client import Client
 from spinney.kube.client.https import connect
@@ -83,7 +83,7 @@ async def look(client: Client, namespace: str, name: str) -> list[Json]:
         client.list(Pod, namespace, labels=MANAGED),
         client.list(Node),
     )
-    objects = Found(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
+    objects = Objects(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
     return trees(objects, name, SystemClock().now())
 
 
@@ -104,7 +104,7 @@ async def _follow(client: Client, namespace: str, name: str) -> None:
         with Live(console=Console(), auto_refresh=False) as live:
             while True:
                 changed.clear()
-                objects = Found(*(list(cache) for cache in watched))
+                objects = Objects(*(list(cache) for cache in watched))
                 live.update(render(trees(objects, name, SystemClock().now()), namespace), refresh=True)
                 await changed.wait()
                 await asyncio.sleep(_REDRAW_SECONDS)

@@ -1,4 +1,4 @@
-"""The controller of PodGangs that no set made: whoever makes them and their pods reads the same status."""
+"""The controller that writes the status of PodGangs without a set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_bare(gang: PodGang) -> bool:
 
 
 def gang_keys(change: Change[PodGang]) -> Iterable[Key]:
-    """The gang, if no set made it."""
+    """The gang, if it belongs to no set."""
     return ((change.object.namespace, change.object.name),) if is_bare(change.object) else ()
 
 
@@ -46,7 +46,7 @@ class BareGangs:
         self._clock = clock
 
     async def reconcile(self, key: Key) -> After | None:
-        """Write what changed."""
+        """Write the status where it differs."""
         namespace, name = key
         gang = self._world.gangs.get(key)
         if gang is None or not is_bare(gang) or gang.metadata.deletion_timestamp is not None:

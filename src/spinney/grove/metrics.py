@@ -1,4 +1,4 @@
-"""What the operator counts for Prometheus: gangs by phase, pods held back, and how long sets take to serve."""
+"""The operator's Prometheus metrics: gangs by phase, gated pods, and the time until sets are available."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READY_SECONDS = Histogram(
 
 
 class Watcher:
-    """Keeps the metrics current from what the caches tell."""
+    """Updates the metrics from changes of the caches."""
 
     def __init__(self, world: World, clock: Clock) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class Watcher:
         if not serves or created is None or pcs.uid in self._served:
             return
         self._served.add(pcs.uid)
-        # A set that served before this process began has no waiting time that we saw.
+        # A set that was available before this process began is not measured.
         if change.old is not None:
             READY_SECONDS.observe((self._clock.now() - created).total_seconds())
 

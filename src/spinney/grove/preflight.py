@@ -1,4 +1,4 @@
-"""What must hold before the operator starts."""
+"""Checks before the operator starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_COMPUTE_DOMAINS = 7
 
 
 async def preflight(client: Client, settings: Settings) -> None:
-    """With MNNVL switched on, ComputeDomains must be served."""
+    """Require that ComputeDomains are served where MNNVL is enabled."""
     if not settings.mnnvl:
         return
     served = await discover(client, [ComputeDomain.resource])
@@ -32,7 +32,7 @@ async def preflight(client: Client, settings: Settings) -> None:
 
 
 async def with_own_name(client: Client, settings: Settings) -> Settings:
-    """The settings with the user name that the API server knows us by, which the authorizer must let through."""
+    """The settings with the operator's own user name, which the authorizer must allow."""
     if settings.user or not settings.config.authorizer.enabled:
         return settings
     try:

@@ -1,4 +1,4 @@
-"""What the operator may do, declared beside the code that needs it."""
+"""The operator's RBAC rules."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RULES = (
     Rule(("scheduler.grove.io",), ("podgangs",), _ALL),
     Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
     Rule(("",), ("pods", "services", "serviceaccounts", "secrets"), _ALL),
-    # The role that the operator grants to init containers must be its own, too.
+    # The operator can grant init containers only what it may do itself.
     Rule(("",), ("pods/status",), _READ),
     Rule(("",), ("nodes",), _READ),
-    # Which gang APIs are served, and from when on.
+    # Tell which gang APIs are served.
     Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
     Rule(("",), ("events",), ("list", "create", "patch")),
     Rule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), _ALL),

@@ -1,4 +1,4 @@
-"""What the operator knows of the cluster: caches of everything it manages, found by set and by set replica."""
+"""The caches of everything that the operator manages, indexed by set and by set replica."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ T = TypeVar("T", bound=Object)
 BY_REPLICA = "grove-replica"
 BY_SET = "grove-set"
 BY_GANG = "grove-gang"
-# Pods of gangs that no set made: whoever makes them puts the gang's name on them.
+# Pods of gangs without a set, which carry their gang's name.
 FOREIGN = f"{labels.PODGANG},{labels.MANAGED_BY}!={labels.GROVE_OPERATOR}"
 
 
-def replica_key(found: Object) -> Key | None:
-    """The set replica an object belongs to, by its labels: namespace and `set/index`."""
-    pcs = found.metadata.labels.get(labels.PART_OF)
-    index = found.metadata.labels.get(labels.SET_REPLICA_INDEX)
-    if not pcs or index is None or found.metadata.labels.get(labels.MANAGED_BY) != labels.GROVE_OPERATOR:
+def replica_key(item: Object) -> Key | None:
+    """The set replica that an object belongs to, by its labels: namespace and `set/index`."""
+    pcs = item.metadata.labels.get(labels.PART_OF)
+    index = item.metadata.labels.get(labels.SET_REPLICA_INDEX)
+    if not pcs or index is None or item.metadata.labels.get(labels.MANAGED_BY) != labels.GROVE_OPERATOR:
         return None
-    return found.namespace, f"{pcs}/{index}"
+    return item.namespace, f"{pcs}/{index}"
 
 
 def replica_keys(change: Change[T]) -> Iterable[Key]:
@@ -47,7 +47,7 @@ def replica_keys(change: Change[T]) -> Iterable[Key]:
 
 
 def set_keys(change: Change[T]) -> Iterable[Key]:
-    """The set that a change of something it owns concerns."""
+    """The set that owns a changed object."""
     pcs = change.object.metadata.labels.get(labels.PART_OF)
     return ((change.object.namespace, pcs),) if pcs else ()
 
@@ -59,7 +59,7 @@ def split(key: Key) -> tuple[str, str, int]:
 
 
 class World:
-    """The caches, with the two indexes that every look-up goes through."""
+    """The operator's caches, settings and backends."""
 
     def __init__(self, runtime: Runtime, settings: Settings, registry: Registry) -> None:
         self.settings = settings
@@ -74,7 +74,7 @@ class World:
         self.nodes = caches.of(Node)
         self.pods = caches.of(Pod, labels=MANAGED)
         self.foreign_pods = caches.of(Pod, labels=FOREIGN)
-        # Those of others too: no pod is let go where its Service's name is taken.
+        # Those of others too: no gate comes off where another Service has the name.
         self.services = caches.of(Service)
         self.accounts = caches.of(ServiceAccount, labels=MANAGED)
         self.roles = caches.of(Role, labels=MANAGED)
@@ -94,16 +94,16 @@ class World:
     def by_replica(self) -> tuple[Cache[Any], ...]:
         """The caches whose objects belong to one set replica."""
         domains = (self.domains,) if self.domains is not None else ()
-        found = (self.pods, self.cliques, self.groups, self.gangs, self.services, self.autoscalers, self.claims)
-        return (*found, *domains)
+        caches = (self.pods, self.cliques, self.groups, self.gangs, self.services, self.autoscalers, self.claims)
+        return (*caches, *domains)
 
     def of(self, cache: Cache[T], key: Key) -> list[T]:
         """The objects of a kind that belong to a set replica."""
         return cache.by(BY_REPLICA, f"{key[0]}/{key[1]}")
 
-    def is_left_over(self, found: Object) -> bool:
+    def is_left_over(self, item: Object) -> bool:
         """Whether an object belongs to a replica that its set no longer has, or to no set at all."""
-        key = replica_key(found)
+        key = replica_key(item)
         if key is None:
             return False
         namespace, name, index = split(key)
@@ -115,15 +115,15 @@ class World:
         return self.registry.choose(pcs, self.settings.default_profile)
 
     def levels(self, pcs: PodCliqueSet) -> topology.Levels:
-        """The topology a set's gangs are placed by; none where it is switched off or its binding is gone."""
+        """The topology of a set's gangs; none where it is disabled or its binding is missing."""
         if not self.settings.topology_aware:
             return topology.NO_LEVELS
         name = topology.topology_name(pcs)
         return topology.levels_of(self.bindings.get(name)) if name else topology.NO_LEVELS
 
 
-def _replica_index(found: Object) -> Iterable[str]:
-    key = replica_key(found)
+def _replica_index(item: Object) -> Iterable[str]:
+    key = replica_key(item)
     return (f"{key[0]}/{key[1]}",) if key is not None else ()
 
 
@@ -131,6 +131,6 @@ def _gang_index(pod: Pod) -> Iterable[str]:
     return (f"{pod.namespace}/{pod.metadata.labels.get(labels.PODGANG, '')}",)
 
 
-def _set_index(found: Object) -> Iterable[str]:
-    pcs = found.metadata.labels.get(labels.PART_OF)
-    return (f"{found.namespace}/{pcs}",) if pcs else ()
+def _set_index(item: Object) -> Iterable[str]:
+    pcs = item.metadata.labels.get(labels.PART_OF)
+    return (f"{item.namespace}/{pcs}",) if pcs else ()

@@ -11,7 +11,7 @@ from spinney.grove.settings import Settings
 from spinney.kube.admission.review import allowed, refused
 from spinney.kube.runtime import Runtime
 
-# Without these nothing that is managed could be collected, scaled or emptied out with its namespace.
+# They collect garbage, scale, and empty namespaces.
 _CLUSTERS_OWN = frozenset(
     {
         "system:kube-controller-manager",
@@ -28,8 +28,8 @@ def reviewer(runtime: Runtime, settings: Callable[[], Settings]) -> Callable[[Js
 
     async def review(request: Json) -> Json:
         now = settings()
-        found = request.get("object") or request.get("oldObject") or {}
-        name = ((found.get("metadata") or {}).get("labels") or {}).get(labels.PART_OF, "")
+        managed = request.get("object") or request.get("oldObject") or {}
+        name = ((managed.get("metadata") or {}).get("labels") or {}).get(labels.PART_OF, "")
         pcs = sets.get((str(request.get("namespace") or ""), name)) if name else None
         if may_change(request, pcs, now):
             return allowed(request)

@@ -7,8 +7,7 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.grove.admission import pod_specs, syntax
 from spinney.grove.admission.problems import Problems
-
-EXPLICIT = "CliqueStartupTypeExplicit"
+from spinney.grove.model import startup_order
 
 
 def check(template: Json, path: str, problems: Problems) -> None:
@@ -31,7 +30,7 @@ def check(template: Json, path: str, problems: Problems) -> None:
         )  # fmt: skip
         check_rollout(clique.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
         pod_specs.check(spec.get("podSpec") or {}, f"{here}.spec.podSpec", problems)
-    if template.get("cliqueStartupType") == EXPLICIT:
+    if template.get("cliqueStartupType") == startup_order.EXPLICIT:
         _check_order(cliques, path, problems)
 
 
@@ -65,21 +64,23 @@ def _check_metadata(owner: Json, path: str, problems: Problems) -> None:
 
 
 def _check_counts(spec: Json, path: str, problems: Problems) -> None:
-    replicas, least = spec.get("replicas"), spec.get("minAvailable")
+    replicas, minimum = spec.get("replicas"), spec.get("minAvailable")
     if isinstance(replicas, int) and replicas <= 0:
         problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
-    if least is None:
+    if minimum is None:
         return
-    if least <= 0:
-        problems.invalid(f"{path}.minAvailable", least, "must be greater than 0; leave it out to require all replicas")
-    if isinstance(replicas, int) and least > replicas:
+    if minimum <= 0:
         problems.invalid(
-            f"{path}.minAvailable", least,
+            f"{path}.minAvailable", minimum, "must be greater than 0; leave it out to require all replicas"
+        )
+    if isinstance(replicas, int) and minimum > replicas:
+        problems.invalid(
+            f"{path}.minAvailable", minimum,
             f"minAvailable must not be greater than replicas ({replicas}); lower it or add replicas",
         )  # fmt: skip
 
 
-def check_scaling(scaling: Any, least: Any, replicas: Any, path: str, problems: Problems) -> None:
+def check_scaling(scaling: Any, minimum: Any, replicas: Any, path: str, problems: Problems) -> None:
     """An autoscaling range that fits the counts it scales."""
     if not isinstance(scaling, dict):
         return
@@ -87,9 +88,9 @@ def check_scaling(scaling: Any, least: Any, replicas: Any, path: str, problems: 
     if high is None:
         problems.required(f"{path}.maxReplicas", "say how far it may scale out")
         return
-    if low is not None and least is not None and low < least:
+    if low is not None and minimum is not None and low < minimum:
         problems.invalid(
-            f"{path}.minReplicas", low, f"must be greater than or equal to minAvailable ({least}); raise it"
+            f"{path}.minReplicas", low, f"must be greater than or equal to minAvailable ({minimum}); raise it"
         )
     if low is not None and high < low:
         problems.invalid(f"{path}.maxReplicas", high, f"must be greater than or equal to minReplicas ({low}); raise it")
@@ -115,7 +116,7 @@ def check_rollout(rollout: Any, path: str, problems: Problems) -> None:
 
 
 def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
-    known = {str(clique.get("name")) for clique in cliques}
+    names = {str(clique.get("name")) for clique in cliques}
     graph: dict[str, list[str]] = {}
     for position, clique in enumerate(cliques):
         name = str(clique.get("name"))
@@ -126,13 +127,13 @@ def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
                 problems.required(f"{here}[{at}]", "name a clique of this set, or remove the entry")
             elif parent == name:
                 problems.invalid(f"{here}[{at}]", parent, "a clique cannot start after itself; remove the entry")
-            elif parent not in known:
+            elif parent not in names:
                 problems.invalid(
-                    f"{here}[{at}]", parent, f"no such clique; name one of {', '.join(sorted(known - {name}))}"
+                    f"{here}[{at}]", parent, f"no such clique; name one of {', '.join(sorted(names - {name}))}"
                 )
             elif parent in parents[:at]:
                 problems.duplicate(f"{here}[{at}]", parent, "name each clique once")
-        graph[name] = [parent for parent in parents if parent in known and parent != name]
+        graph[name] = [parent for parent in parents if parent in names and parent != name]
     for loop in cycles(graph):
         problems.forbidden(
             path, f"cliques wait for each other: {' -> '.join([*loop, loop[0]])}; remove one startsAfter entry of these"

@@ -6,10 +6,10 @@ from copy import deepcopy
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.grove.model.startup_order import ANY_ORDER
 
 TERMINATION_DELAY = "4h0m0s"
 GRACE_SECONDS = 30
-ANY_ORDER = "CliqueStartupTypeAnyOrder"
 
 
 def with_defaults(pcs: Json, namespace: str = "default") -> Json:
@@ -71,10 +71,10 @@ def _default_group(group: Json) -> None:
 
 
 def _map(parent: Json, key: str) -> Json:
-    found = parent.get(key)
-    if found is None:
-        found = parent[key] = {}
-    return found if isinstance(found, dict) else {}
+    value = parent.get(key)
+    if value is None:
+        value = parent[key] = {}
+    return value if isinstance(value, dict) else {}
 
 
 def _maps(value: Any) -> list[Json]:

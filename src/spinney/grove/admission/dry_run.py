@@ -1,4 +1,4 @@
-"""Asks the API server whether it would take a clique's pods, before any of them is due."""
+"""Asks the API server by dry run whether it would accept a clique's pods."""
 
 from __future__ import annotations
 

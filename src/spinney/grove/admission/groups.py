@@ -1,4 +1,4 @@
-"""Checks of a set's scaling groups against its cliques, and of the length of the names they make together."""
+"""Checks of a set's scaling groups against its cliques, and of the length of combined names."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _check_members(group: Json, by_name: dict[str, Json], taken: dict[str, str],
     for position, member in enumerate(members):
         here = f"{path}.cliqueNames[{position}]"
         if member not in by_name:
-            known = ", ".join(sorted(str(known) for known in by_name))
-            problems.invalid(here, member, f"no such clique; name one of {known}")
+            cliques_of_set = ", ".join(sorted(map(str, by_name)))
+            problems.invalid(here, member, f"no such clique; name one of {cliques_of_set}")
             continue
         if member in taken:
             where = "twice in this group" if taken[member] == name else f"already in scaling group {taken[member]}"
@@ -52,36 +52,42 @@ def _check_members(group: Json, by_name: dict[str, Json], taken: dict[str, str],
 
 
 def _check_counts(group: Json, path: str, problems: Problems) -> None:
-    replicas, least = group.get("replicas"), group.get("minAvailable")
+    replicas, minimum = group.get("replicas"), group.get("minAvailable")
     if isinstance(replicas, int) and replicas <= 0:
         problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
-    if isinstance(least, int) and least <= 0:
-        problems.invalid(f"{path}.minAvailable", least, "must be greater than 0; leave it out for 1")
-    if isinstance(least, int) and isinstance(replicas, int) and least > replicas:
+    if isinstance(minimum, int) and minimum <= 0:
+        problems.invalid(f"{path}.minAvailable", minimum, "must be greater than 0; leave it out for 1")
+    if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas:
         problems.invalid(
-            f"{path}.minAvailable", least,
+            f"{path}.minAvailable", minimum,
             f"minAvailable must not be greater than replicas ({replicas}); lower it or add replicas",
         )  # fmt: skip
-    cliques.check_scaling(group.get("scaleConfig"), least, replicas, f"{path}.scaleConfig", problems)
+    cliques.check_scaling(group.get("scaleConfig"), minimum, replicas, f"{path}.scaleConfig", problems)
 
 
 def _check_ambiguous(template: Json, path: str, problems: Problems) -> None:
-    members = {
-        name for group in template.get("podCliqueScalingGroups") or () for name in group.get("cliqueNames") or ()
-    }
-    alone = {clique.get("name") for clique in template.get("cliques") or ()} - members
+    standalone = {clique.get("name") for clique in template.get("cliques") or ()} - _group_of(template).keys()
     for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
-        if group.get("name") in alone:
+        if group.get("name") in standalone:
             problems.duplicate(
                 f"{path}[{position}].name", group.get("name"),
                 "a clique outside the group has this name too and would need the same HPA; rename one",
             )  # fmt: skip
 
 
-def check_new_names(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
-    """Names that Services, host names and cliques can be made of, each for itself and all together.
+def _group_of(template: Json) -> dict[str, str]:
+    """The scaling group of each clique that has one."""
+    return {
+        str(member): str(group.get("name") or "")
+        for group in template.get("podCliqueScalingGroups") or ()
+        for member in group.get("cliqueNames") or ()
+    }
 
-    Only new sets are held to this: names cannot be changed, and what stands may be mended in other ways.
+
+def check_new_names(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
+    """Names that Services, host names and cliques can be built from.
+
+    Only new sets are checked: the names of an existing set cannot change, and it may be repaired in other ways.
     """
     if syntax.is_subdomain(pcs_name) and not syntax.is_service_name(pcs_name):
         problems.invalid("metadata.name", pcs_name, syntax.SERVICE_RULE)
@@ -98,12 +104,8 @@ def check_new_names(pcs_name: str, template: Json, path: str, problems: Problems
 def _check_clashes(template: Json, path: str, problems: Problems) -> None:
     """Two cliques whose full names could be the same, as `g-0-a` alone and `a` of the group `g` would be."""
     position_of = {clique.get("name"): at for at, clique in enumerate(template.get("cliques") or ())}
-    group_of = {
-        str(member): str(group.get("name") or "")
-        for group in template.get("podCliqueScalingGroups") or ()
-        for member in group.get("cliqueNames") or ()
-    }
-    # An index can only meet a number that stands in another name.
+    group_of = _group_of(template)
+    # An index can only equal a number that is part of another name.
     numbers = {part for name in (*position_of, *group_of.values()) for part in str(name).split("-") if part.isdecimal()}
     seen: dict[str, str] = {}
     for name, position in position_of.items():
@@ -119,11 +121,7 @@ def _check_clashes(template: Json, path: str, problems: Problems) -> None:
 
 def check_name_lengths(pcs_name: str, template: Json, path: str, problems: Problems) -> None:
     """Names that leave room for indices and a pod's suffix inside 63 characters."""
-    group_of = {
-        member: str(group.get("name") or "")
-        for group in template.get("podCliqueScalingGroups") or ()
-        for member in group.get("cliqueNames") or ()
-    }
+    group_of = _group_of(template)
     for position, clique in enumerate(template.get("cliques") or ()):
         name = str(clique.get("name") or "")
         group = group_of.get(name, "")

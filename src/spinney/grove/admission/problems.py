@@ -1,4 +1,4 @@
-"""What is wrong with an object: a field, what was found, and what to do about it, in Kubernetes' words."""
+"""Problems of an object in Kubernetes' format: the field, its value, and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One field that cannot stay as it is."""
+    """One field that must change."""
 
     field: str
     message: str
@@ -20,7 +20,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Problems:
-    """Collects every problem of one review, so that a user repairs them all at once; warnings do not refuse."""
+    """Every problem of one review, so that a user can repair them all at once; warnings refuse nothing."""
 
     found: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -72,5 +72,5 @@ def _check_filter(share: Json, allowed: dict[str, set[str]], path: str, problems
             continue
         for position, name in enumerate(names or ()):
             if name not in allowed[kind]:
-                known = ", ".join(sorted(allowed[kind])) or "none"
-                problems.invalid(f"{path}.{kind}[{position}]", name, f"no such child; known here: {known}")
+                children = ", ".join(sorted(allowed[kind])) or "none"
+                problems.invalid(f"{path}.{kind}[{position}]", name, f"no such child; known here: {children}")

@@ -1,4 +1,4 @@
-"""Whether a PodCliqueSet may be stored: all checks together, in the order a reader of the manifest meets them."""
+"""All checks of a PodCliqueSet, in the order of its manifest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from spinney.api.labels import MNNVL_GROUP
 from spinney.api.meta import Json
 from spinney.grove.admission import cliques, groups, pod_specs, resource_sharing, syntax, topology, updates
 from spinney.grove.admission.problems import Problems
+from spinney.grove.model import startup_order
+from spinney.grove.model.mnnvl import NO_GROUP
 
-STARTUP_TYPES = frozenset({"CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", "CliqueStartupTypeExplicit"})
+STARTUP_TYPES = frozenset({startup_order.ANY_ORDER, startup_order.IN_ORDER, startup_order.EXPLICIT})
 STRATEGIES = frozenset({"RollingRecreate", "OnDelete"})
-NO_GROUP = "none"
 
 
 @dataclass(frozen=True)
@@ -98,5 +99,5 @@ def _check_mnnvl(pcs: Json, cluster: ClusterFacts, problems: Problems) -> None:
 
 
 def _template(pcs: Json) -> Json:
-    found = (pcs.get("spec") or {}).get("template")
-    return found if isinstance(found, dict) else {}
+    template = (pcs.get("spec") or {}).get("template")
+    return template if isinstance(template, dict) else {}

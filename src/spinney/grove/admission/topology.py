@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spinney.api.meta import Json
 from spinney.grove.admission.problems import Problems
 
-# Upstream's schema rules; its tests look for these very words.
+# Upstream's schema rules; its tests look for these words.
 NEED_PACK = "topologyConstraint must specify pack or deprecated packDomain"
 BOTH = "must not set both pack.required and deprecated packDomain"
 EMPTY_PACK = "pack must specify at least one of required or preferred"
@@ -20,7 +20,7 @@ Bindings = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One constraint, with what it inherits."""
+    """One constraint, with its parent's."""
 
     path: str
     constraint: Json
@@ -29,12 +29,12 @@ class Level:
 
     @property
     def required(self) -> str:
-        """The domain that must hold all."""
+        """The domain that must hold all pods."""
         return str((self.constraint.get("pack") or {}).get("required") or self.constraint.get("packDomain") or "")
 
     @property
     def preferred(self) -> str:
-        """The domain that should hold all."""
+        """The domain that should hold all pods."""
         return str((self.constraint.get("pack") or {}).get("preferred") or "")
 
 
@@ -45,16 +45,16 @@ def levels(template: Json, path: str) -> Iterator[Level]:
         yield top
     group_of: dict[str, Level | None] = {}
     for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
-        found = _level(group, f"{path}.podCliqueScalingGroups[{position}]", top)
-        if found is not None:
-            yield found
+        level = _level(group, f"{path}.podCliqueScalingGroups[{position}]", top)
+        if level is not None:
+            yield level
         for member in group.get("cliqueNames") or ():
-            group_of[member] = found or top
+            group_of[member] = level or top
     for position, clique in enumerate(template.get("cliques") or ()):
         parent = group_of.get(clique.get("name"), top)
-        found = _level(clique, f"{path}.cliques[{position}]", parent)
-        if found is not None:
-            yield found
+        level = _level(clique, f"{path}.cliques[{position}]", parent)
+        if level is not None:
+            yield level
 
 
 def _level(owner: Json, path: str, parent: Level | None) -> Level | None:
@@ -106,10 +106,10 @@ def check(template: Json, path: str, bindings: Bindings, problems: Problems) -> 
         topologies.setdefault(level.topology, level.path)
         domains = bindings.get(level.topology)
         if domains is None:
-            known = ", ".join(sorted(bindings)) or "none"
+            existing = ", ".join(sorted(bindings)) or "none"
             problems.invalid(
                 f"{level.path}.topologyName", level.topology,
-                f"no ClusterTopologyBinding of this name; create it or use one of: {known}",
+                f"no ClusterTopologyBinding of this name; create it or use one of: {existing}",
             )  # fmt: skip
             continue
         _check_domains(level, domains, problems)
@@ -143,10 +143,10 @@ def _check_parent(level: Level, domains: Sequence[str], problems: Problems) -> N
     parent = level.parent
     while parent is not None:
         pairs = (("required", level.required, parent.required), ("preferred", level.preferred, parent.preferred))
-        for field, mine, above in pairs:
-            if mine in domains and above in domains and domains.index(above) > domains.index(mine):
+        for field, own, above in pairs:
+            if own in domains and above in domains and domains.index(above) > domains.index(own):
                 problems.invalid(
-                    f"{level.path}.pack.{field}", mine,
+                    f"{level.path}.pack.{field}", own,
                     f"broader than {above}, which {parent.path} asks for; use {above} or a narrower domain",
                 )  # fmt: skip
         parent = parent.parent

@@ -7,9 +7,9 @@ from typing import Any
 from spinney.api.labels import MNNVL_GROUP, SCHEDULER_BACKEND
 from spinney.api.meta import Json
 from spinney.grove.admission.problems import Problems
+from spinney.grove.model.startup_order import ANY_ORDER
 
 RECREATE = "delete the set and create it anew to change it"
-ANY_ORDER = "CliqueStartupTypeAnyOrder"
 
 
 def check(old: Json, new: Json, problems: Problems) -> None:

@@ -1,4 +1,4 @@
-"""The operator's admission webhooks: defaults, checks, topology bindings, and protection of what it manages."""
+"""The operator's admission webhooks: defaults, checks, topology bindings, and protection of managed objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime, Webhook
 
 Review = Callable[[Json], Awaitable[Json]]
-# Read at each review: a component learns its settings when it runs.
+# Called at each review: the settings may be replaced when the component runs.
 SettingsNow = Callable[[], Settings]
 
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -98,7 +98,7 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
     async def review(request: Json) -> Json:
         new, old = request["object"], request.get("oldObject")
         if new["metadata"].get("deletionTimestamp"):
-            # On its way out only finalizers change, and those must be able to go.
+            # Of a deleted set only finalizers change, and they must be removable.
             return allowed(request)
         now = settings()
         await known.synced()

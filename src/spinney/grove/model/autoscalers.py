@@ -15,7 +15,7 @@ from spinney.grove.model.metadata import managed
 def autoscalers(
     layout: Layout, groups: Mapping[str, PodCliqueScalingGroup], cliques: Mapping[str, PodClique]
 ) -> Iterator[Json]:
-    """The HorizontalPodAutoscalers of one set replica: for cliques that stand alone, and for scaling groups."""
+    """The HorizontalPodAutoscalers of one set replica: for standalone cliques and for scaling groups."""
     pcs = layout.pcs
     for clique in layout.cliques:
         config = clique.template.spec.auto_scaling_config

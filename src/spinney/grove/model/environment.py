@@ -1,4 +1,4 @@
-"""Environment variables by which a pod finds its place and its peers."""
+"""Environment variables that tell a pod its position and its peers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinney.grove.model.layout import Clique, Layout
 
 
 def pod_variables(layout: Layout, clique: Clique) -> list[Json]:
-    """What every container of every pod gets."""
+    """The variables of every container of every pod."""
     pcs = layout.pcs
     return [
         {"name": labels.ENV_SET_NAME, "value": pcs.name},
@@ -21,7 +21,7 @@ def pod_variables(layout: Layout, clique: Clique) -> list[Json]:
 
 
 def group_variables(layout: Layout, clique: Clique) -> list[Json]:
-    """What members of a scaling group get besides; empty for cliques that stand alone."""
+    """The additional variables of a scaling group's members; none for standalone cliques."""
     group = next((group for group in layout.groups if group.name == clique.group), None)
     if group is None:
         return []
@@ -35,7 +35,7 @@ def group_variables(layout: Layout, clique: Clique) -> list[Json]:
 
 
 def with_variables(pod_spec: Json, variables: list[Json]) -> Json:
-    """The pod spec with variables before the user's own in every container; the user's of the same name go."""
+    """The pod spec with these variables ahead of the user's in every container, in place of those of the same name."""
     if not variables:
         return pod_spec
     ours = {variable["name"] for variable in variables}

@@ -41,7 +41,7 @@ def gang_body(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Js
 
 
 def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
-    """The pods that exist, those that the stored gang names and that are to come, and new names for the rest."""
+    """The names of existing pods, then of pending ones that the stored gang references, then new names."""
     namespace = view.pcs.namespace
     existing = [pod.name for pod in view.active_pods(clique)]
     for name in existing:
@@ -77,7 +77,7 @@ def _metadata_patch(stored: PodGang, wanted: Json) -> Json:
 def _spec(
     layout: Layout, gang: Gang, references: Mapping[str, Sequence[str]], levels: Levels, replaces: str = ""
 ) -> Json:
-    """The `spec` of a gang; `references` are pod names by clique, `replaces` the gang whose place it may take."""
+    """The `spec` of a gang; `references` are pod names by clique, `replaces` the gang whose nodes it may reuse."""
     namespace = layout.pcs.namespace
     spec: Json = {
         "podgroups": [
@@ -172,5 +172,5 @@ def _with_constraint(owner: Json, constraint: Json | None) -> Json:
     return owner
 
 
-def _mirrored(found: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in found.items() if not key.startswith(_NOT_MIRRORED)}
+def _mirrored(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in metadata.items() if not key.startswith(_NOT_MIRRORED)}

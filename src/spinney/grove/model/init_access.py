@@ -1,4 +1,4 @@
-"""What the start-up-order init container may see: an account, a role that reads pods, and a token in a Secret."""
+"""Access of the start-up-order init container: an account, a role that reads pods, and a token in a Secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def service_account(pcs: PodCliqueSet) -> Json:
 
 
 def role(pcs: PodCliqueSet) -> Json:
-    """May read pods of the namespace."""
+    """The role that reads pods of the namespace."""
     return {
         "metadata": _metadata(pcs, names.role(pcs.name), labels.POD_ROLE),
         "rules": [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}],
@@ -27,7 +27,7 @@ def role(pcs: PodCliqueSet) -> Json:
 
 
 def role_binding(pcs: PodCliqueSet) -> Json:
-    """Gives the role to the account."""
+    """The binding of the role to the account."""
     name = names.role(pcs.name)
     account = names.service_account(pcs.name)
     return {
@@ -49,7 +49,7 @@ def _metadata(pcs: PodCliqueSet, name: str, component: str) -> Json:
     return {
         "name": name,
         "namespace": pcs.namespace,
-        # A role's name is no label value: it has colons.
+        # A role's name has colons, which label values must not.
         "labels": managed(pcs.name, name.replace(":", "."), component),
         "ownerReferences": [controller_reference(pcs)],
     }

@@ -56,12 +56,14 @@ def compute_domains(layout: Layout) -> Iterator[Json]:
 
 
 def uses_gpus(pod_spec: Json) -> bool:
-    """Whether any container asks for GPUs."""
-    return any(_asks(container) for kind in ("containers", "initContainers") for container in pod_spec.get(kind) or ())
+    """Whether any container requests GPUs."""
+    return any(
+        _requests_gpus(container) for kind in ("containers", "initContainers") for container in pod_spec.get(kind) or ()
+    )
 
 
 def joined(pod_spec: Json, layout: Layout, clique: Clique) -> Json:
-    """The pod spec with the claim of its group, given to the containers that ask for GPUs."""
+    """The pod spec with the claim of its group, in the containers that request GPUs."""
     group = group_of(layout, clique)
     if not group:
         return pod_spec
@@ -70,11 +72,13 @@ def joined(pod_spec: Json, layout: Layout, clique: Clique) -> Json:
     changed = {**pod_spec, "resourceClaims": claims}
     for kind in ("containers", "initContainers"):
         if pod_spec.get(kind):
-            changed[kind] = [_claiming(container) if _asks(container) else container for container in pod_spec[kind]]
+            changed[kind] = [
+                _claiming(container) if _requests_gpus(container) else container for container in pod_spec[kind]
+            ]
     return changed
 
 
-def _asks(container: Json) -> bool:
+def _requests_gpus(container: Json) -> bool:
     resources = container.get("resources") or {}
     return any(GPU_RESOURCE in (resources.get(kind) or {}) for kind in ("limits", "requests"))
 

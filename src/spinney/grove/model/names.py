@@ -1,4 +1,4 @@
-"""Names of everything the operator makes, as upstream builds them; identity is never parsed back out of a name."""
+"""Names of everything that the operator creates, as upstream builds them; no name is ever parsed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIGEST_LENGTH = 8
 
 
 def short(name: str) -> str:
-    """An object's name as a label's value or inside a pod: itself, or its beginning with a digest of the whole."""
+    """A name as a label value or inside a pod: itself, or cut and with a digest of the whole."""
     if len(name) <= _LABEL_LENGTH:
         return name
     digest = sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
@@ -26,7 +26,7 @@ def replica(pcs: str, index: int) -> str:
 
 
 def clique(pcs: str, index: int, name: str) -> str:
-    """A clique that stands alone."""
+    """A standalone clique."""
     return f"{pcs}-{index}-{name}"
 
 
@@ -51,7 +51,7 @@ def scaled_gang(group_name: str, replica_index: int, min_available: int) -> str:
 
 
 def headless_address(pcs: str, index: int, namespace: str) -> str:
-    """The DNS name under which a set replica's pods find each other."""
+    """The DNS name of a set replica's headless Service."""
     return f"{replica(pcs, index)}.{namespace}.svc.cluster.local"
 
 

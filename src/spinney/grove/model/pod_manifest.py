@@ -1,4 +1,4 @@
-"""A pod as it is created: its place in the gang, its address, its variables, its claims, and who holds it back."""
+"""Pods as they are created: position in the gang, host name, variables, claims and scheduling gate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinney.grove.model.layout import Clique, Layout
 
 @dataclass(frozen=True)
 class Place:
-    """Where one pod belongs: its clique and gang as they are stored, its name and its ordinal."""
+    """One pod's position: its clique and gang as they are stored, its name and its ordinal."""
 
     clique: Clique
     stored: PodClique

@@ -1,4 +1,4 @@
-"""Shared device claims: which ResourceClaims a set, a scaling group and a clique own, and which of them a pod uses."""
+"""Shared ResourceClaims: which a set, a scaling group and a clique own, and which a pod uses."""
 
 from __future__ import annotations
 

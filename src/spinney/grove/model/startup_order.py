@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spinney.grove.model.layout import Clique, Layout
 
+ANY_ORDER = "CliqueStartupTypeAnyOrder"
 IN_ORDER = "CliqueStartupTypeInOrder"
 EXPLICIT = "CliqueStartupTypeExplicit"
 

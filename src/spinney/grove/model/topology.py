@@ -1,4 +1,4 @@
-"""Topology: domain names of a set become node label keys of its gangs, through the ClusterTopologyBinding it names."""
+"""Topology: a ClusterTopologyBinding turns the domain names of a set into the node label keys of its gangs."""
 
 from __future__ import annotations
 

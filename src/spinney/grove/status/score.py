@@ -1,4 +1,4 @@
-"""placementScore: how close a gang lies together, compared with how close it could."""
+"""placementScore: how few topology domains a gang uses, compared with the fewest that could hold it."""
 
 from __future__ import annotations
 

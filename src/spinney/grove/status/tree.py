@@ -1,4 +1,4 @@
-"""A set as a tree for people: gangs, cliques and pods, what state each is in, and what it waits for."""
+"""A set as a tree for `spinney status`: gangs, cliques and pods, their state, and what each waits for."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _RACK_KEYS = ("kubernetes.io/rack", "topology.kubernetes.io/rack", "topology.kub
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the trees are made from."""
+class Objects:
+    """The objects that the trees are built from."""
 
     sets: Sequence[PodCliqueSet]
     gangs: Sequence[PodGang]
@@ -29,20 +29,20 @@ class Found:
     nodes: Sequence[Node]
 
 
-def trees(found: Found, name: str, now: datetime) -> list[Json]:
+def trees(objects: Objects, name: str, now: datetime) -> list[Json]:
     """The trees of all sets, or of those of a name."""
-    sets = sorted(found.sets, key=lambda pcs: (pcs.namespace, pcs.name))
-    return [_set(pcs, found, now) for pcs in sets if not name or pcs.name == name]
+    sets = sorted(objects.sets, key=lambda pcs: (pcs.namespace, pcs.name))
+    return [_set(pcs, objects, now) for pcs in sets if not name or pcs.name == name]
 
 
-def _set(pcs: PodCliqueSet, found: Found, now: datetime) -> Json:
-    nodes = {node.name: node for node in found.nodes}
-    cliques = {clique.name: clique for clique in found.cliques if clique.namespace == pcs.namespace}
+def _set(pcs: PodCliqueSet, objects: Objects, now: datetime) -> Json:
+    nodes = {node.name: node for node in objects.nodes}
+    cliques = {clique.name: clique for clique in objects.cliques if clique.namespace == pcs.namespace}
     by_clique: dict[str, list[Pod]] = {}
-    for pod in found.pods:
+    for pod in objects.pods:
         if pod.namespace == pcs.namespace:
             by_clique.setdefault(pod.metadata.labels.get(labels.PODCLIQUE, ""), []).append(pod)
-    own = [gang for gang in found.gangs if is_part_of(gang, pcs)]
+    own = [gang for gang in objects.gangs if is_part_of(gang, pcs)]
     return {
         "name": pcs.name,
         "namespace": pcs.namespace,
@@ -84,8 +84,8 @@ def _gang(
     }
 
 
-def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, told: str) -> Json:
-    """A pod; what its gang has told already is not said again."""
+def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, gang_waits: str) -> Json:
+    """A pod; what its gang waits for is not repeated."""
     waits = _pod_waits(pod)
     node = nodes.get(pod.spec.node_name)
     rack = next((node.metadata.labels[key] for key in _RACK_KEYS if key in node.metadata.labels), "") if node else ""
@@ -95,12 +95,12 @@ def _pod(pod: Pod, nodes: Mapping[str, Node], now: datetime, told: str) -> Json:
         "node": pod.spec.node_name,
         "rack": rack,
         "age": age(pod, now),
-        "waitsFor": "" if waits in told else waits,
+        "waitsFor": "" if waits in gang_waits else waits,
     }
 
 
 def state(pod: Pod) -> str:
-    """One word for a pod, as kubectl would find it."""
+    """A pod's state in one word, much as kubectl shows it."""
     if pod_state.is_terminating(pod):
         return "Terminating"
     if pod_state.is_gated(pod):
@@ -115,19 +115,19 @@ def _pod_waits(pod: Pod) -> str:
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     if gates:
         return f"gate {', '.join(gates)}"
-    said = find(pod.status.conditions, reasons.POD_SCHEDULED)
-    # What was said while there were gates stays on a pod until its scheduler has looked at it.
-    if said is not None and said.status == "False" and said.reason != reasons.SCHEDULING_GATED:
-        return said.message
+    scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    # The message about gates stays on a pod until its scheduler has tried it.
+    if scheduled is not None and scheduled.status == "False" and scheduled.reason != reasons.SCHEDULING_GATED:
+        return scheduled.message
     running = [status.name for status in pod.status.init_container_statuses if status.state.running]
     return f"init container {running[0]}" if running else ""
 
 
 def _gang_waits(gang: PodGang) -> str:
     for kind in (reasons.SCHEDULED, reasons.READY):
-        said = find(gang.status.conditions, kind)
-        if said is not None and said.status != "True":
-            return said.message
+        condition = find(gang.status.conditions, kind)
+        if condition is not None and condition.status != "True":
+            return condition.message
     return ""
 
 
@@ -139,9 +139,9 @@ def _set_waits(pcs: PodCliqueSet) -> str:
     return "; ".join(error.description for error in pcs.status.last_errors)
 
 
-def age(found: Object, now: datetime) -> str:
-    """How long something exists, in one unit or two."""
-    created = found.metadata.creation_timestamp
+def age(item: Object, now: datetime) -> str:
+    """The age of an object in its largest unit."""
+    created = item.metadata.creation_timestamp
     if created is None:
         return ""
     seconds = max(0, int((now - created).total_seconds()))
@@ -152,6 +152,6 @@ def age(found: Object, now: datetime) -> str:
     return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"
 
 
-def _natural(found: Object) -> list[tuple[int, str]]:
+def _natural(item: Object) -> list[tuple[int, str]]:
     """Orders `x-2` before `x-10`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in found.name.split("-")]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in item.name.split("-")]
