@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from spinney.api.meta import Json
@@ -19,11 +20,11 @@ def check(template: Json, path: str, problems: Problems) -> None:
     roles: set[str] = set()
     for position, clique in enumerate(cliques):
         here = f"{path}[{position}]"
-        _check_name(clique.get("name"), names, f"{here}.name", problems)
+        check_name(clique.get("name"), names, f"{here}.name", "clique", problems)
         _check_metadata(clique, here, problems)
         spec: Json = clique.get("spec") or {}
         _check_role(spec.get("roleName"), roles, f"{here}.spec.roleName", problems)
-        _check_counts(spec, f"{here}.spec", problems)
+        check_counts(spec, f"{here}.spec", "leave it out to require all replicas", problems)
         check_scaling(
             spec.get("autoScalingConfig"), spec.get("minAvailable"), spec.get("replicas"),
             f"{here}.spec.autoScalingConfig", problems,
@@ -34,13 +35,14 @@ def check(template: Json, path: str, problems: Problems) -> None:
         _check_order(cliques, path, problems)
 
 
-def _check_name(name: Any, seen: set[str], path: str, problems: Problems) -> None:
+def check_name(name: Any, seen: set[str], path: str, what: str, problems: Problems) -> None:
+    """A name of a clique or scaling group: there, well-formed, and unique."""
     if not name:
-        problems.required(path, "give the clique a name that is unique in the set")
+        problems.required(path, f"give the {what} a name that is unique in the set")
     elif not syntax.is_subdomain(str(name)):
         problems.invalid(path, name, syntax.SUBDOMAIN_RULE)
     elif name in seen:
-        problems.duplicate(path, name, "clique names must be unique in the set; rename one")
+        problems.duplicate(path, name, f"{what} names must be unique in the set; rename one")
     seen.add(str(name))
 
 
@@ -63,16 +65,15 @@ def _check_metadata(owner: Json, path: str, problems: Problems) -> None:
             problems.invalid(f"{path}.annotations", key, f"not an annotation key; {syntax.QUALIFIED_RULE}")
 
 
-def _check_counts(spec: Json, path: str, problems: Problems) -> None:
+def check_counts(spec: Json, path: str, default: str, problems: Problems) -> None:
+    """Replicas and minAvailable of a clique or scaling group; `default` says what leaving out minAvailable means."""
     replicas, minimum = spec.get("replicas"), spec.get("minAvailable")
     if isinstance(replicas, int) and replicas <= 0:
         problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
-    if minimum is None:
+    if not isinstance(minimum, int):
         return
     if minimum <= 0:
-        problems.invalid(
-            f"{path}.minAvailable", minimum, "must be greater than 0; leave it out to require all replicas"
-        )
+        problems.invalid(f"{path}.minAvailable", minimum, f"must be greater than 0; {default}")
     if isinstance(replicas, int) and minimum > replicas:
         problems.invalid(
             f"{path}.minAvailable", minimum,
@@ -134,36 +135,26 @@ def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
             elif parent in parents[:at]:
                 problems.duplicate(f"{here}[{at}]", parent, "name each clique once")
         graph[name] = [parent for parent in parents if parent in names and parent != name]
-    for loop in cycles(graph):
+    for cycle in cycles(graph):
         problems.forbidden(
-            path, f"cliques wait for each other: {' -> '.join([*loop, loop[0]])}; remove one startsAfter entry of these"
+            path,
+            f"cliques wait for each other: {' -> '.join([*cycle, cycle[0]])}; remove one startsAfter entry of these",
         )
 
 
 def cycles(graph: dict[str, list[str]]) -> list[list[str]]:
-    """The groups of names that wait for each other, by strongly connected components."""
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    loops: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        order[name] = low[name] = len(order)
-        stack.append(name)
-        for parent in graph.get(name, ()):
-            if parent not in order:
-                visit(parent)
-                low[name] = min(low[name], low[parent])
-            elif parent in stack:
-                low[name] = min(low[name], order[parent])
-        if low[name] != order[name]:
-            return
-        at = stack.index(name)
-        component, stack[at:] = stack[at:], []
-        if len(component) > 1:
-            loops.append(component)
-
-    for name in graph:
-        if name not in order:
-            visit(name)
-    return loops
+    """Names that wait for each other, cycle by cycle; no name is in two of them."""
+    found: list[list[str]] = []
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            cycle = error.args[1][-1:0:-1]
+            found.append(cycle)
+            graph = {
+                name: [parent for parent in parents if parent not in cycle]
+                for name, parents in graph.items()
+                if name not in cycle
+            }
+        else:
+            return found

@@ -15,16 +15,12 @@ def check(template: Json, path: str, problems: Problems) -> None:
     seen: set[str] = set()
     for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
         here = f"{path}[{position}]"
-        name = str(group.get("name") or "")
-        if not name:
-            problems.required(f"{here}.name", "give the scaling group a name that is unique in the set")
-        elif not syntax.is_subdomain(name):
-            problems.invalid(f"{here}.name", name, syntax.SUBDOMAIN_RULE)
-        elif name in seen:
-            problems.duplicate(f"{here}.name", name, "scaling group names must be unique in the set; rename one")
-        seen.add(name)
+        cliques.check_name(group.get("name"), seen, f"{here}.name", "scaling group", problems)
         _check_members(group, by_name, taken, here, problems)
-        _check_counts(group, here, problems)
+        cliques.check_counts(group, here, "leave it out for 1", problems)
+        cliques.check_scaling(
+            group.get("scaleConfig"), group.get("minAvailable"), group.get("replicas"), f"{here}.scaleConfig", problems
+        )
         cliques.check_rollout(group.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
     _check_ambiguous(template, path, problems)
 
@@ -49,20 +45,6 @@ def _check_members(group: Json, by_name: dict[str, Json], taken: dict[str, str],
                 here, f"clique {member} has an autoScalingConfig, but scales with its group; "
                 "remove it and use the group's scaleConfig",
             )  # fmt: skip
-
-
-def _check_counts(group: Json, path: str, problems: Problems) -> None:
-    replicas, minimum = group.get("replicas"), group.get("minAvailable")
-    if isinstance(replicas, int) and replicas <= 0:
-        problems.invalid(f"{path}.replicas", replicas, "must be greater than 0; to run none, scale the set to 0")
-    if isinstance(minimum, int) and minimum <= 0:
-        problems.invalid(f"{path}.minAvailable", minimum, "must be greater than 0; leave it out for 1")
-    if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas:
-        problems.invalid(
-            f"{path}.minAvailable", minimum,
-            f"minAvailable must not be greater than replicas ({replicas}); lower it or add replicas",
-        )  # fmt: skip
-    cliques.check_scaling(group.get("scaleConfig"), minimum, replicas, f"{path}.scaleConfig", problems)
 
 
 def _check_ambiguous(template: Json, path: str, problems: Problems) -> None:
