@@ -141,3 +141,17 @@ async def test_a_selector_that_fails_on_a_device_is_told_on_the_pod_and_the_clai
         assert problem in await events_about(world, "Pod", "a-0")
         assert problem in await events_about(world, "ResourceClaim", "c")
         assert await world.placed("a") == {"a-0": ""}
+
+
+def test_consumers_that_are_no_pods_here_count_against_a_claim() -> None:
+    """A pod that is seen counts by itself; one that is gone, or that has another UID, is somebody else."""
+    users = [{"resource": "pods", "name": name, "uid": uid} for name, uid in (("p", "1"), ("p2", "old"), ("gone", "3"))]
+    body = {"metadata": {"name": "c", "namespace": "default"}, "status": {"reservedFor": users}}
+    pods = [make.pod(name).build() for name in ("p", "p2")]
+    for pod, uid in zip(pods, ("1", "2"), strict=True):
+        pod["metadata"] |= {"uid": uid, "namespace": "default"}
+    pods[0]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
+    caches = cast(Caches, FrozenCaches({ResourceClaim.resource: [body], Pod.resource: pods}))
+    claims = DeviceClaims(caches, Views(caches), lambda item, message: None)
+    (request,), _ = claims.requests(convert(Pod, pods[0]))
+    assert (request.shared, request.other_consumers) == (True, 2)

@@ -60,10 +60,10 @@ class Feed:
         # Only where zones are reported and decisions look at them.
         self._zones = runtime.caches.of(NodeResourceTopology) if zones else None
         self.descriptions = Descriptions(
-            state,
-            shard,
-            self.views,
-            runtime.clock,
+            state=state,
+            shard=shard,
+            views=self.views,
+            clock=runtime.clock,
             intentions=self.intentions,
             backoff=self.backoff,
             claims=self.claims,
