@@ -1,0 +1,37 @@
+"""What the PodGroup webhook refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.api.kai import PodGroupSpec
+from spinney.api.meta import Json, convert
+from spinney.services.podgroups import podgroup_checks
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"minMember": 1, "minSubGroup": 1}, "exclude each other"),
+        ({"subGroups": [{"name": "a", "minMember": 1}, {"name": "a", "minMember": 1}]}, "listed twice"),
+        ({"subGroups": [{"name": "a", "minMember": 1, "parent": "b"}]}, "parent b is not a subgroup"),
+        ({"subGroups": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}, "its own ancestor"),
+        ({"subGroups": [{"name": "a", "minSubGroup": 1}]}, "minSubGroup must not be set"),
+        ({"subGroups": [{"name": "a"}]}, "minMember must be set"),
+        (
+            {"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1, "parent": "a"}]},
+            "instead of minMember",
+        ),
+    ],
+)
+def test_groups_that_are_refused(spec: Json, says: str) -> None:
+    """Each broken tree is refused by name."""
+    errors, _ = podgroup_checks.check(convert(PodGroupSpec, spec), creating=True)
+    assert says in "; ".join(errors)
+
+
+def test_an_old_group_with_a_minimum_on_a_parent_stays_editable() -> None:
+    """On update that is only a warning."""
+    spec = {"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1, "parent": "a"}]}
+    errors, warnings = podgroup_checks.check(convert(PodGroupSpec, spec), creating=False)
+    assert (errors, len(warnings)) == ([], 1)
