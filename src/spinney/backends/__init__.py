@@ -19,7 +19,7 @@ from spinney.backends.interface import (
     TopologyAware,
     Translation,
 )
-from spinney.backends.queue_names import queue_conflicts, queue_of
+from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import gang_losses, packed, packed_whole
 from spinney.backends.served import Served
@@ -39,6 +39,7 @@ __all__ = [
     "PodCliqueSet",
     "PodGang",
     "Problem",
+    "QueueKeys",
     "Readiness",
     "Resource",
     "Retrying",
@@ -58,6 +59,4 @@ __all__ = [
     "owned_metadata",
     "packed",
     "packed_whole",
-    "queue_conflicts",
-    "queue_of",
 ]

@@ -73,7 +73,7 @@ def check_name_and_gate(backend: Backend) -> None:
 
 
 def check_claims_its_own_scheduler(backend: Backend) -> None:
-    """It claims the name it gives to pods, keeps it when asked again, and claims nobody else's."""
+    """It claims the name that it gives to pods, keeps that name, and claims no other scheduler's."""
     own = backend.scheduler_name("")
     _expect(backend.claims(own), f"scheduler_name('') is {own!r}, which claims() does not claim")
     _expect(backend.scheduler_name(own) == own, f"scheduler_name({own!r}) must stay {own!r}")
@@ -91,7 +91,7 @@ def check_plain_sets_are_accepted(backend: Backend) -> None:
 
 
 def check_gang_annotations_are_text(backend: Backend) -> None:
-    """What a gang carries are annotations: qualified names and strings."""
+    """Annotations of a gang have qualified names and strings as values."""
     spec = _plain_set().spec.template.cliques[0].spec.pod_spec
     for key, value in backend.gang_annotations(_plain_set(), {"plain-0-workers": spec}).items():
         _expect(bool(_QUALIFIED.match(key)), f"gang_annotations() has the key {key!r}, which is no annotation name")
@@ -99,7 +99,7 @@ def check_gang_annotations_are_text(backend: Backend) -> None:
 
 
 def check_prepare_adds_and_keeps(backend: Backend) -> None:
-    """A pod keeps all it had, gets its scheduler, and is not changed in place; twice is the same as once."""
+    """A prepared pod is a copy with its scheduler that keeps all fields; preparing it again changes nothing."""
     for gang, pod in _pods():
         for served in _clusters(backend):
             before = deepcopy(pod)
@@ -151,7 +151,7 @@ def check_gangs_share_nothing(backend: Backend) -> None:
 
 
 def check_translation_is_stable(backend: Backend) -> None:
-    """The same gang gives the same objects, as plain data, and what was created needs no second write."""
+    """The same gang gives the same objects, as plain data, and they need no second write once created."""
     for gang in gangs():
         for served in _clusters(backend):
             for wanted, again in zip(_objects(backend, gang, served), _objects(backend, gang, served), strict=True):
@@ -162,7 +162,7 @@ def check_translation_is_stable(backend: Backend) -> None:
 
 
 def check_losses_follow_capabilities(backend: Backend) -> None:
-    """What the capabilities do not have is reported as lost, and nothing that they have."""
+    """Exactly what the capabilities lack is reported as lost."""
     for served in _clusters(backend):
         capabilities = backend.capabilities(served)
         for gang in gangs() if capabilities.api else ():
@@ -237,7 +237,7 @@ def _labels_fit(pod: Json) -> None:
 
 
 def _topological(feature: Feature) -> bool:
-    # A level that the cluster's own topology lacks may be lost although levels as such are not.
+    # A level may be lost that the cluster's topology lacks, although the backend can express levels.
     return feature in (Feature.GANG_REQUIRED, Feature.GANG_PREFERRED)
 
 

@@ -15,13 +15,13 @@ from spinney.api.podgang import PodGang, TopologyConstraint
 from spinney.backends.building import edited_pod, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.queue_names import queue_conflicts, queue_of
+from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import packed
 from spinney.backends.served import Served
 from spinney.kube.desired import Drift, Wanted
 
-_QUEUE_KEYS = (labels.QUEUE,)
+_QUEUE_KEYS = QueueKeys(labels.QUEUE)
 
 
 class Kai:
@@ -41,29 +41,28 @@ class Kai:
         return definition(PodGroup), definition(Topology)
 
     def claims(self, scheduler_name: str) -> bool:
-        """KAI's own name, and the one Grove's documents use."""
+        """KAI's own name, and the one in Grove's documents."""
         return scheduler_name in (labels.KAI_SCHEDULER, "grove-scheduler")
 
     def scheduler_name(self, requested: str) -> str:
-        """Always KAI's: it takes no pods of another name."""
+        """Always KAI's name: it schedules no others."""
         return labels.KAI_SCHEDULER
 
     def capabilities(self, served: Served) -> Capabilities:
-        """Everything: the PodGang's shape is KAI's own."""
+        """Everything: PodGang and KAI's PodGroup have the same shape."""
         api = PodGroup.resource.api_version if served.has(PodGroup.resource) else ""
         return Capabilities(api, frozenset(Feature), status="PodGroup status, pods")
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
         """One queue for the whole set."""
-        return queue_conflicts(pcs, _QUEUE_KEYS)
+        return _QUEUE_KEYS.conflicts(pcs)
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """The queue, which the set may name on its cliques only."""
-        queue = queue_of(pcs, _QUEUE_KEYS)
-        return {labels.QUEUE: queue} if queue else {}
+        """The queue, which may be named on cliques only."""
+        return _QUEUE_KEYS.annotations(pcs)
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
-        """The pod as member of its subgroup, which the grouper leaves alone."""
+        """The pod as a member of its subgroup; the pod grouper skips it."""
         return edited_pod(
             pod,
             labels={labels.SUBGROUP: pod["metadata"]["labels"][labels.PODCLIQUE]},
@@ -79,7 +78,7 @@ class Kai:
             "metadata": owned_metadata(gang, group_name(gang), annotations),
             "spec": {
                 "minMember": sum(group.min_replicas for group in spec.podgroups),
-                "queue": _queue(gang),
+                "queue": _QUEUE_KEYS.of(gang) or labels.DEFAULT_QUEUE,
                 "priorityClassName": spec.priority_class_name or None,
                 "topologyConstraint": _constraint(gang, spec.topology_constraint),
                 "subGroups": _subgroups(gang),
@@ -88,7 +87,7 @@ class Kai:
         return Translation((Wanted(PodGroup.resource, body),))
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
-        """The PodGroup exists; what the scheduler says about it is passed on."""
+        """Ready when the PodGroup exists; the message is the scheduler's."""
         return all_exist(objects, condition_message(objects, "schedulingConditions"))
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
@@ -115,13 +114,8 @@ BACKEND = Kai()
 
 
 def group_name(gang: PodGang) -> str:
-    """KAI's own name for the group of an owner, so that its grouper would find the same one."""
+    """The name that KAI's pod grouper would give the group."""
     return f"pg-{gang.name}-{gang.uid}"
-
-
-def _queue(gang: PodGang) -> str:
-    metadata = gang.metadata
-    return metadata.annotations.get(labels.QUEUE) or metadata.labels.get(labels.QUEUE) or labels.DEFAULT_QUEUE
 
 
 def _subgroups(gang: PodGang) -> list[Json]:
@@ -144,7 +138,7 @@ def _subgroups(gang: PodGang) -> list[Json]:
         }
         for group in gang.spec.podgroups
     ]
-    # Inside a list a None has nothing to remove: the list is replaced whole.
+    # Lists are replaced whole: a None in them would remove nothing.
     return [{key: value for key, value in group.items() if value is not None} for group in groups]
 
 
@@ -166,7 +160,7 @@ def _levels(binding: ClusterTopologyBinding) -> list[Json]:
 
 
 def _top_owner(gang: PodGang) -> str:
-    """The owner in YAML, where a quoted string stays a string even if it looks like a number."""
+    """The owner in YAML; quoted, so that a name that looks like a number stays a string."""
     resource = PodGang.resource
     owner = (
         ("name", gang.name),

@@ -1,4 +1,4 @@
-"""Koordinator: one PodGroup per role, tied into a gang group by an annotation that all of them carry."""
+"""Koordinator: one PodGroup per role; an annotation on all of them makes them one gang group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.api.podgang import PodGang, PodGroup
 from spinney.backends.building import edited_pod, fitted_name, may_read, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.queue_names import queue_conflicts, queue_of
+from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist
 from spinney.backends.required_features import gang_losses, packed_whole
 from spinney.backends.served import Served
@@ -26,7 +26,7 @@ SCHEDULER = "koord-scheduler"
 # Koordinator's own default; kube-scheduler's framework cuts anything above 15 minutes.
 _TIMEOUT_SECONDS = 600
 _NODE_LAYER = "NodeTopologyLayer"
-_QUOTA_KEYS = (labels.KOORDINATOR_QUOTA,)
+_QUOTA_KEYS = QueueKeys(labels.KOORDINATOR_QUOTA)
 
 
 class Koordinator:
@@ -80,34 +80,30 @@ class Koordinator:
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
         """One quota for the whole set."""
-        return queue_conflicts(pcs, _QUOTA_KEYS)
+        return _QUOTA_KEYS.conflicts(pcs)
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """The quota, which the set may name on its cliques only."""
-        quota = queue_of(pcs, _QUOTA_KEYS)
-        return {labels.KOORDINATOR_QUOTA: quota} if quota else {}
+        """The quota, which may be named on cliques only."""
+        return _QUOTA_KEYS.annotations(pcs)
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
-        """The pod as member of its role's group; pods of a role without a minimum go free."""
+        """The pod as a member of its role's group; a role without a minimum has no group."""
         own = pod["metadata"]["labels"]
         role = own[labels.PODCLIQUE]
         member = any(group.name == role and group.min_replicas > 0 for group in gang.spec.podgroups)
-        quota = gang.metadata.annotations.get(labels.KOORDINATOR_QUOTA) or gang.metadata.labels.get(
-            labels.KOORDINATOR_QUOTA
-        )
         index = own.get(labels.POD_INDEX)
         return edited_pod(
             pod,
             labels={
                 **({labels.KOORDINATOR_POD_GROUP: fitted_name(role)} if member else {}),
-                **({labels.KOORDINATOR_QUOTA: quota} if quota else {}),
+                **_QUOTA_KEYS.labels(gang),
             },
             annotations={labels.KOORDINATOR_TOPOLOGY_INDEX: index} if index and any(packed_whole(gang)) else {},
             spec={"schedulerName": self.scheduler_name(str(pod["spec"].get("schedulerName") or ""))},
         )
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
-        """A PodGroup per role with a minimum, all naming each other."""
+        """A PodGroup per role with a minimum; each names all of them."""
         members = [group for group in gang.spec.podgroups if group.min_replicas > 0]
         losses = gang_losses(gang, self.capabilities(cluster.served))
         strategy, unknown = _gathering(gang, cluster.topology)
@@ -117,12 +113,12 @@ class Koordinator:
         return Translation(objects, (*losses, *unknown))
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
-        """The PodGroups exist; their phases say how far Koordinator is."""
+        """Ready when the PodGroups exist; the message shows their phases."""
         phases = [f"{item['metadata']['name']} {phase}" for item in objects if (phase := _phase(item))]
         return all_exist(objects, f"PodGroups: {', '.join(phases)}" if phases else "")
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
-        """The one ClusterNetworkTopology is the administrator's."""
+        """None: the administrator writes the ClusterNetworkTopology."""
         return None
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
@@ -159,7 +155,7 @@ def layers_of(topologies: Sequence[Json]) -> dict[str, str]:
 
 
 def _gathering(gang: PodGang, topologies: Sequence[Json]) -> tuple[list[Json], tuple[Loss, ...]]:
-    """The gather strategy of the whole gang, and what of it the cluster's topology does not know."""
+    """The gather strategy of the whole gang, and what of it the cluster's topology lacks."""
     required, preferred = packed_whole(gang)
     strategies = [(required, "MustGather", Feature.GANG_REQUIRED), (preferred, "PreferGather", Feature.GANG_PREFERRED)]
     layers = layers_of(topologies)
@@ -177,7 +173,7 @@ def _gathering(gang: PodGang, topologies: Sequence[Json]) -> tuple[list[Json], t
 
 
 def _layer_name(key: str) -> str:
-    """How a layer is called by convention where no topology object says: `example.com/block` → `BlockLayer`."""
+    """The conventional name of a layer if there is no topology object: `example.com/block` → `BlockLayer`."""
     return f"{key.rpartition('/')[2].title().replace('-', '')}Layer"
 
 
@@ -186,7 +182,7 @@ def _group(gang: PodGang, group: PodGroup, members: Sequence[PodGroup], strategy
     annotations = {
         labels.KOORDINATOR_GROUPS: _compact(names),
         labels.KOORDINATOR_MODE: "Strict",
-        # Later pods of a role that has started once go free, as surplus should.
+        # Once a role has started, later pods of it need no gang, as surplus should.
         labels.KOORDINATOR_MATCH_POLICY: "once-satisfied",
         labels.KOORDINATOR_TOTAL: str(max(len(group.pod_references), group.min_replicas)),
         labels.KOORDINATOR_TOPOLOGY: _compact({"gatherStrategy": strategy}) if strategy else None,

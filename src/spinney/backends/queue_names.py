@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from spinney.api.grove import PodCliqueSet
+from spinney.api.podgang import PodGang
 from spinney.backends.interface import Problem
 
 
-def queue_of(pcs: PodCliqueSet, keys: Iterable[str]) -> str:
-    """The queue by the first of some label or annotation names that is set; empty where none is."""
-    return next(iter(_named(pcs, tuple(keys))), "")
+class QueueKeys:
+    """The labels or annotations by which a set names its queue; a gang carries the first as an annotation."""
 
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
 
-def queue_conflicts(pcs: PodCliqueSet, keys: Iterable[str]) -> tuple[Problem, ...]:
-    """A problem where a set and its cliques name different queues: a gang is in one queue."""
-    keys = tuple(keys)
-    named = _named(pcs, keys)
-    if len(named) < 2:
-        return ()
-    conflict = "; ".join(f"{queue!r} on {', '.join(places)}" for queue, places in named.items())
-    message = f"a gang is in one queue, found {conflict}; name one queue on the set"
-    return (Problem(f"metadata.labels[{keys[0]}]", message),)
+    def conflicts(self, pcs: PodCliqueSet) -> tuple[Problem, ...]:
+        """A problem if a set and its cliques name different queues."""
+        named = self._named(pcs)
+        if len(named) < 2:
+            return ()
+        conflict = "; ".join(f"{queue!r} on {', '.join(places)}" for queue, places in named.items())
+        message = f"a gang is in one queue, found {conflict}; name one queue on the set"
+        return (Problem(f"metadata.labels[{self._keys[0]}]", message),)
 
+    def annotations(self, pcs: PodCliqueSet) -> dict[str, str]:
+        """The annotation of a set's gangs; none if the set names no queue."""
+        queue = next(iter(self._named(pcs)), "")
+        return {self._keys[0]: queue} if queue else {}
 
-def _named(pcs: PodCliqueSet, keys: tuple[str, ...]) -> dict[str, list[str]]:
-    """Every queue that is named, with the places that name it; the set itself comes first."""
-    named: dict[str, list[str]] = {}
-    own = _value(keys, pcs.metadata.labels, pcs.metadata.annotations)
-    if own:
-        named[own] = ["the set"]
-    for clique in pcs.spec.template.cliques:
-        queue = _value(keys, clique.labels, clique.annotations)
-        if queue:
-            named.setdefault(queue, []).append(f"clique {clique.name}")
-    return named
+    def labels(self, gang: PodGang) -> dict[str, str]:
+        """The label of a gang's pods; none if the gang has no queue."""
+        queue = self.of(gang)
+        return {self._keys[0]: queue} if queue else {}
 
+    def of(self, gang: PodGang) -> str:
+        """The queue of a gang; empty if it has none."""
+        return self._value(gang.metadata.annotations, gang.metadata.labels)
 
-def _value(keys: tuple[str, ...], *places: Mapping[str, str]) -> str:
-    return next((place[key] for key in keys for place in places if place.get(key)), "")
+    def _named(self, pcs: PodCliqueSet) -> dict[str, list[str]]:
+        """Every queue that is named, with the places that name it; the set itself comes first."""
+        named: dict[str, list[str]] = {}
+        own = self._value(pcs.metadata.labels, pcs.metadata.annotations)
+        if own:
+            named[own] = ["the set"]
+        for clique in pcs.spec.template.cliques:
+            queue = self._value(clique.labels, clique.annotations)
+            if queue:
+                named.setdefault(queue, []).append(f"clique {clique.name}")
+        return named
+
+    def _value(self, *places: Mapping[str, str]) -> str:
+        return next((place[key] for key in self._keys for place in places if place.get(key)), "")

@@ -24,12 +24,12 @@ class Constraint(Protocol):
 
 
 def packed(constraint: Constraint | None) -> tuple[str, str]:
-    """What a constraint names, required and preferred; empty where there is none."""
+    """The required and the preferred domain or key of a constraint; empty if there is none."""
     return (constraint.required, constraint.preferred) if constraint else ("", "")
 
 
 def packed_whole(gang: PodGang) -> tuple[str, str]:
-    """The keys that bind all pods of a gang: for a gang of one role, what binds the role binds the gang.
+    """The keys that hold for all pods of a gang; the constraint of an only role holds for its gang.
 
     A role's key is never broader than its gang's, so the role's says it all.
     """

@@ -14,14 +14,14 @@ from spinney.api.volcano import PodGroup as VolcanoGroup
 from spinney.backends.building import edited_pod, may_read, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.queue_names import queue_conflicts, queue_of
+from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist, condition_message
 from spinney.backends.required_features import Constraint, gang_losses, packed
 from spinney.backends.served import Served
 from spinney.kube.desired import Wanted
 
 SCHEDULER = "volcano"
-_QUEUE_KEYS = (labels.VOLCANO_QUEUE, labels.VOLCANO_NAMESPACE_QUEUE)
+_QUEUE_KEYS = QueueKeys(labels.VOLCANO_QUEUE, labels.VOLCANO_NAMESPACE_QUEUE)
 
 
 class Volcano:
@@ -65,15 +65,14 @@ class Volcano:
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
         """One queue for the whole set."""
-        return queue_conflicts(pcs, _QUEUE_KEYS)
+        return _QUEUE_KEYS.conflicts(pcs)
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """The queue, which the set may name on its cliques only."""
-        queue = queue_of(pcs, _QUEUE_KEYS)
-        return {labels.VOLCANO_QUEUE: queue} if queue else {}
+        """The queue, which may be named on cliques only."""
+        return _QUEUE_KEYS.annotations(pcs)
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
-        """The pod as member of the group; its role is the label that the subgroup policies select by."""
+        """The pod as a member of the group; subgroup policies select it by the label of its role."""
         role = pod["metadata"]["labels"][labels.PODCLIQUE]
         return edited_pod(
             pod,
@@ -86,7 +85,7 @@ class Volcano:
         )
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
-        """The PodGroup. Its queue is left alone once made: Volcano's webhook may have put a namespace's own there."""
+        """The PodGroup. Without a queue of the gang the field is left alone: Volcano's webhook may have set it."""
         queue = gang.metadata.annotations.get(labels.VOLCANO_QUEUE)
         body: Json = {
             "metadata": owned_metadata(gang, gang.name),
@@ -95,7 +94,7 @@ class Volcano:
                 **({"queue": queue} if queue else {}),
                 "priorityClassName": gang.spec.priority_class_name or None,
                 "networkTopology": _network(gang.spec.topology_constraint),
-                # A policy's size is 1 at least, so roles without a minimum have none and join the default subgroup.
+                # The size of a policy is at least 1: roles without a minimum have none and join the default subgroup.
                 "subGroupPolicy": [_policy(group) for group in gang.spec.podgroups if group.min_replicas > 0] or None,
             },
         }
@@ -103,11 +102,11 @@ class Volcano:
         return Translation((Wanted(VolcanoGroup.resource, body),), losses)
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
-        """The PodGroup exists; Volcano's conditions say why it waits."""
+        """Ready when the PodGroup exists; the message is from Volcano's conditions."""
         return all_exist(objects, condition_message(objects))
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
-        """HyperNodes are discovered by Volcano or made by an administrator."""
+        """None: Volcano discovers HyperNodes, or an administrator creates them."""
         return None
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:

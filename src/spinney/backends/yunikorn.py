@@ -1,4 +1,4 @@
-"""YuniKorn: no objects at all; every pod carries the definition of its gang as task groups.
+"""YuniKorn: no objects; every pod carries its gang's task groups in an annotation.
 
 Gangs are of style Hard: with Soft, YuniKorn gives up the guarantee after a while. A Hard gang that timed out leaves a
 dead application id behind, so each attempt has an id of its own.
@@ -20,7 +20,7 @@ from spinney.api.requests import pod_requests
 from spinney.backends.building import LABEL_LIMIT, edited_pod, fitted_name
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
-from spinney.backends.queue_names import queue_conflicts, queue_of
+from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist
 from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
@@ -30,7 +30,7 @@ SCHEDULER = "yunikorn"
 _TIMEOUT_SECONDS = 900
 # The reason on pods that YuniKorn fails when it gives up.
 _TIMED_OUT = "ResourceReservationTimeout"
-_QUEUE_KEYS = (labels.YUNIKORN_QUEUE,)
+_QUEUE_KEYS = QueueKeys(labels.YUNIKORN_QUEUE)
 # What a placeholder needs to look like the pod it stands for.
 _PLACEMENT = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 
@@ -55,7 +55,7 @@ class YuniKorn:
         return SCHEDULER
 
     def capabilities(self, served: Served) -> Capabilities:
-        """A gang at its start, with queues, without topology."""
+        """Gangs at their start and queues; no topology."""
         features = {Feature.TOGETHER, Feature.GROUP_MINIMUM, Feature.ZERO_MINIMUM, Feature.PRIORITY, Feature.QUEUE}
         return Capabilities(
             "pod annotations",
@@ -69,29 +69,26 @@ class YuniKorn:
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
         """One queue, and requests that YuniKorn's placeholders can carry."""
-        return (*queue_conflicts(pcs, _QUEUE_KEYS), *_unreserved(pcs))
+        return (*_QUEUE_KEYS.conflicts(pcs), *_unreserved(pcs))
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """The queue, and what a placeholder of each role looks like: a pod must name the requests of all roles."""
-        queue = queue_of(pcs, _QUEUE_KEYS)
+        """The queue, and each role's placeholder: every pod carries the requests of all roles."""
         roles = {name: _placeholder(spec) for name, spec in pod_specs.items()}
         return {
-            **({labels.YUNIKORN_QUEUE: queue} if queue else {}),
+            **_QUEUE_KEYS.annotations(pcs),
             labels.ROLE_REQUESTS: msgspec.json.encode(roles).decode(),
         }
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
         """The pod with its application, its task group, and the definition of all of them."""
         role = pod["metadata"]["labels"][labels.PODCLIQUE]
-        annotations = gang.metadata.annotations
-        queue = annotations.get(labels.YUNIKORN_QUEUE) or gang.metadata.labels.get(labels.YUNIKORN_QUEUE)
         groups = task_groups(gang)
         member = any(group["name"] == fitted_name(role) for group in groups)
         return edited_pod(
             pod,
             labels={
                 labels.YUNIKORN_APP_ID: application_id(gang),
-                **({labels.YUNIKORN_QUEUE: queue} if queue else {}),
+                **_QUEUE_KEYS.labels(gang),
             },
             annotations={
                 **({labels.YUNIKORN_TASK_GROUP: fitted_name(role)} if member else {}),
@@ -106,18 +103,18 @@ class YuniKorn:
         return Translation((), gang_losses(gang, self.capabilities(cluster.served)))
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
-        """At once: all is in the pods."""
+        """Always ready: the gang is defined by its pods."""
         return all_exist(objects, "the gang is defined by its pods' annotations")
 
     def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
-        """YuniKorn failed a pod of this attempt because placeholders were not placed in time."""
+        """Whether YuniKorn failed a pod of this attempt because placeholders were not placed in time."""
         return any(
             pod.status.reason == _TIMED_OUT and pod.metadata.labels.get(labels.YUNIKORN_APP_ID) == application_id(gang)
             for pod in pods
         )
 
     def outdated(self, gang: PodGang, pods: Sequence[Pod]) -> list[Pod]:
-        """Pods of a dead application: YuniKorn would fail each of them again."""
+        """The pods of earlier applications, which YuniKorn would fail again."""
         current = application_id(gang)
         return [
             pod
@@ -160,7 +157,7 @@ def _quantity(name: str, thousandths: int) -> str:
 
 
 def _unreserved(pcs: PodCliqueSet) -> tuple[Problem, ...]:
-    """Claims and volumes are not on a placeholder: the gang's room is then not really reserved."""
+    """Problems with claims and volumes: a placeholder has none, so it would not reserve them."""
     return tuple(
         Problem(
             f"spec.template.cliques[{index}].spec.podSpec.resourceClaims",

@@ -1,4 +1,4 @@
-"""kube-scheduler: the gang API of whichever Kubernetes release serves the cluster."""
+"""kube-scheduler, through the gang API of the cluster's Kubernetes release."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Shape(Protocol):
         """The gang's objects, in order of creation."""
 
     def link(self, pod: Json, gang: PodGang) -> Json:
-        """The fields of the pod's spec that make it a member; empty for a pod that stays outside."""
+        """The fields of the pod's spec that make it a member; empty for pods outside the gang."""
 
 
 # The most expressive first.
@@ -73,7 +73,7 @@ class Default:
         return SCHEDULER
 
     def capabilities(self, served: Served) -> Capabilities:
-        """Those of the release that serves the cluster; none where no gang API is served."""
+        """Those of the cluster's release; none if it serves no gang API."""
         shape = shape_for(served)
         return shape.capabilities if shape else Capabilities("", frozenset())
 
@@ -91,7 +91,7 @@ class Default:
         return (Problem("spec.template.cliques[].spec.podSpec.priorityClassName", message),)
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
-        """Nothing: a gang's spec says it all."""
+        """None: the gang's spec is enough."""
         return {}
 
     def prepare(self, pod: Json, gang: PodGang, served: Served) -> Json:
@@ -107,7 +107,7 @@ class Default:
         return Translation(shape.objects(gang), gang_losses(gang, shape.capabilities))
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
-        """The objects exist; from 1.36 on kube-scheduler says on them why a gang waits."""
+        """Ready when the objects exist; from 1.36 on their conditions say why a gang waits."""
         return all_exist(objects, condition_message(objects))
 
 

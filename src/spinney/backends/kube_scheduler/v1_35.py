@@ -1,8 +1,8 @@
 """Kubernetes 1.35: one Workload with one group for the whole gang.
 
-A Workload's groups know nothing of each other, so the roles of a gang are flattened into one group whose minimum is
-the sum of theirs. That is exact as long as only the minimum of each role is released at first: the surplus is linked
-too, but stays gated until the gang is bound.
+The groups of a Workload are independent, so all roles of a gang become one group with the sum of their minimums. That
+is exact because only the minimum of each role is released at first. The surplus is linked too, but stays gated until
+the gang is bound.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def topology(key: str) -> Json:
 
 
 def _gated(gang: PodGang) -> dict[str, Loss | None]:
-    """What the API server drops without a word where a feature gate is off, and what is lost with it."""
+    """The fields that the API server drops silently if a feature gate is off, and what is lost with them."""
     key = packed_whole(gang)[0]
     loss = Loss(Feature.GANG_REQUIRED, "spec.topologyConstraint.packConstraint.required", key) if key else None
     return {"schedulingConstraints": loss, "disruptionMode": None, "priorityClassName": None}

@@ -50,7 +50,7 @@ class Flat:
         )
 
     def link(self, pod: Json, gang: PodGang) -> Json:
-        """The first pods of each role, up to its minimum, are members; a replacement has its predecessor's index."""
+        """The first pods of each role, up to its minimum, are members; a replacement has the same index."""
         own = pod["metadata"]["labels"]
         minimum = next((g.min_replicas for g in gang.spec.podgroups if g.name == own[labels.PODCLIQUE]), 0)
         inside = int(own.get(labels.POD_INDEX, 0)) < minimum
@@ -87,7 +87,7 @@ def pod_group(gang: PodGang, name: str, spec: Json) -> Wanted:
 
 
 def gated(gang: PodGang, spec: Json) -> dict[str, Loss | None]:
-    """Topology is dropped without a word where TopologyAwareWorkloadScheduling is off."""
+    """The API server drops topology silently if TopologyAwareWorkloadScheduling is off."""
     if "schedulingConstraints" not in spec:
         return {}
     key = spec["schedulingConstraints"]["topology"][0]["key"]

@@ -75,7 +75,7 @@ class _Branch:
 
     @property
     def counted(self) -> int:
-        """The roles a gang waits for; one without a minimum would need a placed pod to count as ready."""
+        """How many roles must be ready; one without a minimum never is before it has a placed pod."""
         return sum(role.min_replicas > 0 for role in self.roles)
 
 
@@ -94,7 +94,7 @@ def _branches(gang: PodGang) -> list[_Branch]:
         roles = tuple(group for group in gang.spec.podgroups if group.name in config.pod_group_names)
         template = "roles" if crowded else fitted_name(config.name)
         shared = fitted_name(f"{template}-pods") if crowded or len(roles) > TEMPLATE_LIMIT else ""
-        # A config's own name could be that of another gang, whose root has it already.
+        # The config's own name could be that of another gang's root.
         name = f"{gang.name}.{config.name}"
         branches.append(_Branch(name, template, config.topology_constraint, roles, shared))
     return branches

@@ -1,8 +1,8 @@
 """Which gangs may be placed at the same time: those that cannot block each other, whichever is placed first.
 
-A pod takes at most one slot of the size of the largest request. If the nodes that a pod may use have as many such slots
-as there are pods being placed, one is left for it wherever the others go. Only requests are counted: pods with host
-ports, claims or rules about other pods are placed alone.
+A slot is what the largest request needs on one node. A pod takes at most one. If a pod's nodes have as many slots as
+there are pods being placed, one is left for it. Only requests are counted: pods with host ports, claims or rules about
+other pods are placed alone.
 """
 
 from __future__ import annotations

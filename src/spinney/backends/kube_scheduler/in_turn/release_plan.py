@@ -1,9 +1,9 @@
 """Which waiting gangs may be released now, and what each of the others waits for.
 
-The state is in the gang's BackendReady condition: False while it waits, True with reason Released until it is bound for
-the first time, then True with reason Synced. A gang that only just fits is released with a node nominated for each pod:
-kube-scheduler takes pods one by one in any order, and may place small ones where only large ones fit. An annotation
-lists the releases that failed, each once, however often a backend restarts meanwhile.
+The state is in the gang's BackendReady condition. It is False while the gang waits, True with reason Released until it
+is bound, then True with reason Synced. If a gang only just fits, a node is nominated for each of its pods:
+kube-scheduler takes them in any order, and could place small pods where only large ones fit. An annotation lists the
+releases that failed, each once, even if a backend restarts meanwhile.
 """
 
 from __future__ import annotations
