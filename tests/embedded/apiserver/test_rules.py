@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
+from spinney.embedded.apiserver import resources
 from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.calls import flag, number
 from spinney.embedded.apiserver.errors import Refusal
-from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources import registry, selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.resources.record import Resource
 from spinney.embedded.apiserver.resources.registry import built_in
 from spinney.embedded.apiserver.resources.validation import (
     containers,
@@ -25,6 +29,15 @@ from tests import make
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: dict[str, Kind] = {kind.table: kind for kind in built_in()}
+
+
+def test_every_record_is_served() -> None:
+    """A record that is missing in the registry would be a kind that nobody can use."""
+    modules = [import_module(f"{resources.__name__}.{info.name}") for info in iter_modules(resources.__path__)]
+    values = [value for module in modules for value in vars(module).values()]
+    records = {(value.group, value.plural) for value in values if isinstance(value, Resource) and value.kind}
+    assert records <= {(resource.group, resource.plural) for resource in registry.BUILT_IN}
+    assert len({(kind.group, kind.version, kind.plural) for kind in built_in()}) == len(list(built_in()))
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -32,10 +32,6 @@ VERSION: Json = {
 }
 _ADDRESSES = [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-# Kubernetes keeps these at versions that it no longer serves.
-_KEPT_AT = dict.fromkeys(
-    ("storage.k8s.io/volumeattributesclasses", "apiextensions.k8s.io/customresourcedefinitions"), "v1beta1"
-)
 
 
 def _wants_aggregated(accept: str) -> bool:
@@ -204,7 +200,7 @@ def _resource(kind: Kind) -> Json:
 
 def _storage_hash(kind: Kind) -> str:
     """What tells clients that objects are kept in another form."""
-    version = _KEPT_AT.get(kind.table, kind.stored.rpartition("/")[2])
+    version = kind.resource.storage_version or kind.stored.rpartition("/")[2]
     kept = f"{kind.table.rpartition('/')[0]}/{version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(kept.encode()).digest()[:8]).decode()
 

@@ -113,6 +113,7 @@ VOLUME_ATTRIBUTES_CLASSES = Resource(
     plural="volumeattributesclasses",
     namespaced=False,
     short_names=("vac",),
+    storage_version="v1beta1",
     prepare_create=_prepare_attributes_class,
     deletion=Deletion(returns_object=True),
     table=Table("Name,DriverName,Age", _attributes_class_cells),

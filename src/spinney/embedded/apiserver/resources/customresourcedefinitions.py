@@ -309,6 +309,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     plural="customresourcedefinitions",
     namespaced=False,
     short_names=("crd", "crds"),
+    storage_version="v1beta1",
     categories=("api-extensions",),
     subresources=("status",),
     default=_default,

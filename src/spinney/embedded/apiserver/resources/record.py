@@ -126,6 +126,8 @@ class Resource:
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     other_versions: tuple[OtherVersion, ...] = ()
+    # The version that Kubernetes stores, where discovery does not list it.
+    storage_version: str = ""
     # Handlers of subresources that are more than a part of the object; "" handles creation.
     handlers: Mapping[str, Callable[[Pipeline, Call], Awaitable[Response]]] = field(default_factory=dict)
 
