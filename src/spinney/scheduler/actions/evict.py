@@ -41,10 +41,10 @@ def consolidation(cycle: Cycle) -> None:
 
     def victims(job: Job, pool: Pool) -> JobOrder:
         if limit < 0:
-            return JobOrder.of_pool(pool, list(pool.sorted), lambda one: one is not job)
+            return JobOrder.of_pool(pool, list(pool.sorted), lambda other: other is not job)
         # The least deserving, so that the same cluster gives the same plan: upstream takes any.
-        least = (one for jobs in pool.sorted.values() for one in jobs[: limit + 2] if one is not job)
-        some = sorted(least, key=lambda one: job_key(cycle, one), reverse=True)[: limit + 1]
+        least = (other for jobs in pool.sorted.values() for other in jobs[: limit + 2] if other is not job)
+        some = sorted(least, key=lambda other: job_key(cycle, other), reverse=True)[: limit + 1]
         return JobOrder(cycle, some, victims=True)
 
     def caps(_: Job, freeable: Freeable) -> dict[int, float | None]:
@@ -70,16 +70,18 @@ def reclaim(cycle: Cycle) -> None:
     """Take back what other queues hold beyond their share."""
     hooks = cycle.hooks
     # Queues that give anything to the job that is being looked at.
-    known: dict[int, bool] = {}
+    gives_to_job: dict[int, bool] = {}
 
     def gives(job: Job, queue: int) -> bool:
-        if queue not in known:
-            known[queue] = queue != job.queue and all(accepts(job, queue) for accepts in hooks.reclaim_queue_filters)
-        return known[queue]
+        if queue not in gives_to_job:
+            gives_to_job[queue] = queue != job.queue and all(
+                accepts(job, queue) for accepts in hooks.reclaim_queue_filters
+            )
+        return gives_to_job[queue]
 
     def victims(job: Job, pool: Pool) -> JobOrder:
-        def accept(one: Job) -> bool:
-            return all(accepts(job, one) for accepts in hooks.reclaim_filters)
+        def accept(victim: Job) -> bool:
+            return all(accepts(job, victim) for accepts in hooks.reclaim_filters)
 
         queues = [queue for queue in pool.sorted if gives(job, queue)]
         return JobOrder.of_pool(pool, queues, accept if hooks.reclaim_filters else anyone)
@@ -87,7 +89,7 @@ def reclaim(cycle: Cycle) -> None:
     def may(job: Job) -> bool:
         if not hooks.can_reclaim or not hooks.can_reclaim[0](job):
             return False
-        known.clear()
+        gives_to_job.clear()
         for started in hooks.search_started:
             started()
         return True
@@ -98,8 +100,8 @@ def reclaim(cycle: Cycle) -> None:
             if not gives(job, queue):
                 continue
             amounts = [cap(job, queue, largest) for cap in hooks.reclaim_caps]
-            known = [amount for amount in amounts if amount is not None]
-            levels[queue] = min(known) if known else None
+            bounds = [amount for amount in amounts if amount is not None]
+            levels[queue] = min(bounds) if bounds else None
         return levels
 
     ways = (Solver.in_order, Solver.some_moved_before)
@@ -112,9 +114,9 @@ def preempt(cycle: Cycle) -> None:
     hooks = cycle.hooks
 
     def victims(job: Job, pool: Pool) -> JobOrder:
-        def accept(one: Job) -> bool:
-            lower = one is not job and one.priority < job.priority
-            return lower and all(accepts(job, one) for accepts in hooks.preempt_filters)
+        def accept(victim: Job) -> bool:
+            lower = victim is not job and victim.priority < job.priority
+            return lower and all(accepts(job, victim) for accepts in hooks.preempt_filters)
 
         return JobOrder.of_pool(pool, [job.queue], accept)
 
@@ -188,9 +190,9 @@ def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
     if not cycle.result.evicts or (size and cycle.get(FreeGpus).count(size) < len(tasks)):
         return False
     point = cycle.transaction.checkpoint()
-    found = cycle.get(Placers).trial.place_gang(job, cycle.all_rows)
+    fits = cycle.get(Placers).trial.place_gang(job, cycle.all_rows)
     cycle.transaction.rollback(point)
-    return found
+    return fits
 
 
 def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:

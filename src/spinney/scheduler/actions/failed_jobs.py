@@ -40,8 +40,8 @@ class Failed:
         if not self._sizes or any(job.active):
             return False
         tasks = next_tasks(job)
-        known = self._sizes.get(_signature(self.cycle, job, tasks), ())
-        return any(_at_least(_sorted(tasks), least) for least in known)
+        failed = self._sizes.get(_signature(self.cycle, job, tasks), ())
+        return any(_at_least(_sorted(tasks), least) for least in failed)
 
     def _forget_if_stale(self) -> None:
         if self._decided != len(self.cycle.result.decided):
@@ -73,8 +73,8 @@ def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
 def _sorted(tasks: Sequence[Task]) -> Vector:
     requests = np.array([task.cls.request for task in tasks]).reshape(len(tasks), -1)
     order = np.lexsort(requests.T[::-1])[::-1]
-    found: Vector = requests[order]
-    return found
+    ordered: Vector = requests[order]
+    return ordered
 
 
 def _at_least(larger: Vector, smaller: Vector) -> bool:

@@ -28,20 +28,20 @@ NAME = "reservation"
 MOST_TRIED = 8
 
 
-def begin(cycle: Cycle, found: Reservations) -> Book:
+def begin(cycle: Cycle, earlier: Reservations) -> Book:
     """Hold what the last cycle kept, and place those that it was kept for, with whoever goes before them."""
-    book = Book.of(cycle, found)
+    book = Book.of(cycle, earlier)
     cycle.hooks.placement_keys.append(book.barred)
     cycle.hooks.task_masks.append(book.mask)
     cycle.hooks.over_capacity.append(book.in_queue)
     holders = book.holders()
     if not holders or ALLOCATE not in cycle.config.actions:
         return book
-    known = {job.key for job in holders}
+    keys = {job.key for job in holders}
     ahead = [
         job
         for job in cycle.pending_jobs()
-        if job.key not in known and job.ready() and any(book.outranks(job, holder) for holder in _weakest(holders))
+        if job.key not in keys and job.ready() and any(book.outranks(job, holder) for holder in _weakest(holders))
     ]
     order = JobOrder.of_jobs(cycle, [*holders, *ahead], None)
     while order:
@@ -54,12 +54,12 @@ def begin(cycle: Cycle, found: Reservations) -> Book:
 
 def _weakest(holders: list[Job]) -> list[Job]:
     """One holder of each queue: whoever outranks any of them outranks this one."""
-    found: dict[int, Job] = {}
+    weakest: dict[int, Job] = {}
     for job in holders:
-        known = found.get(job.queue)
-        if known is None or job.priority < known.priority:
-            found[job.queue] = job
-    return list(found.values())
+        holder = weakest.get(job.queue)
+        if holder is None or job.priority < holder.priority:
+            weakest[job.queue] = job
+    return list(weakest.values())
 
 
 def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
@@ -67,33 +67,33 @@ def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
     victims = _leaving(book.guests_of(kept))
     if not victims:
         return
-    transaction, known = cycle.transaction, list(cycle.result.problems.get(kept.job.key, ()))
+    transaction, problems = cycle.transaction, list(cycle.result.problems.get(kept.job.key, ()))
     point = transaction.checkpoint()
     for tasks in victims.values():
         for task in tasks:
             transaction.evict(task)
     trial = Trial(kept.job, next_tasks(kept.job), [], list(victims.values()))
     if cycle.get(Placers).trial.place_gang(kept.job, cycle.all_rows):
-        for job in sorted(victims, key=lambda one: job_key(cycle, one)):
+        for job in sorted(victims, key=lambda guest: job_key(cycle, guest)):
             _stay(cycle, job, victims[job])
         if not overspent(trial.tasks()) and all(check(trial) for check in cycle.hooks.preempt_checks):
             cycle.commit(NAME, point, kept.job)
             return
     transaction.rollback(point)
-    cycle.result.problems[kept.job.key] = known
+    cycle.result.problems[kept.job.key] = problems
 
 
 def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
     """Guests by job; a gang that would fall below its minimum leaves as a whole."""
-    found: dict[Job, list[Task]] = {}
+    leaving: dict[Job, list[Task]] = {}
     for task in guests:
         if task.job is not None:
-            found.setdefault(task.job, []).append(task)
-    for job, tasks in found.items():
+            leaving.setdefault(task.job, []).append(task)
+    for job, tasks in leaving.items():
         lost = Counter(task.podset for task in tasks)
         if any(job.active[leaf] - count < job.minimums[leaf] for leaf, count in lost.items()):
-            found[job] = [task for task in job.all_tasks() if task.status & st.ACTIVE]
-    return found
+            leaving[job] = [task for task in job.all_tasks() if task.status & st.ACTIVE]
+    return leaving
 
 
 def _stay(cycle: Cycle, job: Job, tasks: list[Task]) -> None:
@@ -143,10 +143,10 @@ def _renew(cycle: Cycle, book: Book, kept: Kept, taken: set[int]) -> bool:
     if cycle.now - kept.chosen > kept.patience:
         kept.in_vain |= kept.rows
         kept.rows, kept.chosen, kept.patience = set(), cycle.now, 2 * kept.patience
-    found = find_vacancy(cycle, kept, book.guests_of(kept), taken)
-    if found is None:
+    vacancy = find_vacancy(cycle, kept, book.guests_of(kept), taken)
+    if vacancy is None:
         return False
-    kept.rows, kept.starts = set(found.rows), found.starts
+    kept.rows, kept.starts = set(vacancy.rows), vacancy.starts
     return True
 
 
@@ -163,14 +163,14 @@ def _earned(cycle: Cycle, book: Book, held: list[Kept], taken: set[int]) -> list
     for queue, jobs in by_queue.items():
         by_queue[queue] = sorted(jobs, key=lambda job: job_key(cycle, job))[:MOST_TRIED]
     order = JobOrder.of_jobs(cycle, [job for jobs in by_queue.values() for job in jobs], None)
-    found: list[Kept] = []
-    while order and len(found) < room:
+    earned: list[Kept] = []
+    while order and len(earned) < room:
         kept = Kept(order.pop().job, cycle.now, set(), set(), 0.0, cycle.now)
         if kept.job.queue not in served and _renew(cycle, book, kept, taken):
             served.add(kept.job.queue)
-            found.append(kept)
+            earned.append(kept)
             taken |= kept.rows
-    return found
+    return earned
 
 
 def _waited(cycle: Cycle, book: Book, job: Job) -> bool:

@@ -28,8 +28,8 @@ def scores_allow_filling(hooks: Hooks) -> bool:
 
 def capacity(cls: TaskClass, amounts: Vector) -> Vector:
     """How many tasks of a class each row of amounts holds."""
-    asked = cls.request > 0
-    count = np.floor((amounts[:, asked] / cls.request[asked]).min(axis=1))
+    requested = cls.request > 0
+    count = np.floor((amounts[:, requested] / cls.request[requested]).min(axis=1))
     result: Vector = np.where((amounts >= 0).all(axis=1), count, 0.0)
     return result
 
@@ -91,25 +91,25 @@ def _filled_by(task: Task) -> int:
     return CPU if task.cls.cpu_only else GPU
 
 
-def fill_waiting(cycle: Cycle, tasks: list[Task], found: Candidates) -> int:
+def fill_waiting(cycle: Cycle, tasks: list[Task], candidates: Candidates) -> int:
     """Let tasks wait for nodes, those with room now first, but do not use that room up; how many found a node."""
     count = 0
-    for place in np.lexsort((found.left, found.now <= 0, -found.steady)):
-        some = tasks[count : count + int(found.total[place])]
-        cycle.transaction.wait_all(some, int(found.rows[place]))
+    for place in np.lexsort((candidates.left, candidates.now <= 0, -candidates.steady)):
+        some = tasks[count : count + int(candidates.total[place])]
+        cycle.transaction.wait_all(some, int(candidates.rows[place]))
         count += len(some)
         if count == len(tasks):
             break
     return count
 
 
-def fill(cycle: Cycle, tasks: list[Task], found: Candidates) -> int:
+def fill(cycle: Cycle, tasks: list[Task], candidates: Candidates) -> int:
     """Use room that is free now, then room being released, best steady scores first; how many found a node."""
-    rows, now = found.rows, found.now
+    rows, now = candidates.rows, candidates.now
     size = tasks[0].cls.request[_filled_by(tasks[0])]
-    number, left, rest = 0, found.left.copy(), found.total.copy()
-    for score in -np.unique(-found.steady):
-        group = np.flatnonzero(found.steady == score)
+    number, left, rest = 0, candidates.left.copy(), candidates.total.copy()
+    for score in -np.unique(-candidates.steady):
+        group = np.flatnonzero(candidates.steady == score)
         open_now = group[now[group] > 0]
         for place in open_now[np.argsort(left[open_now], kind="stable")]:
             count = min(int(now[place]), len(tasks) - number)

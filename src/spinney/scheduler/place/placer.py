@@ -164,10 +164,10 @@ class Placer:
         return self._scores_allow_filling
 
     def _fill(self, tasks: list[Task], rows: Rows) -> int:
-        found = find_candidates(self.cycle, tasks[0], rows)
-        if found is None:
+        candidates = find_candidates(self.cycle, tasks[0], rows)
+        if candidates is None:
             return 0
-        return (fill_waiting if self.trial else fill)(self.cycle, tasks, found)
+        return (fill_waiting if self.trial else fill)(self.cycle, tasks, candidates)
 
     def _covers(self, task: Task, rows: Rows) -> bool:
         """Whether no node outside a set has room for a task, so that the best of all nodes is the best of the set.

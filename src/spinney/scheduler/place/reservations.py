@@ -57,7 +57,7 @@ class Reservations:
 
     def without(self, job: str) -> Reservations:
         """The same without anything for one gang."""
-        held = tuple(one for one in self.held if one.job != job)
+        held = tuple(reservation for reservation in self.held if reservation.job != job)
         return Reservations(self.since, held, tuple(claim for claim in self.claims if claim[0] != job))
 
 
@@ -87,17 +87,19 @@ class Book:
     queue_guests: set[str] = field(default_factory=set)
 
     @staticmethod
-    def of(cycle: Cycle, found: Reservations) -> Book:
+    def of(cycle: Cycle, earlier: Reservations) -> Book:
         """What still holds of the last cycle's reservations."""
-        book = Book(cycle, found.since)
+        book = Book(cycle, earlier.since)
         rows = cycle.nodes.rows
-        for one in found.held:
-            job = cycle.state.jobs.get(one.job)
-            if job is not None and waits(cycle, job, one.since):
-                here, in_vain = ({rows[name] for name in names if name in rows} for names in (one.nodes, one.in_vain))
-                times = (one.starts, one.chosen, one.patience)
-                book.kept.append(Kept(job, one.since, here, set(one.guests), *times, in_vain))
-        for key, since in found.claims:
+        for reservation in earlier.held:
+            job = cycle.state.jobs.get(reservation.job)
+            if job is not None and waits(cycle, job, reservation.since):
+                here, in_vain = (
+                    {rows[name] for name in names if name in rows} for names in (reservation.nodes, reservation.in_vain)
+                )
+                times = (reservation.starts, reservation.chosen, reservation.patience)
+                book.kept.append(Kept(job, reservation.since, here, set(reservation.guests), *times, in_vain))
+        for key, since in earlier.claims:
             job = cycle.state.jobs.get(key)
             if job is not None and waits(cycle, job, since):
                 book.claims[key] = since
@@ -159,7 +161,7 @@ class Book:
         if not job.preemptible and not kept.job.preemptible:
             tables.append((queues.quota, state.fixed))
         shared = set(queues.path[kept.job.queue])
-        for queue in (one for one in queues.path[job.queue] if one in shared):
+        for queue in (number for number in queues.path[job.queue] if number in shared):
             for bounds, held in tables:
                 for resource, amount in enumerate(wanted):
                     bound, has = bounds[queue][resource], held[queue][resource]
@@ -169,8 +171,8 @@ class Book:
 
     def guests_of(self, kept: Kept) -> list[Task]:
         """The tasks that use what is kept, as far as they still do."""
-        found = (self.cycle.state.tasks.get(key) for key in sorted(kept.guests))
-        return [task for task in found if task is not None and task.status & st.ACTIVE and task.job is not kept.job]
+        tasks = (self.cycle.state.tasks.get(key) for key in sorted(kept.guests))
+        return [task for task in tasks if task is not None and task.status & st.ACTIVE and task.job is not kept.job]
 
 
 def waits(cycle: Cycle, job: Job, since: float) -> bool:

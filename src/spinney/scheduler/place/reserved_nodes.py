@@ -68,8 +68,8 @@ def _too_small(cycle: Cycle, tasks: list[Task], rows: Rows, empty: Vector) -> bo
 
 def _soonest_first(kept: Kept, tasks: list[Task], empty: Vector, free: Vector, rows: Rows) -> Rows:
     largest = np.max([task.cls.request for task in tasks], axis=0)
-    asked = largest > 0
-    whole, left, size = empty[:, asked], free[:, asked], largest[asked]
+    requested = largest > 0
+    whole, left, size = empty[:, requested], free[:, requested], largest[requested]
     used = np.where(whole > 0, (whole - left) / np.where(whole > 0, whole, 1.0), 0.0).max(axis=1)
     ready = np.floor((left / size).min(axis=1)) >= np.floor((whole / size).min(axis=1))
     held, in_vain = np.isin(rows, list(kept.rows)), np.isin(rows, list(kept.in_vain))
@@ -93,7 +93,7 @@ class _Vacated:
 
     def _placed(self, rows: Rows) -> dict[int, Vector] | None:
         cycle, nodes = self.cycle, self.cycle.nodes
-        known = list(cycle.result.problems.get(self.job.key, ()))
+        problems = list(cycle.result.problems.get(self.job.key, ()))
         point = cycle.transaction.checkpoint()
         cycle.transaction.set(nodes, "releasing", self.empty - nodes.idle)
         cycle.hooks.presence.append(self._stays)
@@ -107,7 +107,7 @@ class _Vacated:
         finally:
             cycle.hooks.presence.remove(self._stays)
             cycle.transaction.rollback(point)
-            cycle.result.problems[self.job.key] = known
+            cycle.result.problems[self.job.key] = problems
 
     def _stays(self, task: Task) -> bool:
         return task.job is None or task.job is self.job
@@ -140,7 +140,7 @@ def _free_at(cycle: Cycle, row: int, need: Vector, free: Vector, guests: list[Ta
             free = free + task.cls.request
         else:
             ends.append((task.spec.ends, task.cls.request))
-    for end, amount in sorted(ends, key=lambda one: one[0]):
+    for end, amount in sorted(ends, key=lambda entry: entry[0]):
         if (need <= free).all():
             break
         free = free + amount

@@ -143,12 +143,12 @@ class Fragments:
         self._refresh()
         cls, touched = task.cls, self.cycle.nodes.touched
         key = (float(cls.request[CPU]), devices(cls), cls.portion, cls.memory)
-        known = self._growth.get(key)
-        if known is None:
+        cached = self._growth.get(key)
+        if cached is None:
             seen, growth = 0, np.zeros(len(self.now))
             stale = self.cycle.all_rows
         else:
-            seen, growth = known
+            seen, growth = cached
             stale = np.unique(touched[seen:]).astype(np.intp)
         if len(stale):
             growth[stale] = self._with_task(cls, stale) - self.now[stale]
@@ -195,7 +195,7 @@ class Fragments:
             trials[number, int(np.argmin(np.abs(trials[number] - part)))] -= self._portion(task.cls, rows[:1])[0]
         cpu = np.full(len(options), self.cpu[row] - task.cls.request[CPU])
         left = self.fragmentation(cpu, trials, rows)
-        return [(-float(one), group) for one, (_, group) in zip(left, options, strict=True)]
+        return [(-float(waste), group) for waste, (_, group) in zip(left, options, strict=True)]
 
 
 def typical(cycle: Cycle, rule: Rule) -> Typical:
@@ -215,16 +215,16 @@ def typical(cycle: Cycle, rule: Rule) -> Typical:
             break
         chosen.append((kinds[kind], count))
         covered += count
-    asked = np.array([_usual_portion(cycle, cls) for cls, _ in chosen])
-    portions, places = np.unique(asked, return_inverse=True)
-    many = np.array([float(devices(cls)) for cls, _ in chosen])
+    portion = np.array([_usual_portion(cycle, cls) for cls, _ in chosen])
+    portions, places = np.unique(portion, return_inverse=True)
+    device_count = np.array([float(devices(cls)) for cls, _ in chosen])
     weight = np.array([float(count) for _, count in chosen])
     if rule.by_size:
-        weight /= LEAST + many * asked
+        weight /= LEAST + device_count * portion
     masks = [cycle.class_mask(cls) for cls, _ in chosen]
     return Typical(
         cpu=np.array([float(cls.request[CPU]) for cls, _ in chosen]),
-        devices=many,
+        devices=device_count,
         portion=places.astype(np.intp),
         portions=portions,
         allowed=np.array(masks, dtype=np.bool_).reshape(len(chosen), len(cycle.nodes.live)),

@@ -148,9 +148,9 @@ class Ledger:
         columns = self.cycle.state.columns
         whole = {name: float(task.cls.request[columns.column(name)]) for name in names}
         containers = task.spec.containers if numa.scope == "container" else ()
-        requests = [{name: float(dict(one).get(name, 0.0)) for name in names} for one in containers] or [whole]
+        requests = [{name: float(dict(amounts).get(name, 0.0)) for name in names} for amounts in containers] or [whole]
         # Parts of a core are not pinned, and so not aligned.
-        return [{n: a for n, a in one.items() if not (n == "cpu" and a % 1000)} for one in requests]
+        return [{n: a for n, a in amounts.items() if not (n == "cpu" and a % 1000)} for amounts in requests]
 
     def _left(self, row: int, zone: int, taken: Taken) -> dict[str, float]:
         used = taken.get(zone, {})

@@ -27,12 +27,12 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
         return None
     result = np.ones(len(rows), dtype=np.bool_)
     for term in rules.affinity:
-        found = list(selected(cycle, term, task))
+        matching = list(selected(cycle, term, task))
         # The first pod of a group that wants to be near its own kind may start anywhere that has the label.
-        if not found and term.matches_task(task.spec, task.spec.namespace):
+        if not matching and term.matches_task(task.spec, task.spec.namespace):
             result &= cycle.nodes.codes(term.topology_key)[rows] >= 0
         else:
-            result &= _near(cycle, term.topology_key, found, rows)
+            result &= _near(cycle, term.topology_key, matching, rows)
     for term in rules.anti_affinity:
         result &= ~_near(cycle, term.topology_key, selected(cycle, term, task), rows)
     for other in state.repelling.values():
@@ -83,17 +83,17 @@ def _near(cycle: Cycle, key: str, tasks: Iterable[Task], rows: Rows) -> Mask:
 
 
 def _free_ports(cycle: Cycle, task: Task, rows: Rows) -> Mask:
-    mine = task.cls.constraints.host_ports
+    ports = task.cls.constraints.host_ports
     taken = [
         other.node
         for other in cycle.state.with_ports.values()
         if other is not task
         and is_present(cycle, other)
-        and any(_clash(one, two) for one in mine for two in other.cls.constraints.host_ports)
+        and any(_clash(port, taken_port) for port in ports for taken_port in other.cls.constraints.host_ports)
     ]
     return ~np.isin(rows, taken)
 
 
-def _clash(one: tuple[str, str, int], two: tuple[str, str, int]) -> bool:
-    same_address = one[0] == two[0] or EVERY_ADDRESS in (one[0], two[0])
-    return same_address and one[1:] == two[1:]
+def _clash(port: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    same_address = port[0] == other[0] or EVERY_ADDRESS in (port[0], other[0])
+    return same_address and port[1:] == other[1:]

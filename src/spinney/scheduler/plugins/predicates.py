@@ -31,18 +31,18 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     legacy = {task.node for task in state.legacy_mig.values() if task.node >= 0}
     if state.masks[0] != cycle.nodes.version:
         state.masks = (cycle.nodes.version, {})
-    known = state.masks[1]
+    masks = state.masks[1]
 
     def refused(cls: TaskClass, row: int) -> NodeRefusal | None:
         return refusal(cycle.nodes.spec(row), cls, row in legacy)
 
     def mask(cls: TaskClass) -> Mask:
-        if cls.id in known and not legacy:
-            return known[cls.id]
-        found = known[cls.id] = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+        if cls.id in masks and not legacy:
+            return masks[cls.id]
+        allowed = masks[cls.id] = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
         for row in cycle.all_rows:
-            found[row] = refused(cls, int(row)) is None
-        return found
+            allowed[row] = refused(cls, int(row)) is None
+        return allowed
 
     cycle.hooks.class_masks.append(mask)
     cycle.hooks.class_refusals.append(refused)
@@ -167,8 +167,8 @@ def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | 
         row = cycle.nodes.rows.get(name)
         if row is not None:
             attached.setdefault(row, set()).update(volumes - leaving.get(row, set()))
-    mine = frozenset(task.spec.volumes)
-    allowed = [_takes(cycle.nodes.spec(row), mine, attached.get(int(row), set())) for row in rows]
+    volumes_of_task = frozenset(task.spec.volumes)
+    allowed = [_takes(cycle.nodes.spec(row), volumes_of_task, attached.get(int(row), set())) for row in rows]
     return np.array(allowed, dtype=np.bool_), Refusal(Code.VOLUME_COUNT)
 
 

@@ -28,13 +28,13 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     """Score nodes by the wishes of pods, and by nodes' wish to be left alone."""
     cycle.hooks.scores.append(Score(lambda task, rows: liking(cycle, task, rows), "steady"))
     cycle.hooks.scores.append(Score(lambda task, rows: _spread(cycle, task, rows), "steady"))
-    asked = _NodeWishes(cycle)
-    cycle.hooks.scores.append(Score(asked.score, "steady"))
+    node_wishes = _NodeWishes(cycle)
+    cycle.hooks.scores.append(Score(node_wishes.score, "steady"))
 
 
 def _spread(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
-    found = evenness(cycle, task, rows)
-    return None if found is None else EVENLY * found
+    scores = evenness(cycle, task, rows)
+    return None if scores is None else EVENLY * scores
 
 
 class _NodeWishes:
@@ -55,12 +55,12 @@ class _NodeWishes:
         cls = task.cls
         if not cls.constraints.preferred_nodes and not self.avoided:
             return None
-        found = self.known.get(cls.id)
-        if found is None:
-            found = self.known[cls.id] = np.zeros(len(self.cycle.nodes.live))
+        scores = self.known.get(cls.id)
+        if scores is None:
+            scores = self.known[cls.id] = np.zeros(len(self.cycle.nodes.live))
             for row in self.cycle.all_rows:
-                found[row] = _suits(self.cycle.nodes.spec(row), cls)
-        return found[rows]
+                scores[row] = _suits(self.cycle.nodes.spec(row), cls)
+        return scores[rows]
 
 
 def _suits(node: NodeSpec, cls: TaskClass) -> float:

@@ -78,16 +78,16 @@ class Proportion:
                 amounts.append(share if limit == UNLIMITED else min(limit, share))
         return amounts
 
-    def compare(self, one: Head, other: Head) -> int:
+    def compare(self, left_head: Head, right_head: Head) -> int:
         """Which of two queues goes first, by the jobs at their heads or by the victims they would give."""
-        left, right = one.queue, other.queue
+        left, right = left_head.queue, right_head.queue
         charged, fair = self.state.charged, self.fair
         first, second = charged[left], charged[right]
         over = _above_everywhere(first, fair[left]) - _above_everywhere(second, fair[right])
         if over:
             return over
-        add = self.cycle.wanted(one.gang) if one.gang is not None else NOTHING
-        plus = self.cycle.wanted(other.gang) if other.gang is not None else NOTHING
+        add = self.cycle.wanted(left_head.gang) if left_head.gang is not None else NOTHING
+        plus = self.cycle.wanted(right_head.gang) if right_head.gang is not None else NOTHING
         queues = self.queues
         with_job = [first[0] + add[0], first[1] + add[1], first[2] + add[2]]
         with_other = [second[0] + plus[0], second[1] + plus[1], second[2] + plus[2]]
@@ -101,8 +101,8 @@ class Proportion:
         if violation:
             return violation
         wholes, rival_wholes = self.wholes[left], self.wholes[right]
-        share = _dominant(wholes, _minus(with_job, one.given) if one.gang is None else with_job)
-        rival = _dominant(rival_wholes, _minus(with_other, other.given) if other.gang is None else with_other)
+        share = _dominant(wholes, _minus(with_job, left_head.given) if left_head.gang is None else with_job)
+        rival = _dominant(rival_wholes, _minus(with_other, right_head.given) if right_head.gang is None else with_other)
         if share != rival:
             return -1 if share < rival else 1
         share, rival = _dominant(wholes, first), _dominant(rival_wholes, second)
@@ -160,11 +160,11 @@ class Proportion:
         if job.queue == holder.queue:
             return job.priority > holder.priority
         queues, wanted = self.queues, self.cycle.wanted(job)
-        mine, theirs = queues.levelled(job.queue, holder.queue)
-        guaranteed = within(plus(self.state.charged[mine], wanted), queues.quota[mine])
-        if guaranteed != within(self.cycle.wanted(holder), queues.quota[theirs]):
+        own, rival = queues.levelled(job.queue, holder.queue)
+        guaranteed = within(plus(self.state.charged[own], wanted), queues.quota[own])
+        if guaranteed != within(self.cycle.wanted(holder), queues.quota[rival]):
             return guaranteed
-        return queues.priority[mine] > queues.priority[theirs]
+        return queues.priority[own] > queues.priority[rival]
 
 
 def _cluster_total(cycle: Cycle) -> list[float]:
@@ -180,8 +180,8 @@ def _cluster_total(cycle: Cycle) -> list[float]:
         float(nodes.whole_gpus(nodes.allocatable[gpu_rows]).sum()),
     ]
     for row in rows:
-        for one in cycle.state.foreign.get(int(row), {}).values():
-            total = [amount - less for amount, less in zip(total, one, strict=True)]
+        for request in cycle.state.foreign.get(int(row), {}).values():
+            total = [amount - less for amount, less in zip(total, request, strict=True)]
     return total
 
 

@@ -52,12 +52,12 @@ class Reclaiming:
     def may_reclaim_from(self, gang: Gang, victim: int) -> bool:
         """Whether a queue holds anything that the reclaimer's queue may take."""
         wanted = self.cycle.wanted(gang)
-        mine, theirs = self.queues.levelled(gang.job.queue, victim)
-        held = self.state.charged[theirs]
-        if not within(plus(self.state.charged[mine], wanted), self.queues.quota[mine]):
-            return not within(held, self.allocatable[theirs])
+        own, rival = self.queues.levelled(gang.job.queue, victim)
+        held = self.state.charged[rival]
+        if not within(plus(self.state.charged[own], wanted), self.queues.quota[own]):
+            return not within(held, self.allocatable[rival])
         below = False
-        for amount, quota, has in zip(wanted, self.queues.quota[theirs], held, strict=True):
+        for amount, quota, has in zip(wanted, self.queues.quota[rival], held, strict=True):
             if amount <= 0 or quota == UNLIMITED:
                 continue
             if has > quota:
@@ -67,14 +67,14 @@ class Reclaiming:
 
     def most_to_take(self, gang: Gang, victim: int, largest: float) -> float | None:
         """Less than this many GPUs can be taken from a queue fairly; None where GPUs alone do not decide."""
-        mine, theirs = self.queues.levelled(gang.job.queue, victim)
-        shares, quota = self.allocatable[theirs], self.queues.quota[theirs]
+        own, rival = self.queues.levelled(gang.job.queue, victim)
+        shares, quota = self.allocatable[rival], self.queues.quota[rival]
         if not shares[0] == shares[1] == quota[0] == quota[1] == UNLIMITED:
             return None
-        held = self.state.charged[theirs][2]
+        held = self.state.charged[rival][2]
         bounds = [shares[2]] if shares[2] != UNLIMITED else []
         if quota[2] != UNLIMITED and within(
-            plus(self.state.charged[mine], self.cycle.wanted(gang)), self.queues.quota[mine]
+            plus(self.state.charged[own], self.cycle.wanted(gang)), self.queues.quota[own]
         ):
             bounds.append(quota[2])
         # The last piece is taken while there is still something above the bound, and may go below it.
@@ -92,11 +92,11 @@ class Reclaiming:
         left: dict[int, list[float]] = {}
         involved: dict[int, set[int]] = {}
         for queue, pieces in taken.items():
-            mine, theirs = self.queues.levelled(job.queue, queue)
+            own, rival = self.queues.levelled(job.queue, queue)
             path = self.queues.path[queue]
             above = [left.setdefault(number, list(self._charged[number])) for number in path]
             for piece in pieces:
-                if not self._may_take(wanted, mine, theirs, left[theirs]):
+                if not self._may_take(wanted, own, rival, left[rival]):
                     return False
                 cpu, memory, gpus = piece
                 for amounts in above:
@@ -135,34 +135,34 @@ class Reclaiming:
         charges = [task.cls.charge(int(memory[task.node])) if task.cls.memory else task.cls.triple for task in leaving]
         return charges[0] if len(charges) == 1 else added_up(charges)
 
-    def _may_take(self, wanted: Triple, mine: int, theirs: int, remaining: list[float]) -> bool:
-        if not within(remaining, self.allocatable[theirs]):
+    def _may_take(self, wanted: Triple, own: int, rival: int, remaining: list[float]) -> bool:
+        if not within(remaining, self.allocatable[rival]):
             return True
         quota = self.queues.quota
-        return within(plus(self._charged[mine], wanted), quota[mine]) and not within(remaining, quota[theirs])
+        return within(plus(self._charged[own], wanted), quota[own]) and not within(remaining, quota[rival])
 
     def _stays_fair(
         self, job: Job, wanted: Triple, left: dict[int, list[float]], involved: dict[int, set[int]]
     ) -> bool:
-        asked = _involved(wanted)
+        requested = _involved(wanted)
         for queue in self.queues.path[job.queue]:
             remaining = plus(left.get(queue, self._charged[queue]), wanted)
-            for sibling, theirs in left.items():
+            for sibling, rival_left in left.items():
                 if sibling == queue or self.queues.parent[sibling] != self.queues.parent[queue]:
                     continue
-                for resource in involved.get(sibling, set()) | asked:
-                    if self._more_saturated(queue, sibling, resource, remaining[resource], theirs[resource]):
+                for resource in involved.get(sibling, set()) | requested:
+                    if self._more_saturated(queue, sibling, resource, remaining[resource], rival_left[resource]):
                         return False
             if not job.preemptible and not within(plus(self._fixed[queue], wanted), self.queues.quota[queue]):
                 return False
         return True
 
-    def _more_saturated(self, queue: int, sibling: int, resource: int, mine: float, theirs: float) -> bool:
+    def _more_saturated(self, queue: int, sibling: int, resource: int, own_amount: float, rival_amount: float) -> bool:
         fair, rival = self.fair[queue][resource], self.fair[sibling][resource]
         if fair == UNLIMITED and rival == UNLIMITED:
             return False
-        ratio = _saturation(mine, fair)
-        return ratio > 1 and rival > 0 and ratio * self.multiplier >= _saturation(theirs, rival)
+        ratio = _saturation(own_amount, fair)
+        return ratio > 1 and rival > 0 and ratio * self.multiplier >= _saturation(rival_amount, rival)
 
 
 def _involved(*amounts: Triple) -> set[int]:

@@ -73,8 +73,8 @@ def known() -> frozenset[str]:
 def install(cycle: Cycle, config: Config) -> None:
     """Let every configured plugin take part in a cycle, in order."""
     for plugin in config.plugins:
-        found = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
-        if found is None:
+        plugin_install = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
+        if plugin_install is None:
             raise ConfigError(f"plugin {plugin.name!r} is unknown; known are {', '.join(sorted(known()))}")
         with cycle.stopwatch.plugin(plugin.name):
-            found(cycle, plugin)
+            plugin_install(cycle, plugin)

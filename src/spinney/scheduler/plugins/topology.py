@@ -60,12 +60,12 @@ class _Topology:
             return None
         tree = task.job.tree
         podset = tree.podsets[task.podset]
-        found = self.scores.get(podset.name)
+        scores = self.scores.get(podset.name)
         parent = podset.parent
-        while found is None and parent >= 0:
-            found = self.scores.get(tree.sets[parent].name)
+        while scores is None and parent >= 0:
+            scores = self.scores.get(tree.sets[parent].name)
             parent = tree.sets[parent].parent
-        return None if found is None else found[rows]
+        return None if scores is None else scores[rows]
 
     def subsets(self, group: Group, rows: Rows) -> Iterable[Rows]:
         gang, name, constraint, tasks = group.gang, group.name, group.constraint, group.tasks
@@ -150,8 +150,8 @@ class _Topology:
         others[PODS] = 0
         if not others.any():
             return np.full(len(spare), float(len(tasks)))
-        asked = largest > 0
-        counts = np.floor(spare[:, asked] / largest[asked]).min(axis=1)
+        requested = largest > 0
+        counts = np.floor(spare[:, requested] / largest[requested]).min(axis=1)
         result: Vector = np.where((largest <= spare).all(axis=1), counts, 0.0)
         return result
 
@@ -169,7 +169,7 @@ class _Topology:
             order[level] = [
                 child
                 for parent in order[level - 1]
-                for child in sorted(children.get(parent, ()), key=lambda one: (-loads[one], ids[one]))
+                for child in sorted(children.get(parent, ()), key=lambda code: (-loads[code], ids[code]))
             ]
         return order
 
@@ -187,30 +187,30 @@ class _Topology:
         domains = view.domains
         required, depth = levels
         home = self._homes(domains, group.gang, group.leaves, required) if required else None
-        found: list[tuple[int, int]] = []
+        domains_to_try: list[tuple[int, int]] = []
         for level in range(depth, required - 1, -1):
             fits = view.fits(level)
             for code in order.get(level, range(len(fits)) if level < view.base[0] else ()):
                 if fits[code] and (home is None or self._above(domains, level, code, required) in home):
-                    found.append((level, code))
+                    domains_to_try.append((level, code))
         reuse = self.cycle.get(Reuse)
-        return self._reused_first(view, group, found, reuse) if reuse.by_gang else found
+        return self._reused_first(view, group, domains_to_try, reuse) if reuse.by_gang else domains_to_try
 
     def _reused_first(
-        self, view: _View, group: Group, found: list[tuple[int, int]], reuse: Reuse
+        self, view: _View, group: Group, candidates: list[tuple[int, int]], reuse: Reuse
     ) -> list[tuple[int, int]]:
         """Of domains at one level, those that the gang has left first, and last those that need nodes others left."""
         domains, nodes = view.domains, self.cycle.nodes
         own, others = reuse.split(group.gang.job)
         counts = self._accommodation(nodes.idle[others] + nodes.releasing[others], group.tasks)
 
-        def key(one: tuple[int, int]) -> tuple[int, bool, bool]:
-            level, code = one
+        def key(candidate: tuple[int, int]) -> tuple[int, bool, bool]:
+            level, code = candidate
             kept = counts[domains.codes[level, others] == code].sum()
             short = view.room is not None and level in view.room and view.room[level][code] - kept < view.count
             return -level, code not in domains.codes[level, own], bool(short)
 
-        return sorted(found, key=key)
+        return sorted(candidates, key=key)
 
     def _homes(self, domains: Domains, gang: Gang, leaves: list[int], required: int) -> set[int] | None:
         """Domains where the group already runs: the rest of it has to go there."""

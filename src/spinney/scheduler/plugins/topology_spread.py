@@ -60,9 +60,9 @@ def _counts(cycle: Cycle, spread: SpreadTerm, task: Task, homes: Rows) -> NDArra
 def _homes(cycle: Cycle, spread: SpreadTerm, task: Task) -> Rows:
     """The nodes whose domains are to be even: in a domain of every constraint, and as the policies say."""
     rules, rows = task.cls.constraints, cycle.all_rows
-    for one in rules.spread:
-        if one.hard == spread.hard:
-            rows = rows[cycle.nodes.codes(one.topology_key)[rows] >= 0]
+    for term in rules.spread:
+        if term.hard == spread.hard:
+            rows = rows[cycle.nodes.codes(term.topology_key)[rows] >= 0]
     checked = spread.selected_only and (rules.node_selector or rules.node_affinity is not None)
     if not checked and not spread.tolerated_only:
         return rows

@@ -58,7 +58,7 @@ class _Division:
     def _last_units(self, rests: dict[int, float], remaining: float) -> float:
         """One unit each, to those whose part was cut most."""
         queues = self.queues
-        for queue in sorted(rests, key=lambda one: (-rests[one], queues.created[one], queues.names[one])):
+        for queue in sorted(rests, key=lambda number: (-rests[number], queues.created[number], queues.names[number])):
             if remaining <= 0:
                 break
             given = min(1.0, remaining)

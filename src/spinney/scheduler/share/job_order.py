@@ -77,10 +77,10 @@ class JobOrder:
         if node is None:
             return
         queues, parent = self._beside(number), self.cycle.queues.parent[number]
-        rest = [one for one in queues if one is not node]
+        rest = [sibling for sibling in queues if sibling is not node]
         queues.clear()
-        for one in rest:
-            heap.push(queues, one, self._before)
+        for sibling in rest:
+            heap.push(queues, sibling, self._before)
         if parent < 0:
             return
         for above in self.cycle.queues.path[parent]:
@@ -173,21 +173,21 @@ class JobOrder:
             self._shrink(parent)
 
     def _before(self, left: _Queue, right: _Queue) -> bool:
-        one = left.head or self._head(left)
-        if one is None:
+        left_head = left.head or self._head(left)
+        if left_head is None:
             return not self.victims
-        other = right.head or self._head(right)
-        if other is None:
+        right_head = right.head or self._head(right)
+        if right_head is None:
             return self.victims
-        first = self._compare(one, other)
+        first = self._compare(left_head, right_head)
         return not first if self.victims else first
 
-    def _compare(self, one: Head, other: Head) -> bool:
+    def _compare(self, first: Head, second: Head) -> bool:
         for order in self.cycle.hooks.queue_orders:
-            answer = order(one, other)
+            answer = order(first, second)
             if answer:
                 return answer < 0
-        queues, left, right = self.cycle.queues, one.queue, other.queue
+        queues, left, right = self.cycle.queues, first.queue, second.queue
         return (queues.created[left], queues.names[left]) < (queues.created[right], queues.names[right])
 
     def _head(self, node: _Queue) -> Head | None:

@@ -40,11 +40,11 @@ class Pool:
     def changed(self, jobs: Iterable[Job]) -> None:
         """Put jobs that decisions changed where they belong now, or take them out."""
         for job in jobs:
-            known = self.keys.pop(job.key, None)
+            old_key = self.keys.pop(job.key, None)
             key = job_key(self.cycle, job) if self._wanted(job) else None
-            if known is not None:
+            if old_key is not None:
                 line = self._lines[job.queue]
-                place = bisect_left(line, known)
+                place = bisect_left(line, old_key)
                 del self.sorted[job.queue][place], line[place]
             if key is not None:
                 self.keys[job.key] = key
@@ -106,15 +106,15 @@ class Line:
 
     def pop(self) -> tuple[Gang, Triple]:
         """Take the next job out."""
-        found = self._head or self.head()
-        if found is None:
+        head = self._head or self.head()
+        if head is None:
             raise LookupError("nobody is left in the line")
         self._head = None
-        if self.extra and self.extra[0][2] is found[0]:
+        if self.extra and self.extra[0][2] is head[0]:
             heappop(self.extra)
         else:
             self._at += 1
-        return found
+        return head
 
     def pop_extra(self) -> tuple[Gang, Triple]:
         """Take the next job out of those that were put in besides the sorted ones."""

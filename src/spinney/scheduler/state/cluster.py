@@ -128,10 +128,10 @@ class State:
         """The domains of a topology; None if there is no such topology."""
         if self._domains[0] != self.nodes.version:
             self._domains = (self.nodes.version, {})
-        known, spec = self._domains[1], self.topologies.get(topology)
-        if spec is not None and topology not in known:
-            known[topology] = Domains(spec, self.nodes)
-        return known.get(topology)
+        by_name, spec = self._domains[1], self.topologies.get(topology)
+        if spec is not None and topology not in by_name:
+            by_name[topology] = Domains(spec, self.nodes)
+        return by_name.get(topology)
 
     def set_attached(self, node: str, volumes: frozenset[tuple[str, str]]) -> None:
         """Say which volumes are attached to a node."""
@@ -226,9 +226,9 @@ class State:
         for rule, table in self._socially(spec.constraints):
             if rule:
                 table[spec.uid] = task
-        for (term, owner), found in self._selections.items():
+        for (term, owner), tasks in self._selections.items():
             if term.matches_task(spec, owner):
-                found[spec.uid] = task
+                tasks[spec.uid] = task
         if spec.gpu.legacy_mig:
             self.legacy_mig[spec.uid] = task
         for claim in spec.claims:
@@ -257,8 +257,8 @@ class State:
         del self.tasks[uid]
         for _, table in self._socially(task.cls.constraints):
             table.pop(uid, None)
-        for found in self._selections.values():
-            found.pop(uid, None)
+        for tasks in self._selections.values():
+            tasks.pop(uid, None)
         self.legacy_mig.pop(uid, None)
         for claim in task.cls.claims:
             self.holders.get(claim.claim, {}).pop(uid, None)
@@ -288,18 +288,18 @@ class State:
     def selection(self, term: PodTerm, owner: str) -> dict[str, Task]:
         """The tasks, on nodes or not, that a term is about when a pod of a namespace has it."""
         key = (term, "" if term.namespaces else owner)
-        found = self._selections.get(key)
-        if found is None:
+        tasks = self._selections.get(key)
+        if tasks is None:
             if len(self._selections) >= _MOST_SELECTIONS:
                 self._selections.clear()
-            found = {uid: task for uid, task in self.tasks.items() if term.matches_task(task.spec, owner)}
-            self._selections[key] = found
-        return found
+            tasks = {uid: task for uid, task in self.tasks.items() if term.matches_task(task.spec, owner)}
+            self._selections[key] = tasks
+        return tasks
 
     def tasks_on(self, row: int) -> list[Task]:
         """The tasks that hold room on a node."""
-        found = self._by_node.get(self.nodes.name(row), {}).values()
-        return [task for task in found if task.node == row and task.status & st.USED]
+        tasks = self._by_node.get(self.nodes.name(row), {}).values()
+        return [task for task in tasks if task.node == row and task.status & st.USED]
 
     def _align(self) -> None:
         """Give every array a column for every resource known by now."""

@@ -101,12 +101,12 @@ class Freed:
 
     def remembered(self, now: float) -> Departures:
         """What the next scheduler has to know: the latest departures that matter now."""
-        found = [(departure, until - KEPT_SECONDS) for departure, until in self.kept(now)]
-        return tuple(found[-_MOST_WRITTEN:])
+        departures = [(departure, until - KEPT_SECONDS) for departure, until in self.kept(now)]
+        return tuple(departures[-_MOST_WRITTEN:])
 
     def restore(self, departures: Departures) -> None:
         """Take up what an earlier scheduler remembered, once running tasks are known: they take no place."""
-        self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda one: one[1]))
+        self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda entry: entry[1]))
 
 
 def _node(task: TaskSpec | None) -> str:

@@ -90,8 +90,8 @@ class Gang:
         for tasks in self.tasks:
             for task in tasks.values():
                 if task.status & st.CHARGED:
-                    one = task.cls.triple
-                    cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+                    charge = task.cls.triple
+                    cpu, memory, gpus = cpu + charge[0], memory + charge[1], gpus + charge[2]
         return (cpu, memory, gpus)
 
     def part(self, tasks: Iterable[Task]) -> Gang:

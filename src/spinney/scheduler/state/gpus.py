@@ -34,24 +34,24 @@ class SharedGpus:
 
     def row(self, node: int, group: str, log: UndoLog | None) -> int:
         """The row of a group on a node, made on first use."""
-        found = self.index.get((node, group))
-        if found is not None:
-            return found
-        found = len(self.names)
-        if found >= len(self.node):
-            size = max(16, 2 * found)
+        number = self.index.get((node, group))
+        if number is not None:
+            return number
+        number = len(self.names)
+        if number >= len(self.node):
+            size = max(16, 2 * number)
             cells = np.zeros((size, 5), dtype=np.int64)
             cells[: len(self.cells)] = self.cells
             self.cells = cells
             self.node = np.concatenate([self.node, np.zeros(size - len(self.node), dtype=np.int64)])
-        self.index[node, group] = found
+        self.index[node, group] = number
         self.names.append(group)
-        self.node[found] = node
-        self.cells[found] = 0
-        self.on.setdefault(node, []).append(found)
+        self.node[number] = node
+        self.cells[number] = 0
+        self.on.setdefault(node, []).append(number)
         if log is not None:
-            log.record((self._forget, node, group, found))
-        return found
+            log.record((self._forget, node, group, number))
+        return number
 
     def _restore(self, row: int, cell: NDArray[np.int64], _: None) -> None:
         self.cells[row] = cell

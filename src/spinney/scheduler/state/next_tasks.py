@@ -31,9 +31,9 @@ def _from_set(gang: Gang, index: int) -> list[Task]:
     if not gang.set_satisfied(index):
         return [task for member in members[: gang.needed(index)] for task in _missing(gang, member)]
     for is_set, child in members:
-        found = _from_set(gang, child) if is_set else _from_podset(gang, child)
-        if found:
-            return found
+        tasks = _from_set(gang, child) if is_set else _from_podset(gang, child)
+        if tasks:
+            return tasks
     return []
 
 

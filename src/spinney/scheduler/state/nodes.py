@@ -129,15 +129,15 @@ class Nodes:
         """For each row, a number that nodes with one value of a label share; -1 without the label."""
         if self._codes[0] != self.version:
             self._codes = (self.version, {})
-        known = self._codes[1]
-        if label not in known:
-            known[label] = codes = np.full(len(self.live), -1, dtype=np.int64)
+        by_label = self._codes[1]
+        if label not in by_label:
+            by_label[label] = codes = np.full(len(self.live), -1, dtype=np.int64)
             numbers: dict[str, int] = {}
             for row in self.rows.values():
                 value = self.spec(row).labels.get(label)
                 if value is not None:
                     codes[row] = numbers.setdefault(value, len(numbers))
-        return known[label]
+        return by_label[label]
 
     def all_rows(self) -> Rows:
         """The rows that hold a node, by name."""

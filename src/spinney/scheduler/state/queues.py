@@ -15,10 +15,10 @@ class Queues:
     """The queue tree of one configuration; queues without their parent, and all below them, are left out."""
 
     def __init__(self, specs: Mapping[str, QueueSpec]) -> None:
-        known = {name: spec for name, spec in specs.items() if _rooted(name, specs)}
-        self.names = list(known)
+        rooted = {name: spec for name, spec in specs.items() if _rooted(name, specs)}
+        self.names = list(rooted)
         self.index = {name: number for number, name in enumerate(self.names)}
-        self.specs = list(known.values())
+        self.specs = list(rooted.values())
         self.parent = [self.index[spec.parent] if spec.parent else -1 for spec in self.specs]
         self.children: list[list[int]] = [[] for _ in self.names]
         for number, parent in enumerate(self.parent):
@@ -50,16 +50,16 @@ class Queues:
         """Whether jobs may be in the queue."""
         return not self.children[number]
 
-    def levelled(self, one: int, other: int) -> tuple[int, int]:
+    def levelled(self, queue: int, other: int) -> tuple[int, int]:
         """The ancestors of two queues where their paths part, or the last shared ones."""
-        known = self._levelled.get((one, other))
-        if known is None:
-            known = self._levelled[one, other] = self._parting(one, other)
-        return known
+        pair = self._levelled.get((queue, other))
+        if pair is None:
+            pair = self._levelled[queue, other] = self._parting(queue, other)
+        return pair
 
-    def _parting(self, one: int, other: int) -> tuple[int, int]:
-        pair = (one, other)
-        for first, second in zip(self.path[one][::-1], self.path[other][::-1], strict=False):
+    def _parting(self, queue: int, other: int) -> tuple[int, int]:
+        pair = (queue, other)
+        for first, second in zip(self.path[queue][::-1], self.path[other][::-1], strict=False):
             pair = (first, second)
             if first != second:
                 break
@@ -108,6 +108,6 @@ def plus(amounts: Sequence[float], more: Triple) -> list[float]:
 def added_up(triples: Iterable[Triple]) -> Triple:
     """The sum of amounts."""
     cpu = memory = gpus = 0.0
-    for one in triples:
-        cpu, memory, gpus = cpu + one[0], memory + one[1], gpus + one[2]
+    for triple in triples:
+        cpu, memory, gpus = cpu + triple[0], memory + triple[1], gpus + triple[2]
     return (cpu, memory, gpus)

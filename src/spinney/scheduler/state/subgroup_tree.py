@@ -64,7 +64,7 @@ class Tree:
     def podsets_under(self, index: int) -> list[int]:
         """Every leaf below a set."""
         node = self.sets[index]
-        found = list(node.podsets)
+        leaves = list(node.podsets)
         for child in node.sets:
-            found += self.podsets_under(child)
-        return found
+            leaves += self.podsets_under(child)
+        return leaves

@@ -25,8 +25,8 @@ _MIG = re.compile(r"mig-(\d+)g\.(\d+)gb")
 
 def mig_slices(resource: str) -> int:
     """How many compute slices a MIG profile holds; 0 for anything that is no profile."""
-    found = _MIG.search(resource)
-    return int(found[1]) if found else 0
+    match = _MIG.search(resource)
+    return int(match[1]) if match else 0
 
 
 class Columns:
@@ -45,13 +45,13 @@ class Columns:
         """The column of a resource, made on first use; every `…gpu` is the GPU column."""
         if resource.endswith("gpu"):
             return GPU
-        found = self.index.get(resource)
-        if found is None:
-            found = self.index[resource] = len(self.names)
+        column = self.index.get(resource)
+        if column is None:
+            column = self.index[resource] = len(self.names)
             self.names.append(resource)
             if slices := mig_slices(resource):
-                self.slices.append((found, slices))
-        return found
+                self.slices.append((column, slices))
+        return column
 
 
 class TaskClass:
@@ -222,10 +222,10 @@ class Classes:
         # Pods without rules about others share a class across labels and namespaces.
         who = (spec.namespace, tuple(sorted(spec.labels.items()))) if spec.constraints.social else None
         key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed, who)
-        found = self.by_key.get(key)
-        if found is None:
-            found = self.by_key[key] = TaskClass(len(self.by_key), spec, self.columns)
-        return found
+        cls = self.by_key.get(key)
+        if cls is None:
+            cls = self.by_key[key] = TaskClass(len(self.by_key), spec, self.columns)
+        return cls
 
     def widen(self) -> None:
         """Give every class a column for every resource known by now."""

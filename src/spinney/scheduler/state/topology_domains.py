@@ -48,17 +48,17 @@ class Domains:
 
     def common(self, rows: Rows, deepest: int) -> tuple[int, int]:
         """The narrowest domain that holds all rows, not below a level: (level, domain)."""
-        found = (ROOT, 0)
+        narrowest = (ROOT, 0)
         if not len(rows):
-            return found
+            return narrowest
         for level in range(1, len(self.labels)):
             codes = self.codes[level, rows]
             if (codes != codes[0]).any():
                 break
-            found = (level, int(codes[0]))
+            narrowest = (level, int(codes[0]))
             if level == deepest:
                 break
-        return found
+        return narrowest
 
     def sums(self, rows: Rows, amounts: Vector, level: int) -> Vector:
         """Totals of a row vector or matrix over each domain of a level."""

@@ -30,8 +30,8 @@ def validate_state(state: State, moves: Iterable[Move] = ()) -> None:
     The moves are those of a cycle that is under way: a task that it moves still holds the place that it leaves.
     """
     differences = (_node_differences(state, moves), _queue_differences(state), _job_differences(state))
-    if found := list(chain(*differences)):
-        raise InvalidState("; ".join(found))
+    if wrong := list(chain(*differences)):
+        raise InvalidState("; ".join(wrong))
 
 
 class _Place(NamedTuple):

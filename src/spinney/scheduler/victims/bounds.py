@@ -53,8 +53,8 @@ class Freeable:
 
     def of(self, queues: Iterable[int]) -> Vector:
         """What jobs of some queues hold together, on each row."""
-        known = [self.on[queue] for queue in queues if queue in self.on]
-        return sum(known[1:], known[0]) if known else np.zeros(len(self.cycle.nodes.live))
+        tables = [self.on[queue] for queue in queues if queue in self.on]
+        return sum(tables[1:], tables[0]) if tables else np.zeros(len(self.cycle.nodes.live))
 
     def changed(self, job: Job) -> None:
         """Count a job anew."""

@@ -31,14 +31,14 @@ def _spare(gang: Gang, index: int) -> list[Task]:
     members = gang.members(index)[::-1]
     if _has_surplus(gang, index):
         for is_set, child in members:
-            found = _spare(gang, child) if is_set else _spare_task(gang, child)
-            if found:
-                return found
+            tasks = _spare(gang, child) if is_set else _spare_task(gang, child)
+            if tasks:
+                return tasks
     if gang.needed(index) < satisfied:
         for is_set, child in members:
-            found = _allowed(_all_active(gang, child) if is_set else _active_tasks(gang, child))
-            if found:
-                return found
+            tasks = _allowed(_all_active(gang, child) if is_set else _active_tasks(gang, child))
+            if tasks:
+                return tasks
     return []
 
 

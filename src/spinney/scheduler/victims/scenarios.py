@@ -104,8 +104,8 @@ def _from_the_front(steps: list[Batch], chosen: tuple[int, ...]) -> bool:
     )
 
 
-def _same_job(one: Batch, other: Batch) -> bool:
-    return bool(one and other) and one[0].job is other[0].job
+def _same_job(batch: Batch, other: Batch) -> bool:
+    return bool(batch and other) and batch[0].job is other[0].job
 
 
 def _covering(rooms: list[float], demand: float) -> int:

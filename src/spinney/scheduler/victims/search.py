@@ -66,10 +66,10 @@ class Solver:
         feasible = feasible_rows(self.cycle, self.job)
         for name, generator in self.cycle.hooks.generators:
             start = self.cycle.stopwatch.clock()
-            found = self._solve_with(generator, tasks, feasible)
-            result = SOLVED if found else self.failure()
+            solved = self._solve_with(generator, tasks, feasible)
+            result = SOLVED if solved else self.failure()
             self.attempts.append(Attempt(name, self.cycle.stopwatch.clock() - start, result))
-            if not found:
+            if not solved:
                 continue
             if self.job.gang_satisfied() and sum(self.job.used) > before:
                 return point
@@ -100,10 +100,10 @@ class Solver:
         def probe(count: int) -> bool:
             nonlocal recorded
             point = transaction.checkpoint()
-            found = self._probe(generator, tasks[:count], recorded, feasible)
-            if found is None:
+            solution = self._probe(generator, tasks[:count], recorded, feasible)
+            if solution is None:
                 return False
-            recorded, exact = found
+            recorded, exact = solution
             if count < len(tasks) or not exact:
                 transaction.rollback(point)
             return True
@@ -122,8 +122,8 @@ class Solver:
         """Find victims for the first few tasks: the batches that had to move and whether all did; or None."""
         cycle = self.cycle
         part = trial_part(self.job, tasks)
-        known = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
-        search = Search(cycle, part, recorded, self._victims(), known)
+        open_rows = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
+        search = Search(cycle, part, recorded, self._victims(), open_rows)
         if self.freeable is not None:
             search.freeable = self.freeable
         for trial in generator(search):
@@ -134,9 +134,9 @@ class Solver:
             if mark in self.failed:
                 continue
             self.steps += 1
-            found = self._simulate(trial, known, self.in_order)
-            if found is not None:
-                return found
+            solution = self._simulate(trial, open_rows, self.in_order)
+            if solution is not None:
+                return solution
             self.failed.add(mark)
         return None
 

@@ -55,7 +55,7 @@ class TrialOrder:
         for number in self.queues.path[queue]:
             parent = self.queues.parent[number]
             siblings = self.queues.children[parent] if parent >= 0 else self.queues.roots
-            if any(one != number and self.interest.get(one, 0) for one in siblings):
+            if any(sibling != number and self.interest.get(sibling, 0) for sibling in siblings):
                 return True
         return False
 

@@ -36,8 +36,8 @@ class Trial:
     def tasks(self) -> list[Task]:
         """Every task to evict, once."""
         if self._tasks is None:
-            found = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
-            self._tasks = list(found.values())
+            by_key = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
+            self._tasks = list(by_key.values())
         return self._tasks
 
     def victims(self) -> list[tuple[Job, list[Task]]]:
@@ -110,9 +110,9 @@ class Search:
 
     def flags(self, rows: Rows) -> Mask:
         """A flag for every row, set for some: quicker to look up than to look for rows in a list."""
-        found = np.zeros(len(self.room), dtype=np.bool_)
-        found[rows] = True
-        return found
+        flags = np.zeros(len(self.room), dtype=np.bool_)
+        flags[rows] = True
+        return flags
 
     def too_small_together(self, leaving: FreedGpus) -> bool:
         """The same for many victims at once."""
@@ -153,10 +153,10 @@ class Accumulator:
         self._gpus = GpuFilter(cycle, search.pending) if search.pending else None
         nodes = NodeFilter.of(cycle, search.pending, search.feasible)
         filters = [nodes, TopologyFilter.of(cycle, search.preemptor), self._gpus]
-        self._filters = [one for one in filters if one is not None]
-        for one in self._filters:
+        self._filters = [filter_ for filter_ in filters if filter_ is not None]
+        for filter_ in self._filters:
             for batch in search.recorded:
-                one.add(batch)
+                filter_.add(batch)
 
     def steps(self) -> Iterator[None]:
         """Stop at every accumulation that passes the filters, the empty one first."""
@@ -176,31 +176,31 @@ class Accumulator:
         Where in the line to go on from there.
         """
         line = self.search.victims
-        known = line.known(self._recorded)
-        if self._gpus is None or len(known) < FEW:
+        numbers = line.known(self._recorded)
+        if self._gpus is None or len(numbers) < FEW:
             return 0
-        leaving = line.leaving(known)
-        count = self._gpus.add_short(leaving, len(known))
+        leaving = line.leaving(numbers)
+        count = self._gpus.add_short(leaving, len(numbers))
         if not count:
             return 0
-        self.potential += line.made(known[:count])
+        self.potential += line.made(numbers[:count])
         self._leaving, self._in_arrays = leaving.only(list(range(count))), count
-        for one in self._filters:
-            if one is not self._gpus:
+        for filter_ in self._filters:
+            if filter_ is not self._gpus:
                 for step in self.potential:
-                    one.add(step)
-        return known[count - 1] + 1
+                    filter_.add(step)
+        return numbers[count - 1] + 1
 
     def _valid(self) -> bool:
-        for one in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
-            if not one.possible():
+        for filter_ in self._filters:  # noqa: SIM110  # asked for every victim: a generator would cost more than the answer
+            if not filter_.possible():
                 return False
         return True
 
     def _add(self, step: Batch) -> None:
         self.potential.append(step)
-        for one in self._filters:
-            one.add(step)
+        for filter_ in self._filters:
+            filter_.add(step)
 
     def leaving(self) -> FreedGpus:
         """All victims so far, in arrays."""
@@ -224,12 +224,12 @@ class Accumulator:
         if not self.search.cycle.state.budgets:
             return batches
         going = [task for batch in self.search.recorded for task in batch]
-        found: list[Batch] = []
+        allowed: list[Batch] = []
         for batch in batches:
             if affordable([*going, *batch]):
                 going += batch
-                found.append(batch)
-        return found
+                allowed.append(batch)
+        return allowed
 
     def trial(self, potential: list[Batch]) -> Trial:
         """A scenario with some of the victims so far."""
