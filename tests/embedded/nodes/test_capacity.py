@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.api.core import Node, Pod
 from spinney.api.meta import convert
-from spinney.embedded.nodes.capacity import Room, gpu_uuid, requests
+from spinney.embedded.nodes.capacity import NodeCapacity, gpu_uuid, requests
 from tests import make
 
 
@@ -15,9 +15,9 @@ def pod(uid: str, gpus: int = 0, **resources: str) -> Pod:
     return make.pod(uid).gpus(gpus).request(**resources).metadata(uid=uid).typed(Pod)
 
 
-def room(gpus: int = 8) -> Room:
+def room(gpus: int = 8) -> NodeCapacity:
     """The room of an empty node."""
-    made = Room("node-1")
+    made = NodeCapacity("node-1")
     made.resize(convert(Node, make.node("node-1", gpus=gpus).build()))
     return made
 

@@ -67,7 +67,7 @@ def test_a_silent_node_turns_unknown_after_the_usual_grace() -> None:
     """The control plane waits 50 s for a heartbeat before it calls the node unreachable."""
 
     async def test(cluster: Cluster) -> None:
-        await cluster.commands.silence("node-00")
+        await cluster.commands.stop_reporting("node-00")
         await after(49)
         assert await ready(cluster, "node-00") == "True"
         await after(2)

@@ -6,12 +6,12 @@ import math
 from itertools import islice
 
 from spinney.embedded.nodes.behaviour import Behaviour
-from spinney.embedded.nodes.stages import ContainerRun, life
+from spinney.embedded.nodes.stages import ContainerRun, life_cycle
 
 
 def shown(does: Behaviour, policy: str, count: int = 40) -> list[str]:
     """The stages that last, as `state seconds`."""
-    stages = islice(life(does, policy), count)
+    stages = islice(life_cycle(does, policy), count)
     return [f"{stage.state}{'*' if stage.ready else ''} {stage.seconds:g}" for stage in stages if stage.seconds]
 
 
@@ -58,7 +58,7 @@ def test_success_is_not_repeated_on_failure() -> None:
 
 def test_a_run_moves_with_time_and_skips_nothing() -> None:
     """Looking late shows where the container is by then, and how its last run ended."""
-    run = ContainerRun("main", life(Behaviour(run_for=5, exit_code=2), "Always"), now=100)
+    run = ContainerRun("main", life_cycle(Behaviour(run_for=5, exit_code=2), "Always"), now=100)
 
     run.advance(107)
 

@@ -40,7 +40,7 @@ class _Held:
 
 
 @dataclass(slots=True)
-class Room:
+class NodeCapacity:
     """The resources of a node and the pods that hold them; a pod that does not fit is rejected."""
 
     node: str
@@ -60,7 +60,7 @@ class Room:
         for name, amount in sorted(wanted.items()):
             used, capacity = self._used.get(name, 0), self.capacity.get(name, 0)
             if amount and used + amount > capacity:
-                return _too_little(name, amount, used, capacity)
+                return _out_of(name, amount, used, capacity)
         self.hold(pod)
         return None
 
@@ -91,7 +91,7 @@ class Room:
         return tuple(index for index, _ in zip(free, range(count), strict=False))
 
 
-def _too_little(name: str, amount: int, used: int, capacity: int) -> tuple[str, str]:
+def _out_of(name: str, amount: int, used: int, capacity: int) -> tuple[str, str]:
     # Kubelets count CPU in thousandths and everything else in units.
     unit = 1 if name == "cpu" else 1000
     message = (

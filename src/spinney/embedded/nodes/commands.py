@@ -22,15 +22,15 @@ class NodeCommands:
 
     async def fail(self, name: str) -> None:
         """Make the node NotReady; its pods do not change."""
-        await self._pretend(name, NOT_READY)
+        await self._set_state(name, NOT_READY)
 
-    async def silence(self, name: str) -> None:
+    async def stop_reporting(self, name: str) -> None:
         """Stop the kubelet's reports; the node becomes Unknown after the grace period."""
-        await self._pretend(name, UNREACHABLE)
+        await self._set_state(name, UNREACHABLE)
 
     async def recover(self, name: str) -> None:
         """Let the kubelet report again."""
-        await self._pretend(name, None)
+        await self._set_state(name, None)
 
     async def cordon(self, name: str) -> None:
         """Make the node unschedulable."""
@@ -61,7 +61,7 @@ class NodeCommands:
         metadata = {**kept, "annotations": annotations}
         await self._client.create(Node.resource, {"metadata": metadata, "spec": {"taints": taints}, "status": status})
 
-    async def _pretend(self, name: str, state: str | None) -> None:
+    async def _set_state(self, name: str, state: str | None) -> None:
         await self._client.patch(Node, name, {"metadata": {"annotations": {NODE_STATE: state}}})
 
     async def _evict(self, pod: Pod) -> None:

@@ -14,11 +14,11 @@ from spinney.api.core import Container, Node, Pod
 from spinney.api.labels import GPU_GROUP, GPU_RESOURCE, RESERVED_GPU
 from spinney.api.meta import Key, ObjectMeta
 from spinney.embedded.nodes.behaviour import BehaviourError
-from spinney.embedded.nodes.capacity import Room, requests
-from spinney.embedded.nodes.node import answers, host_address
+from spinney.embedded.nodes.capacity import NodeCapacity, requests
+from spinney.embedded.nodes.node import has_kubelet, host_address
 from spinney.embedded.nodes.pod_run import TERMINAL, PodRun
 from spinney.embedded.nodes.references import references
-from spinney.embedded.nodes.stages import HAIR
+from spinney.embedded.nodes.stages import TIMER_SLACK
 from spinney.embedded.nodes.status import status_patch
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch
@@ -33,7 +33,7 @@ Program = Callable[[Client, Pod, Container], Awaitable[int]]
 
 _PROGRAM_RETRY_SECONDS = 10.0
 # How often a pod with a missing ConfigMap or Secret is checked.
-_LOOK_AGAIN_SECONDS = 2.0
+_REFERENCE_RETRY_SECONDS = 2.0
 # In place of the version that a report in flight will create.
 _REPORTING = "reporting"
 _log = structlog.get_logger("spinney.kubelet")
@@ -51,13 +51,13 @@ class Kubelets:
         self._pods = runtime.caches.of(Pod)
         self._nodes = runtime.caches.of(Node)
         self._runs: dict[Key, PodRun] = {}
-        self._rooms: dict[str, Room] = {}
+        self._capacities: dict[str, NodeCapacity] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._addresses = itertools.count(1)
         self._recorder = Recorder(runtime.client, runtime.clock, "kubelet")
         self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self.controller = Controller("kubelets", runtime, self._reconcile, concurrency)
-        self.controller.watch(self._nodes, self._pods_of, when=_answers_differently)
+        self.controller.watch(self._nodes, self._pods_of, when=_kubelet_changed)
         self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.node_name))
 
     @property
@@ -75,11 +75,11 @@ class Kubelets:
 
     def gpus(self, pod: Pod) -> list[str]:
         """The UUIDs of the GPUs that a pod holds."""
-        room = self._rooms.get(pod.spec.node_name)
-        return room.gpus(pod.uid) if room else []
+        capacity = self._capacities.get(pod.spec.node_name)
+        return capacity.gpus(pod.uid) if capacity else []
 
     def _pods_of(self, change: Change[Node]) -> Iterable[Key]:
-        return [(pod.namespace, pod.name) for pod in self._pods.by("node", change.object.name)]
+        return [pod.key for pod in self._pods.by("node", change.object.name)]
 
     async def _reconcile(self, key: Key) -> After | None:
         pod = self._pods.get(key)
@@ -90,24 +90,24 @@ class Kubelets:
         if pod is None or not pod.spec.node_name:
             return None
         node = self._nodes.get(pod.spec.node_name)
-        if node is None or not answers(node):
+        if node is None or not has_kubelet(node):
             return None
         try:
             if pod.metadata.deletion_timestamp is not None:
                 return await self._stop(pod, run)
             if pod.status.phase in TERMINAL:
-                self._room(node).release(pod.uid)
+                self._capacity(node).release(pod.uid)
                 return None
-            return await self._go_on(pod, node, run or self._take(key, pod, node))
+            return await self._run_pod(pod, node, run or self._admit(key, pod, node))
         except NotFound:
             # Gone while we wrote; the watch will say so.
             return None
 
-    async def _go_on(self, pod: Pod, node: Node, run: PodRun) -> After | None:
+    async def _run_pod(self, pod: Pod, node: Node, run: PodRun) -> After | None:
         now = self._clock.now()
-        if pod.metadata.resource_version == run.reported and now.timestamp() < run.wakes - HAIR:
+        if pod.metadata.resource_version == run.reported and now.timestamp() < run.wakes - TIMER_SLACK:
             return After(run.wakes - now.timestamp()) if run.wakes < math.inf else None
-        waits = await self._waits(pod, run)
+        waits = await self._lacks_references(pod, run)
         now = self._clock.now()
         for container in run.advance(now.timestamp()) if not waits else ():
             self._start_program(pod, container)
@@ -119,13 +119,13 @@ class Kubelets:
             if run.reported == _REPORTING and not waits:
                 run.reported = pod.metadata.resource_version
         if run.phase in TERMINAL:
-            self._room(node).release(pod.uid)
+            self._capacity(node).release(pod.uid)
         elif run.phase == "Running":
-            await self._tell_gpu(pod)
-        wait = run.wakes - now.timestamp() if not waits else _LOOK_AGAIN_SECONDS
-        return After(max(wait, HAIR)) if wait < math.inf else None
+            await self._annotate_gpu(pod)
+        wait = run.wakes - now.timestamp() if not waits else _REFERENCE_RETRY_SECONDS
+        return After(max(wait, TIMER_SLACK)) if wait < math.inf else None
 
-    async def _waits(self, pod: Pod, run: PodRun) -> bool:
+    async def _lacks_references(self, pod: Pod, run: PodRun) -> bool:
         """Whether a pod cannot start because a ConfigMap or Secret is missing."""
         if run.complete or run.rejected:
             return False
@@ -139,7 +139,7 @@ class Kubelets:
         run.complete = True
         return False
 
-    def _take(self, key: Key, pod: Pod, node: Node) -> PodRun:
+    def _admit(self, key: Key, pod: Pod, node: Node) -> PodRun:
         """Admit a new pod, or resume one that ran before this process started."""
         now = self._clock.now().timestamp()
         try:
@@ -150,12 +150,12 @@ class Kubelets:
             run.reject("InvalidAnnotation", str(error), now)
             self._runs[key] = run
             return run
-        room = self._room(node)
+        capacity = self._capacity(node)
         if pod.status.start_time is not None:
-            room.hold(pod)
+            capacity.hold(pod)
             run.resume(pod)
         else:
-            refused = room.admit(pod)
+            refused = capacity.admit(pod)
             if refused is not None:
                 run.reject(*refused, now)
         self._runs[key] = run
@@ -168,11 +168,11 @@ class Kubelets:
         if run is not None and grace and pod.status.phase not in TERMINAL:
             run.stopping = run.stopping or now.timestamp()
             left = run.stopping + min(run.stop_after, grace) - now.timestamp()
-            if left > HAIR:
+            if left > TIMER_SLACK:
                 return After(left)
         # The containers have ended: their resources are free, even if a finalizer keeps the pod.
-        if room := self._rooms.get(pod.spec.node_name):
-            room.release(pod.uid)
+        if capacity := self._capacities.get(pod.spec.node_name):
+            capacity.release(pod.uid)
         if pod.metadata.finalizers and pod.status.phase not in TERMINAL and run is not None:
             await self._report_end(pod, run)
         if grace or not pod.metadata.finalizers:
@@ -189,7 +189,7 @@ class Kubelets:
         if patch is not None:
             await self._client.patch(Pod, pod.key, patch, kind=Patch.STRATEGIC, subresource="status")
 
-    async def _tell_gpu(self, pod: Pod) -> None:
+    async def _annotate_gpu(self, pod: Pod) -> None:
         """Annotate a reservation pod with its GPU, as the program in it would."""
         if GPU_GROUP not in pod.metadata.labels or RESERVED_GPU in pod.metadata.annotations:
             return
@@ -205,7 +205,7 @@ class Kubelets:
 
     async def _program(self, pod: Pod, container: Container) -> None:
         """Run an init container's program, again after failures, until it succeeds or its pod is gone."""
-        key = (pod.namespace, pod.name)
+        key = pod.key
         program = self._programs[self._program_of(container)]
         while True:
             try:
@@ -231,16 +231,16 @@ class Kubelets:
         line = " ".join([words[0].rpartition("/")[2], *words[1:]]) if words else ""
         return next((name for name in self._programs if line == name or line.startswith(f"{name} ")), "")
 
-    def _room(self, node: Node) -> Room:
-        room = self._rooms.setdefault(node.name, Room(node.name))
-        room.resize(node)
-        return room
+    def _capacity(self, node: Node) -> NodeCapacity:
+        capacity = self._capacities.setdefault(node.name, NodeCapacity(node.name))
+        capacity.resize(node)
+        return capacity
 
     def _forget(self, key: Key, run: PodRun) -> None:
         del self._runs[key]
-        room = self._rooms.get(run.node)
-        if room is not None:
-            room.release(run.uid)
+        capacity = self._capacities.get(run.node)
+        if capacity is not None:
+            capacity.release(run.uid)
 
     def _next_address(self) -> str:
         """Pod addresses are given out once, from 10.128.0.0/9."""
@@ -248,7 +248,7 @@ class Kubelets:
         return f"10.{128 + (number >> 16) % 128}.{number >> 8 & 255}.{number & 255}"
 
 
-def _answers_differently(change: Change[Node]) -> bool:
-    before = change.old is not None and answers(change.old)
-    after = change.new is not None and answers(change.new)
+def _kubelet_changed(change: Change[Node]) -> bool:
+    before = change.old is not None and has_kubelet(change.old)
+    after = change.new is not None and has_kubelet(change.new)
     return before != after

@@ -42,7 +42,7 @@ _SILENT = ("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting nod
 _DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 
 
-def answers(node: Node) -> bool:
+def has_kubelet(node: Node) -> bool:
     """Whether the node's simulated kubelet works."""
     return is_simulated(node.metadata.annotations) and NODE_STATE not in node.metadata.annotations
 

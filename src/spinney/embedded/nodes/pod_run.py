@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api.core import Container, Pod
 from spinney.embedded.nodes.behaviour import Behaviour, behaviour
-from spinney.embedded.nodes.stages import ContainerRun, Ended, Stage, life
+from spinney.embedded.nodes.stages import ContainerRun, Ended, Stage, life_cycle
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -173,7 +173,7 @@ class PodRun:
                     run.finish(0, now)
 
     def _run(self, container: Container, now: float, policy: str, restarts: int = 0) -> ContainerRun:
-        return ContainerRun(container.name, life(self._behaviours[container.name], policy, restarts), now)
+        return ContainerRun(container.name, life_cycle(self._behaviours[container.name], policy, restarts), now)
 
     def _init_policy(self, container: Container) -> str:
         if container.restart_policy == "Always":

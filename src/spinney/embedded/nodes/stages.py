@@ -15,8 +15,8 @@ FIRST_BACK_OFF = 10.0
 LONGEST_BACK_OFF = 300.0
 BACK_OFF_FORGOTTEN = 600.0
 
-# Timers may fire a hair early by the wall clock; a stage that has less than this left is over.
-HAIR = 0.0005
+# Timers may fire early by the wall clock: a stage with less than this left is over.
+TIMER_SLACK = 0.0005
 
 CREATING = "ContainerCreating"
 CRASH_LOOP = "CrashLoopBackOff"
@@ -34,7 +34,7 @@ class Stage:
     exit_code: int = 0
 
 
-def life(behaviour: Behaviour, policy: str, restarts: int = 0) -> Iterator[Stage]:
+def life_cycle(behaviour: Behaviour, policy: str, restarts: int = 0) -> Iterator[Stage]:
     """All stages of a container under a restart policy; a final stage lasts forever."""
     if restarts == 0:
         yield Stage("waiting", behaviour.start_after, CREATING)
@@ -82,7 +82,7 @@ class ContainerRun:
 
     def advance(self, now: float) -> None:
         """Advance to the stage at this time."""
-        while now >= self.since + self.stage.seconds - HAIR:
+        while now >= self.since + self.stage.seconds - TIMER_SLACK:
             self._next(self.since + self.stage.seconds)
 
     def finish(self, exit_code: int, now: float) -> None:

@@ -99,15 +99,15 @@ class Binder:
             # Our own status write must not end the pause after a failure.
             return ()
         if members <= 1:
-            return ((request.namespace, request.name),)
+            return (request.key,)
         siblings = self._requests.by(_BY_DECISION, decision)
         if len(siblings) < members:
             return ()
-        return [(sibling.namespace, sibling.name) for sibling in siblings]
+        return [sibling.key for sibling in siblings]
 
     def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         requests = self._requests.by(_BY_POD, f"{change.object.namespace}/{change.object.name}")
-        return [(request.namespace, request.name) for request in requests]
+        return [request.key for request in requests]
 
     async def reconcile(self, key: Key) -> After | None:
         """Carry out one request, or report why it fails."""

@@ -39,7 +39,7 @@ class Volumes:
             await self._start(claim, bind)
         for claim in unbound:
             try:
-                bound = await self._waiting.until((claim.namespace, claim.name), _is_bound, self._timeout)
+                bound = await self._waiting.until(claim.key, _is_bound, self._timeout)
             except TimeoutError:
                 raise BindError(f"claim {claim.name} was not bound within {self._timeout:g} s") from None
             if bound is None:

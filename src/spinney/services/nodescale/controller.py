@@ -62,6 +62,23 @@ def waits_for_room(pod: Pod, settings: NodeScaleSettings) -> bool:
     return unschedulable and needed_gpus(pod, settings) > 0
 
 
+def plan(pods: list[Pod], settings: NodeScaleSettings) -> tuple[list[Pod], list[Pod]]:
+    """The stand-ins to delete, and the waiting pods that need one."""
+    waiting = [pod for pod in pods if waits_for_room(pod, settings)]
+    sources = {pod.key for pod in waiting}
+    stand_ins = [pod for pod in pods if is_stand_in(pod, settings)]
+    unneeded = [pod for pod in stand_ins if _has_served(pod) or source_of(pod) not in sources]
+    kept = [pod for pod in stand_ins if pod not in unneeded]
+    return unneeded, plan_stand_ins(waiting, kept, settings)
+
+
+def is_stand_in(pod: Pod, settings: NodeScaleSettings) -> bool:
+    """Whether a pod is a stand-in that is not being deleted."""
+    if pod.namespace != settings.namespace or pod.metadata.deletion_timestamp is not None:
+        return False
+    return bool(source_of(pod)[1])
+
+
 def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSettings) -> list[Pod]:
     """The waiting pods that need a stand-in, so that all stand-ins together cover the missing GPUs."""
     covered = sum(devices_of_stand_in(pod) for pod in present)
@@ -73,7 +90,7 @@ def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSe
     for pod in sorted(waiting, key=lambda pod: (-devices_of(pod), pod.namespace, pod.name)):
         if covered >= missing and devices_of(pod) <= largest:
             break
-        if (pod.namespace, pod.name) in named:
+        if pod.key in named:
             continue
         chosen.append(pod)
         covered += devices_of(pod)
@@ -154,28 +171,17 @@ class NodeScaleAdjuster:
         return pod.spec.scheduler_name == self._settings.scheduler_name and needed_gpus(pod, self._settings) > 0
 
     async def reconcile(self, key: Key) -> After | None:
-        """Remove stand-ins that are no longer needed, then add those that are missing."""
-        waiting = [pod for pod in self._pods if waits_for_room(pod, self._settings)]
-        keys = {(pod.namespace, pod.name) for pod in waiting}
-        present = [pod for pod in self._pods if self._stands_in(pod)]
-        useless = [pod for pod in present if _has_served(pod) or source_of(pod) not in keys]
+        """Delete stand-ins that are no longer needed, then create those that are missing."""
+        unneeded, missing = plan(list(self._pods), self._settings)
         now = self._clock.now()
-        for pod in useless:
+        for pod in unneeded:
             await self._delete(pod)
             self._quiet_until = now + timedelta(seconds=self._settings.cool_down_seconds)
-        if not waiting:
-            return None
-        if self._quiet_until is not None and now < self._quiet_until:
+        if missing and self._quiet_until is not None and now < self._quiet_until:
             return After((self._quiet_until - now).total_seconds())
-        kept = [pod for pod in present if pod not in useless]
-        for pod in plan_stand_ins(waiting, kept, self._settings):
+        for pod in missing:
             await self._create(pod)
         return None
-
-    def _stands_in(self, pod: Pod) -> bool:
-        if pod.namespace != self._settings.namespace or pod.metadata.deletion_timestamp is not None:
-            return False
-        return bool(source_of(pod)[1])
 
     async def _create(self, pod: Pod) -> None:
         body = stand_in_for(pod, self._settings)

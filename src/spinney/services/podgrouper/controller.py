@@ -137,7 +137,7 @@ class PodGrouper:
         self._settings = msgspec.structs.replace(self._settings, kind_defaults=defaults)
         for pod in self._pods:
             if self._concerns_us(Change(None, pod)):
-                self.controller.enqueue(pod.namespace, pod.name)
+                self.controller.enqueue(*pod.key)
 
     async def reconcile(self, key: Key) -> None:
         """Write one pod's group, and the pod's reference to it."""
@@ -168,7 +168,7 @@ class PodGrouper:
 
     def _tell(self, pod: Pod, message: str) -> None:
         """Send an event about why a pod cannot be grouped, once per message."""
-        key = (pod.namespace, pod.name)
+        key = pod.key
         if self._told.get(key) != message:
             self._told[key] = message
             self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, message)
@@ -178,7 +178,7 @@ class PodGrouper:
         if any(_skips(owner) for owner in chain):
             return None
         top = chain[-1] if chain else pod_as_owner(pod)
-        lookup = replace(self._lookup, pod=(pod.namespace, pod.name))
+        lookup = replace(self._lookup, pod=pod.key)
         return await group(Context(pod, top, chain, lookup, self._settings))
 
     async def _write_group(self, grouping: Grouping) -> None:

@@ -47,7 +47,7 @@ class Owners:
                 owner = await self._owner(reference, pod.namespace)
             except Forbidden:
                 break
-            self.depends((pod.namespace, pod.name), reference.uid)
+            self.depends(pod.key, reference.uid)
             owners.append(owner)
             references = msgspec.convert(owner["metadata"].get("ownerReferences") or (), tuple[OwnerReference, ...])
             holder = f"{reference.kind} {reference.name}"

@@ -38,7 +38,7 @@ def claimed_gpus(claims: Iterable[ResourceClaim]) -> tuple[Amounts, Amounts]:
     """The GPUs that device claims request and hold; each claim counts once."""
     requested: Amounts = {}
     allocated: Amounts = {}
-    for claim in {(each.namespace, each.name): each for each in claims}.values():
+    for claim in {each.key: each for each in claims}.values():
         amounts = requested_gpus(claim.spec)
         add(requested, amounts)
         if claim.status.allocation is not None:

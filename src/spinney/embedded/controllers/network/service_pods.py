@@ -131,7 +131,7 @@ class Triggers:
     def since(self, service: Service, pods: list[Pod]) -> str | None:
         """The time of the earliest new change; of a new service its creation."""
         readied = {pod.name: moment for pod in pods if (moment := _readied(pod)) is not None}
-        uid, seen = self._seen.get((service.namespace, service.name), ("", {}))
+        uid, seen = self._seen.get(service.key, ("", {}))
         self._seen[service.namespace, service.name] = service.uid, readied
         if uid != service.uid:
             return _text(service.metadata.creation_timestamp)

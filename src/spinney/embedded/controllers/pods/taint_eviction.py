@@ -47,7 +47,7 @@ class TaintEviction:
         self.controller.watch(self._pods, when=self._on_tainted)
 
     def _pods_of(self, change: Change[Node]) -> list[Key]:
-        return [(pod.namespace, pod.name) for pod in self._pods.by(BY_NODE, change.object.name)]
+        return [pod.key for pod in self._pods.by(BY_NODE, change.object.name)]
 
     def _on_tainted(self, change: Change[Pod]) -> bool:
         node = self._nodes.get(change.object.spec.node_name) if change.new else None

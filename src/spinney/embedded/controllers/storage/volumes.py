@@ -29,7 +29,7 @@ def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether a volume is reserved for a claim, or is free and meets its requirements."""
     reserved = volume.spec.claim_ref
     if reserved is not None:
-        return (reserved.namespace, reserved.name) == (claim.namespace, claim.name) and reserved.uid in ("", claim.uid)
+        return (reserved.namespace, reserved.name) == claim.key and reserved.uid in ("", claim.uid)
     if volume.status.phase not in ("", "Available", "Pending"):
         return False
     wanted = claim.spec.resources.requests.get("storage", "0")
