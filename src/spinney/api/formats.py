@@ -1,4 +1,4 @@
-"""The formats of texts that a schema may ask for, as Kubernetes' library of them reads each."""
+"""The string formats that a schema may require, as Kubernetes' library checks them."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 
 
 def is_checked(form: str) -> bool:
-    """Whether a format means anything; one that is not known allows every text."""
+    """Whether a format is known; an unknown one allows every string."""
     return form.replace("-", "") in _CHECKS
 
 
 def fits(text: str, form: str) -> bool:
-    """Whether a text has a format."""
+    """Whether a string has a format."""
     check = _CHECKS.get(form.replace("-", ""))
     return check is None or bool(check(text))

@@ -112,7 +112,7 @@ def semver_value(text: str) -> Json:
 
 
 def _normal_version(text: str) -> str:
-    """A version with what people leave out, or write before it."""
+    """A version in full: without a leading `v`, with missing numbers as 0."""
     number, mark, rest = re.fullmatch(r"v?([\d.]*)([-+]?)(.*)", text.strip(), re.DOTALL).groups()  # type: ignore[union-attr]  # matches every text
     parts = [str(int(part)) if part.isdigit() else part for part in number.split(".")]
     return ".".join([*parts, "0", "0"][: max(3, len(parts))]) + mark + rest
@@ -129,7 +129,7 @@ def _part(value: Mapping[str, Any], group: int) -> int:
 
 
 def _order(value: Mapping[str, Any]) -> Any:
-    """What quantities and versions are compared by; a version with a suffix comes before the one without."""
+    """The sort key of a quantity or version; a pre-release comes before its release."""
     if "semver" not in value:
         return _amount(value)
     match = _VERSION.fullmatch(value["semver"])

@@ -56,7 +56,7 @@ class Cluster:
         self.chance = chance or Chance()
         self.server = server or ApiServer(self.clock, self.chance)
         self._profile = nodes or Profile(count=0)
-        # Of the server, not of this object: a second one on the same server must not see another truth.
+        # The certificate belongs to the server: a second cluster object on it must use the same.
         trusted = ca_certificate or self.server.ca_certificate or Authority(self.clock.now()).bundle.trusted
         self.server.ca_certificate = ca_certificate = trusted
         self._controllers: tuple[Factory, ...] = (
@@ -77,11 +77,11 @@ class Cluster:
         )
 
     def client(self, user: User = ADMIN) -> Client:
-        """A client for a user, straight into the server; components that share it have one order of requests."""
+        """A client for a user, in process; components that share it share its order of requests."""
         return Client(InProcess(self.server, user), self.chance, flow=InProcessFlow())
 
     def runtime(self, name: str) -> Runtime:
-        """What a controller of the cluster is handed."""
+        """The runtime of a controller of the cluster."""
         return Runtime(client=self._client.named(name), caches=self.caches, clock=self.clock)
 
     async def __aenter__(self) -> Self:
@@ -111,7 +111,7 @@ class Cluster:
         self._start(controller.run(), controller.name)
 
     async def failed(self) -> None:
-        """Return never, unless something that should run for ever ends: then raise its error."""
+        """Wait until a task that should run for ever ends, and raise its error."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -128,7 +128,7 @@ class Cluster:
         self._tasks.append(asyncio.create_task(life, name=name))
 
     async def _healthy(self, step: Coroutine[Any, Any, None]) -> None:
-        """Take a step of the start; should something fail meanwhile, say so instead of waiting for ever."""
+        """Run a step of the start; raise the error of a task that fails meanwhile."""
         task = asyncio.create_task(step)
         watch = asyncio.create_task(self.failed())
         await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)

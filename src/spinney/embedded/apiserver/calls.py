@@ -1,4 +1,4 @@
-"""Calls: a request once its path is understood, and what its query and body ask for."""
+"""A call: one verb on one resource, made from a request's path and query."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Where the object lies in the kind's table."""
+        """The key of the object in the kind's table."""
         return self.kind.key(self.namespace, self.name)
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be kept."""
+        """Whether the write must not be stored."""
         return bool((self.options if self.verb in ("delete", "deletecollection") else self.query).get("dryRun"))
 
     @property
     def manager(self) -> str:
-        """The field manager, by name or else by the client's program."""
+        """The field manager: as the query names it, or the name of the client program."""
         named = self.query.get("fieldManager", "")
         return named or self.request.headers.get("user-agent", "").partition("/")[0] or "unknown"
 
@@ -62,7 +62,7 @@ class Call:
         return self.query.get("fieldValidation") or "Warn"
 
     def check_options(self) -> None:
-        """Refuse options of a write that make no sense."""
+        """Refuse invalid options of a write."""
         query = self.query
         if not query:
             return
@@ -93,12 +93,12 @@ def _quoted(text: str) -> str:
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """A yes or no of a query: whatever is not `false` or `0` is a yes."""
+    """A boolean of a query: everything but `false` and `0` is true."""
     return name in query and query[name] not in ("false", "0")
 
 
 def number(text: str) -> int:
-    """A number of a query; no text is none."""
+    """A number of a query; an empty text is 0."""
     try:
         return int(text or 0)
     except ValueError:
@@ -127,7 +127,7 @@ def split_path(path: str) -> tuple[str, str, str, str, str, str] | None:
 
 
 def is_old_watch(parts: list[str]) -> bool:
-    """Whether a path is one of those that watch by a prefix, as clients did before `?watch=true`."""
+    """Whether a path watches by the old prefix `/watch/`, from before `?watch=true`."""
     return parts[2:3] == ["watch"] if parts[0] == "api" else parts[3:4] == ["watch"]
 
 

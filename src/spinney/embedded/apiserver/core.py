@@ -12,7 +12,7 @@ from spinney.kube.clock import Clock, seconds
 
 
 class Core:
-    """The store with its clock, and what is drawn from both."""
+    """The store, clock and chance of one server."""
 
     def __init__(self, clock: Clock, chance: Chance, store: Store) -> None:
         self.clock = clock

@@ -1,4 +1,4 @@
-"""Kubernetes' own refusals: every error answer of the server is one of these, with the words the real one uses."""
+"""The refusals of the API server, with Kubernetes' status codes, reasons and fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is wrong, as `field.Error` of Kubernetes writes it."""
+    """One invalid field, as Kubernetes' `field.Error`."""
 
     reason: str
     field: str
@@ -93,12 +93,12 @@ def unsupported(field: str, value: Any, allowed: Sequence[str]) -> FieldError:
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """A value given twice where once is the most."""
+    """A value that may be given only once."""
     return FieldError("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
 
 
 def not_found_field(field: str, value: Any) -> FieldError:
-    """A reference inside the object that leads nowhere."""
+    """A reference inside the object to something that does not exist."""
     return FieldError("FieldValueNotFound", field, f"Not found: {shown(value)}")
 
 
@@ -119,7 +119,7 @@ def too_many(field: str, actual: int, limit: int) -> FieldError:
 
 
 def shown(value: Any) -> str:
-    """A value as Go's error messages print it: JSON, bare numbers, quoted strings."""
+    """A value in an error message: as JSON."""
     if value is None:
         return "null"
     return msgspec.json.encode(value).decode()
@@ -145,7 +145,7 @@ def not_found(kind: Kind, name: str) -> Refusal:
 
 
 def already_exists(kind: Kind, name: str, *, going: bool = False) -> Refusal:
-    """409: the name is taken, by an object that stays or by one that is on its way out."""
+    """409: an object of that name exists, or is still being deleted."""
     message = f'{kind.qualified} "{name}" already exists'
     if going:
         message = f"object is being deleted: {message}"
@@ -162,7 +162,7 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
 
 
 def wrong_uid(kind: Kind, namespace: str, name: str, precondition: str, actual: str) -> Refusal:
-    """409: an object of that name is there, but another one, which the store finds out."""
+    """409: an object of that name exists, but has another UID."""
     return conflict(
         kind,
         name,
@@ -172,13 +172,13 @@ def wrong_uid(kind: Kind, namespace: str, name: str, precondition: str, actual: 
 
 
 def forbidden(kind: Kind, name: str, why: str) -> Refusal:
-    """403: admission or a registry rule says no."""
+    """403: admission or a rule of the kind refuses it."""
     named = f'{kind.qualified} "{name}"' if name else kind.qualified
     return Refusal(403, "Forbidden", f"{named} is forbidden: {why}", _details(kind, name))
 
 
 def _summary(errors: Sequence[FieldError]) -> str:
-    """All errors in one line, each once, although the causes may repeat them."""
+    """All errors in one line, without repetitions."""
     lines = list(dict.fromkeys(map(str, errors)))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
@@ -186,7 +186,7 @@ def _summary(errors: Sequence[FieldError]) -> str:
 def invalid_object(kind: Kind, name: str, errors: Sequence[FieldError]) -> Refusal:
     """422: the object breaks rules of its kind."""
     summary = _summary(errors)
-    # Of a kind that two groups serve, the one that keeps it speaks.
+    # For a kind that two groups serve, the group that stores it is named.
     group = kind.table.rpartition("/")[0]
     details: Json = {"name": name, "group": group, "kind": kind.kind}
     details = {key: value for key, value in details.items() if value}
@@ -203,7 +203,7 @@ def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
 
 
 def plain(message: str) -> Refusal:
-    """500 without a reason: what Kubernetes makes of an error that nobody gave a better form."""
+    """500 without a reason: Kubernetes' answer to an error without a status of its own."""
     return Refusal(500, "", message)
 
 
@@ -213,7 +213,7 @@ def not_served() -> Refusal:
 
 
 def bad_request(message: str) -> Refusal:
-    """400: the request makes no sense."""
+    """400: the request is invalid."""
     return Refusal(400, "BadRequest", message)
 
 
@@ -233,7 +233,7 @@ def method_not_allowed() -> Refusal:
 
 
 def unsupported_media_type(allowed: Sequence[str]) -> Refusal:
-    """415: a body in a format that is not spoken here."""
+    """415: a body with a content type that is not supported."""
     listed = ", ".join(allowed)
     return Refusal(
         415,
@@ -243,7 +243,7 @@ def unsupported_media_type(allowed: Sequence[str]) -> Refusal:
 
 
 def expired(message: str) -> Refusal:
-    """410: the version asked for is out of the window."""
+    """410: the version is older than the remembered events."""
     return Refusal(410, "Expired", message)
 
 
@@ -256,7 +256,7 @@ def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Json]
 
 
 def internal(message: str) -> Refusal:
-    """500: something broke, or a webhook that must answer did not."""
+    """500: a defect, or a required webhook that did not answer."""
     return Refusal(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 

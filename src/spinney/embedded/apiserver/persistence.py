@@ -1,4 +1,4 @@
-"""A server whose state outlives it: objects, tokens' key and authority, all in one folder."""
+"""A data folder: an API server whose objects, token key and certificate authority survive a restart."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class DataFolder:
-    """Opens a folder, and hands out what a cluster needs from it."""
+    """Opens a folder, and makes a server and an authority from it."""
 
     def __init__(self, folder: Path) -> None:
         self.journal = SqliteJournal(folder / "cluster.db")
 
     def server(self, clock: Clock, chance: Chance, resolve_webhook: Resolver | None = None) -> ApiServer:
-        """The API server with everything that it held before."""
+        """The API server with all objects from before."""
         secret = self.journal.note("token-key", chance.uid().encode())
         store = Store(journal=self.journal)
         server = ApiServer(clock, chance, store=store, resolve_webhook=resolve_webhook, token_key=secret)
@@ -54,12 +54,12 @@ class DataFolder:
         return server
 
     def authority(self, clock: Clock) -> Authority:
-        """The authority that kubeconfigs out there already trust."""
+        """The authority that existing kubeconfigs trust."""
         bundle = renewed(None, SERVER_NAMES, clock.now())
         return Authority(clock.now(), decode(Bundle, self.journal.note("authority", encode(bundle))))
 
     def _restore(self, server: ApiServer) -> None:
-        """Definitions come first: without them nobody knows what the other tables hold."""
+        """Restore all objects, CustomResourceDefinitions first, because they define the other kinds."""
         last_versions = dict(self.journal.resources())
         for table in sorted(last_versions, key=lambda name: name != custom_resources.TABLE):
             kind = server.kinds.of_table(table)
@@ -74,5 +74,5 @@ class DataFolder:
             server.store.resume(table, last_versions[table])
 
     async def close(self) -> None:
-        """Commit what is left, and let go of the folder."""
+        """Commit pending writes, and close the folder."""
         await self.journal.close()

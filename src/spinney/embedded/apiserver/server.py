@@ -102,7 +102,7 @@ class ApiServer:
             # No answer, of a write or of a read, tells of anything that a crash could undo.
             await self.store.durable()
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
-            response = content_types.finished(request, response)
+            response = content_types.in_requested_form(request, response)
         if not warnings:
             return response
         header = ", ".join(f'299 - "{_quoted(text)}"' for text in dict.fromkeys(warnings))

@@ -1,4 +1,4 @@
-"""Who asks: by certificate or token, and as whom."""
+"""Authentication by certificate or token, and impersonation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may enter: an authority for client certificates, tokens of service accounts, and the kubeconfig for kubectl."""
+"""Credentials: client certificates, tokens of service accounts, and the kubeconfig for kubectl."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Authority:
         self._now = now
 
     def client(self, user: User) -> tuple[str, str]:
-        """A certificate and key by which a client is this user: common name and organisations."""
+        """A client certificate and key for a user: name as common name, groups as organisations."""
         issuer = x509.load_pem_x509_certificate(self.bundle.authority.encode())
         signer = serialization.load_pem_private_key(self.bundle.authority_key.encode(), None)
         assert isinstance(signer, ec.EllipticCurvePrivateKey)
@@ -104,7 +104,7 @@ class Tokens:
         return f"{head}.{payload}.{self._signature(f'{head}.{payload}')}"
 
     def claims(self, token: str, now: datetime) -> Json | None:
-        """What a token says, if it is ours and still good."""
+        """The claims of a token, if it is ours and has not expired."""
         head, _, rest = token.partition(".")
         payload, _, signature = rest.partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(f"{head}.{payload}").encode()):
@@ -128,6 +128,6 @@ def _unpadded(raw: bytes) -> str:
 
 
 def account_user(namespace: str, name: str, uid: str = "") -> User:
-    """The user that a service account is."""
+    """The user of a service account."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return User(f"system:serviceaccount:{namespace}:{name}", groups, uid)

@@ -1,4 +1,4 @@
-"""Nobody can give rights that they do not have themselves."""
+"""Prevent privilege escalation: nobody can grant rights that they do not have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.embedded.apiserver.store.store import load
 
 
 def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -> None:
-    """Refuse a role or binding that gives more than its author has."""
+    """Refuse a role or binding that grants more than its author has."""
     if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
         return
     if call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES):
@@ -21,7 +21,7 @@ def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -
         special = rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
     else:
         rules = _bound(core, call, document)
-        # What is asked for is the right to bind that very role, not a right on the binding.
+        # The right to bind that role counts, not a right on the binding.
         role = document.get("roleRef") or {}
         plural = "roles" if role.get("kind") == "Role" else "clusterroles"
         special = rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
@@ -62,7 +62,7 @@ def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
 
 
 def _rule_lines(missing: list[rbac.Attributes]) -> list[str]:
-    """The missing rights, those on one resource together, as Go prints a rule."""
+    """The missing rights as rules, those on one resource together."""
     verbs: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in missing:
         resource = f"{each.resource}/{each.subresource}" if each.subresource else each.resource

@@ -1,4 +1,4 @@
-"""RBAC: who may do what, by roles and bindings as they are in the store."""
+"""RBAC: who may do what, by the roles and bindings in the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What somebody wants to do: a verb on a resource, or on a path that is none."""
+    """What a request wants to do: a verb on a resource, or on another path."""
 
     verb: str
     group: str = ""
@@ -75,7 +75,7 @@ class _Grant:
 
 
 class Authorizer:
-    """Answers from an index of bindings, which is made anew after a write to any of them."""
+    """Answers from an index of bindings, rebuilt after a write to roles or bindings."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -87,7 +87,7 @@ class Authorizer:
             self._grants = None
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
-        """Why something is allowed; None where it is not."""
+        """The reason why something is allowed, or None."""
         if MASTERS in user.groups:
             return ""
         for grant, subject in self._grants_of(user, wanted.namespace):

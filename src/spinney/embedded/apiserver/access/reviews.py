@@ -1,4 +1,4 @@
-"""Reviews and tokens: questions about identity and rights, which are answered and not kept."""
+"""Reviews and token requests: answered from identities and rights, and not stored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _answer(access: Authenticator, call: Call, body: Json, status: Json) -> Resp
     question = Kind.of(kind.group, kind.version, kind.kind, call.kind.plural, namespaced=bool(call.namespace))
     answer: Json = {"kind": kind.kind, "apiVersion": question.api_version, "metadata": {**(body.get("metadata") or {})}}
     if "spec" in body:
-        # What was asked belongs to who asked, what was filled in to nobody.
+        # The client owns the fields that it sent, and nobody owns those that were filled in.
         answer["spec"] = body.get("asked", body["spec"])
         writer = Writer(call.manager, call.subresource, access.core.timestamp())
         managed_fields.record_creation(question, answer, writer)
@@ -147,7 +147,7 @@ def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Respo
 
 
 def _ignored_selectors(resource: Json) -> list[str]:
-    """Selectors that cannot be read narrow nothing, and the review says so."""
+    """Messages for selectors that cannot be parsed, and are therefore ignored."""
     return [
         f"spec.resourceAttributes.{key} ignored due to parse error"
         for key in ("fieldSelector", "labelSelector")
@@ -162,7 +162,7 @@ def _self_review(access: Authenticator, call: Call, body: Json) -> Response:
 
 
 def _check_namespace(call: Call, spec: Json) -> None:
-    """A local review is about resources of its namespace."""
+    """Refuse a local review about another namespace."""
     errors: list[FieldError] = []
     path = spec.get("nonResourceAttributes")
     given = (spec.get("resourceAttributes") or {}).get("namespace", "")
@@ -216,12 +216,12 @@ _REVIEWS: dict[str, Callable[[Authenticator, Call, Json], Response]] = {
 
 
 def is_review(kind: Kind) -> bool:
-    """Whether a kind is a question."""
+    """Whether a kind is a review."""
     return kind.kind in _REVIEWS and kind.group in ("authentication.k8s.io", "authorization.k8s.io")
 
 
 def review(access: Authenticator, call: Call) -> Response:
-    """Answer a question."""
+    """Answer a review."""
     return _REVIEWS[call.kind.kind](access, call, read_body(call))
 
 
@@ -270,7 +270,7 @@ def request_token(access: Authenticator, call: Call) -> Response:
 
 
 def _bound(access: Authenticator, call: Call, bound: Json) -> Json:
-    """The object that a token lives and dies with."""
+    """Name and UID of the object that a token is bound to."""
     kind = _BINDABLE.get((bound.get("apiVersion", ""), bound.get("kind", "")))
     if kind is None:
         group, _, version = str(bound.get("apiVersion", "")).rpartition("/")

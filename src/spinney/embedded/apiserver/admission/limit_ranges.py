@@ -1,4 +1,4 @@
-"""Limit ranges: what containers get that ask for nothing, and how much pods and claims may ask for."""
+"""Limit ranges: default requests and limits of containers, and bounds for pods and claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Amounts = dict[str, str]
 
 
 def admit_pod(core: Core, call: Call, pod: Json) -> None:
-    """Fill in what the namespace's ranges have defaults for, then hold the pod to their bounds."""
+    """Fill in the defaults of the namespace's limit ranges, then check their bounds."""
     limits = list(_limits(core, call.namespace))
     if not limits:
         return
@@ -41,7 +41,7 @@ def admit_pod(core: Core, call: Call, pod: Json) -> None:
 
 
 def admit_claim(core: Core, call: Call, claim: Json) -> None:
-    """Hold a claim to the bounds of its namespace."""
+    """Check a claim against the bounds of its namespace."""
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
     problems: list[str] = []
     for limit in _limits(core, call.namespace):
@@ -135,7 +135,7 @@ def _too_far(name: str, kind: str, bound: str, requests: Amounts, limits: Amount
 
 
 def _total(spec: Json, kind: str) -> Amounts:
-    """What a pod asks for as a whole: its containers together, or its largest init container."""
+    """The requests of a whole pod: the sum of its containers, or its largest init container."""
     total: dict[str, Fraction] = {}
     for container in spec.get("containers") or ():
         for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():

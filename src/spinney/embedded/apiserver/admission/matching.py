@@ -1,4 +1,4 @@
-"""Which writes a webhook or a policy is about: operations, resources, selectors."""
+"""Which writes a webhook or a policy matches: operations, resources, selectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.resources.kinds import Kind
 
 
 class Operation(StrEnum):
-    """What a webhook can be called for."""
+    """The operations that a webhook can be called for."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -35,8 +35,8 @@ class Hook:
     seconds: float
     again: bool
 
-    def wants(self, kind: Kind, subresource: str, operation: Operation, name: str = "") -> bool:
-        """Whether a rule covers the request; those of policies may be about certain names only."""
+    def matches(self, kind: Kind, subresource: str, operation: Operation, name: str = "") -> bool:
+        """Whether a rule covers the request; rules of policies may also name objects."""
         rules = (rule for rule in self.rules if not rule.get("resourceNames") or name in rule["resourceNames"])
         return any(self._covers(rule, kind, subresource, operation) for rule in rules)
 

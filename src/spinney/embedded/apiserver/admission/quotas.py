@@ -1,4 +1,4 @@
-"""Resource quotas: refuse an object that a quota of its namespace has no room for."""
+"""Resource quotas: refuse an object that exceeds a quota of its namespace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = "/resourcequotas"
 
 
 def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None = None) -> None:
-    """Refuse an object, or what a change adds to it, that a quota of its namespace has no room for."""
+    """Refuse an object or change that exceeds a quota of its namespace."""
     if not call.kind.namespaced or not core.store.table(TABLE).items:
         return
     kind = call.kind
@@ -47,13 +47,13 @@ def admit(core: Core, kinds: Kinds, call: Call, document: Json, old: Json | None
 
 
 def admit_change(core: Core, kinds: Kinds, call: Call, new: Json, old: Json) -> None:
-    """Refuse a change that asks for more than a quota has left, of kinds that may grow."""
+    """Refuse a change that exceeds a quota, for kinds whose use can grow."""
     if (call.kind.resource.quota.grows and not call.subresource) or call.subresource == "resize":
         admit(core, kinds, call, new, old)
 
 
 def usage(kind: Kind, document: Json) -> Usage:
-    """What an object takes of a quota."""
+    """How much of a quota an object uses."""
     used_by_object: Usage = {f"count/{kind.qualified}": Fraction(1)}
     if kind.resource.quota.counted:
         used_by_object[kind.plural] = Fraction(1)
@@ -77,7 +77,7 @@ def quotas_of(core: Core, namespace: str) -> Iterator[tuple[Item, Json]]:
 
 
 def used(core: Core, kinds: Kinds, namespace: str, quota: Json) -> Usage:
-    """How much the objects of a namespace take of a quota."""
+    """How much of a quota the objects of a namespace use."""
     total: Usage = dict.fromkeys(quota["hard"], Fraction())
     for table, rows in tuple(core.store.tables.items()):
         kind = kinds.of_table(table)

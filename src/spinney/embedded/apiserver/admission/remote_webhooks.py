@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.admission.webhooks import Reviewer, address
 
 
 def over_https(client: Json) -> Reviewer:
-    """What calls the webhook of a clientConfig."""
+    """A function that calls the webhook of a clientConfig."""
     service, url = client.get("service") or {}, address(client)
     name = f"{service.get('name')}.{service.get('namespace')}.svc" if service else None
 
@@ -28,7 +28,7 @@ def over_https(client: Json) -> Reviewer:
             ):
                 text = await response.read()
                 if response.status != 200:
-                    raise OSError(_told(response.status, text.decode("utf-8", "replace")))
+                    raise OSError(_described(response.status, text.decode("utf-8", "replace")))
                 return text
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, ConnectionRefusedError):
@@ -41,7 +41,7 @@ def over_https(client: Json) -> Reviewer:
     return review
 
 
-def _told(status: int, text: str) -> str:
+def _described(status: int, text: str) -> str:
     """An HTTP error in the words of Kubernetes' client."""
     if status == 404:
         return "the server could not find the requested resource"

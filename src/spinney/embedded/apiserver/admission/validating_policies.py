@@ -1,4 +1,4 @@
-"""Validating admission policies: rules in CEL about writes, which a binding puts into force, maybe with parameters."""
+"""Validating admission policies: CEL rules that a binding applies to writes, optionally with parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
-from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.conversion import from_stored
 from spinney.embedded.apiserver.store.store import load
 
 POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
@@ -27,7 +27,7 @@ _ANYTHING = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*", "*/*"
 
 @dataclass(frozen=True)
 class Bound:
-    """A policy that a binding puts into force, each with the writes that it is about."""
+    """A policy with one of its bindings, and the writes that both match."""
 
     name: str
     binding: str
@@ -38,24 +38,24 @@ class Bound:
     reference: Json | None
 
     @property
-    def told(self) -> str:
-        """How messages name it."""
+    def label(self) -> str:
+        """The policy's name in messages."""
         return f"ValidatingAdmissionPolicy '{self.name}' with binding '{self.binding}'"
 
 
 @dataclass(frozen=True)
 class Objection:
-    """What a policy has against a write."""
+    """A rule of a policy that a write breaks."""
 
     policy: Bound
     message: str
     reason: str = "Invalid"
-    # Where the policy itself cannot be used, no binding is to blame.
+    # Set where the policy itself cannot be used, whatever its binding.
     by: str = ""
 
 
 class _Unusable(Exception):
-    """A policy or binding whose parameters cannot be had."""
+    """A policy or binding whose conditions or parameters cannot be evaluated."""
 
     def __init__(self, message: str, by: str = "") -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class _Unusable(Exception):
 
 
 class Policies:
-    """The policies in force, and what they have against a write."""
+    """The bound policies, and the check of a write against them."""
 
     def __init__(self, core: Core, kinds: Kinds, authorizer: Authorizer) -> None:
         self._core = core
@@ -72,7 +72,7 @@ class Policies:
         self.bound: list[Bound] = []
 
     def refresh(self) -> None:
-        """Read anew which policies are in force, in the order of their bindings' names."""
+        """Read the bound policies from the store, in the order of their bindings' names."""
         store = self._core.store
         policies = {item.name: load(item) for item in store.table(POLICIES).range("")}
         bound_policies: list[Bound] = []
@@ -96,7 +96,7 @@ class Policies:
         self.bound = bound_policies
 
     def objections(self, policy: Bound, call: Call, request: Json, namespace: Json | None) -> list[Objection]:
-        """What a policy has against a write, for each of its parameters."""
+        """The objections of a policy to a write, for each parameter object."""
         values: dict[str, Any] = {
             "object": request["object"],
             "oldObject": request["oldObject"],
@@ -106,17 +106,17 @@ class Policies:
         with authorizer_variable(self._authorizer, call) as authorizer:
             values["authorizer"] = authorizer
             try:
-                if not _concerned(policy, values):
+                if not _conditions_hold(policy, values):
                     return []
                 parameters = self._parameters(policy, call)
             except _Unusable as error:
-                return [] if _forgives(policy) else [Objection(policy, str(error), by=error.by)]
+                return [] if _ignores_failures(policy) else [Objection(policy, str(error), by=error.by)]
             return [
                 objection for params in parameters for objection in _objections(policy, {**values, "params": params})
             ]
 
     def _parameters(self, policy: Bound, call: Call) -> list[Json | None]:
-        """The objects that a policy is parametrised with, none of them where it is not."""
+        """The parameter objects of a policy; one None if it has no parameters."""
         kind, reference = policy.spec.get("paramKind"), policy.reference
         if kind is None:
             return [None]
@@ -147,28 +147,28 @@ class Policies:
             ]
         if not items and reference.get("parameterNotFoundAction") == "Deny":
             raise _unbound("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return [shown(param_kind, load(item)) for item in items]
+        return [from_stored(param_kind, load(item)) for item in items]
 
 
 def _match(name: str, resources: Json, rules: list[Json]) -> Hook:
     return hook_of(name, {"name": name, **resources, "rules": rules})
 
 
-def wants(policy: Bound, call: Call, operation: Operation) -> bool:
-    """Whether a policy is about a write, selectors apart."""
+def matches(policy: Bound, call: Call, operation: Operation) -> bool:
+    """Whether a policy matches a write, without its selectors."""
 
     def covers(match: Hook) -> bool:
-        return match.wants(call.kind, call.subresource, operation, call.name)
+        return match.matches(call.kind, call.subresource, operation, call.name)
 
     return all(covers(match) for match in policy.matches) and not any(covers(match) for match in policy.excludes)
 
 
-def _forgives(policy: Bound) -> bool:
+def _ignores_failures(policy: Bound) -> bool:
     return bool(policy.spec.get("failurePolicy") == "Ignore")
 
 
-def _concerned(policy: Bound, values: dict[str, Any]) -> bool:
-    """Whether all conditions hold; one that does not outweighs others that fail."""
+def _conditions_hold(policy: Bound, values: dict[str, Any]) -> bool:
+    """Whether all matchConditions hold; a false one takes precedence over errors in others."""
     failed = ""
     for rule in policy.spec.get("matchConditions") or ():
         try:
@@ -192,7 +192,7 @@ def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
         try:
             variables[variable["name"]] = evaluate(variable["expression"], {**values, "variables": variables})
         except (EvaluationError, CompileError) as error:
-            # Whoever uses it fails for want of it.
+            # Rules that use the variable fail because it is missing.
             failed[variable["name"]] = _reason(error, failed)
     objections: list[Objection] = []
     for rule in policy.spec.get("validations") or ():
@@ -217,7 +217,7 @@ def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy:
             return ""
     except (EvaluationError, CompileError) as error:
         message = _reason(error, failed)
-        return "" if _forgives(policy) else f"expression '{expression}' resulted in error: {message}"
+        return "" if _ignores_failures(policy) else f"expression '{expression}' resulted in error: {message}"
     if rule.get("messageExpression"):
         try:
             message = evaluate(rule["messageExpression"], values)
@@ -233,15 +233,15 @@ def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy:
     return str(rule.get("message") or f"failed expression: {expression}")
 
 
-def act(call: Call, objections: list[Objection]) -> None:
-    """Warn of a write, or refuse it, as bindings say; the first objection that refuses it is told."""
+def enforce(call: Call, objections: list[Objection]) -> None:
+    """Warn or refuse, as the bindings say; the first denying objection becomes the refusal."""
     for objection in objections:
         if "Warn" in objection.policy.actions:
-            call.warnings.append(f"Validation failed for {objection.policy.told}: {objection.message}")
+            call.warnings.append(f"Validation failed for {objection.policy.label}: {objection.message}")
     denied = next((objection for objection in objections if "Deny" in objection.policy.actions), None)
     if denied is None:
         return
-    message = f"{denied.by or denied.policy.told} denied request: {denied.message}"
+    message = f"{denied.by or denied.policy.label} denied request: {denied.message}"
     refusal = forbidden(call.kind, call.name, message)
     details = {**(refusal.details or {}), "causes": [{"message": message}]}
     raise Refusal(_CODES.get(denied.reason, 422), denied.reason, refusal.message, details)

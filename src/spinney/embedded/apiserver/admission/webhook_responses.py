@@ -18,7 +18,7 @@ _INVALID = "received invalid webhook response: "
 
 
 class BadAnswer(Exception):
-    """An answer that says nothing; the message says why."""
+    """A response that cannot be used; the message says why."""
 
 
 def read(body: bytes, uid: str) -> Json:
@@ -53,7 +53,7 @@ def _review(body: bytes) -> Json:
 
 
 def patched(response: Json, document: Json) -> Json:
-    """The object with the patch of a response applied; the very same where the patch does nothing."""
+    """The object with the patch of a response applied; the same object if the patch is empty."""
     try:
         text = base64.b64decode(response["patch"], validate=True)
     except binascii.Error:

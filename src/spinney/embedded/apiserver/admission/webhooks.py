@@ -1,4 +1,4 @@
-"""Admission webhooks: who wants to see a write before it is kept, and what they say to it."""
+"""Admission: validating policies and webhooks are asked before a write is stored."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from spinney.embedded.apiserver.store.store import Event, load
 
 MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
-# Configurations of admission itself, which nothing is asked about.
+# Admission does not apply to its own configuration.
 _TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
 _NONE: Json = {}
 Reviewer = Callable[[bytes], Awaitable[bytes]]
-# From a webhook's clientConfig to what calls it: straight into this process, or over HTTPS.
+# From a webhook's clientConfig to a function that calls it, in this process or over HTTPS.
 Resolver = Callable[[Json], Reviewer]
 
 
@@ -49,43 +49,43 @@ class Admission:
             items = self._core.store.table(table).range("")
             self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 
-    def looks_at(self, kind: Kind) -> bool:
-        """Whether anybody could ask to see a write of this kind."""
-        return self.concerns(kind) or self.checks(kind)
+    def applies_to(self, kind: Kind) -> bool:
+        """Whether a webhook or policy could match a write of this kind."""
+        return self.mutates(kind) or self.validates(kind)
 
-    def concerns(self, kind: Kind) -> bool:
-        """Whether there are mutating webhooks that a write of this kind could meet."""
+    def mutates(self, kind: Kind) -> bool:
+        """Whether a mutating webhook could match a write of this kind."""
         return bool(self._hooks[MUTATING]) and kind.table not in (MUTATING, VALIDATING)
 
-    def checks(self, kind: Kind) -> bool:
-        """Whether there are validating webhooks or policies that a write of this kind could meet."""
+    def validates(self, kind: Kind) -> bool:
+        """Whether a validating webhook or policy could match a write of this kind."""
         return bool(self._hooks[VALIDATING] or self._policies.bound) and kind.table not in _TABLES
 
     async def mutate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> Json:
-        """The object as the mutating webhooks leave it.
+        """The object after all mutating webhooks.
 
         Those that want it are asked once more where somebody changed the object after them.
         """
         earlier: list[Hook] = []
         again: list[Hook] = []
         for hook in self._hooks[MUTATING]:
-            result = await self._ask(hook, call, operation, new, old)
+            result = await self._call(hook, call, operation, new, old)
             if result is not None and result is not new:
                 new, again, earlier = result, again + earlier, []
             if result is not None and hook.again:
                 earlier.append(hook)
         for hook in self._hooks[MUTATING] if again else ():
             if hook in again:
-                result = await self._ask(hook, call, operation, new, old)
+                result = await self._call(hook, call, operation, new, old)
                 if result is not None and result is not new:
                     new, again, earlier = result, again + earlier, []
         return new
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
-        """Hold the write to the policies, then ask the validating webhooks."""
+        """Check the write against the policies, then ask the validating webhooks."""
         self._check_policies(call, operation, new, old)
         for hook in self._hooks[VALIDATING]:
-            await self._ask(hook, call, operation, new, old)
+            await self._call(hook, call, operation, new, old)
 
     async def validate_delete(self, call: Call, operation: Operation, old: Json, options: Json = _NONE) -> None:
         """Ask all webhooks about a deletion."""
@@ -94,12 +94,12 @@ class Admission:
         call.options = options
         self._check_policies(call, operation, None, old)
         for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
-            await self._ask(hook, call, operation, None, old)
+            await self._call(hook, call, operation, None, old)
 
     def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
         objections: list[validating_policies.Objection] = []
         for policy in self._policies.bound:
-            if not validating_policies.wants(policy, call, operation):
+            if not validating_policies.matches(policy, call, operation):
                 continue
             if not all(self._selected(match, call, new, old) for match in policy.matches):
                 continue
@@ -107,13 +107,13 @@ class Admission:
             item = self._core.store.get("/namespaces", call.namespace) if call.namespace else None
             place = load(item) if item is not None else None
             objections += self._policies.objections(policy, call, request, place)
-        validating_policies.act(call, objections)
+        validating_policies.enforce(call, objections)
 
-    async def _ask(
+    async def _call(
         self, hook: Hook, call: Call, operation: Operation, new: Json | None, old: Json | None
     ) -> Json | None:
-        """The object after a webhook has seen it; None where it did not want to."""
-        if not hook.wants(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
+        """The object after one webhook; None if the webhook does not match."""
+        if not hook.matches(call.kind, call.subresource, operation) or not self._selected(hook, call, new, old):
             return None
         request = _request(self._core.chance.uid(), call, operation, new, old)
         with authorizer_variable(self._authorizer, call) as authorizer:
@@ -166,7 +166,7 @@ class Admission:
 
 
 def address(client: Json) -> str:
-    """Where the webhook of a clientConfig is called; a service on loopback, where everything of ours runs."""
+    """The URL of a webhook; a service is called on loopback, where all our components run."""
     service = client.get("service") or {}
     url = client.get("url") or f"https://127.0.0.1:{service.get('port', 443)}{service.get('path', '/')}"
     return f"{url}{'&' if '?' in url else '?'}timeout={client.get('timeoutSeconds', 10)}s"
@@ -188,7 +188,7 @@ def _patched(hook: Hook, response: Json, new: Json) -> Json:
 
 
 def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) -> bool:
-    """Whether a webhook wants to see a request; one condition that does not hold outweighs others that fail."""
+    """Whether a webhook's matchConditions hold; a false one takes precedence over errors in others."""
     values = {"object": request["object"], "oldObject": request["oldObject"], "request": request}
     values["authorizer"] = authorizer
     failed = ""
@@ -243,7 +243,7 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
 
 
 def _options(call: Call) -> Json:
-    """What a request asks for beside its object."""
+    """The options of a request."""
     options: Json = {key: call.query[key] for key in ("fieldManager", "fieldValidation") if call.query.get(key)}
     if call.dry_run:
         options["dryRun"] = ["All"]

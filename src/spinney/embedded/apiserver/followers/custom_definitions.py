@@ -9,11 +9,11 @@ from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.schema.custom_kinds import kinds_of
 from spinney.embedded.apiserver.schema.custom_resources import CLEANUP, TABLE
 from spinney.embedded.apiserver.store.store import Event, load
-from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
 
 
 class DefinitionFollower:
-    """Serves what definitions say, and empties those that are being deleted."""
+    """Serves the kinds of definitions, and deletes the objects of definitions that are being deleted."""
 
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
@@ -29,7 +29,7 @@ class DefinitionFollower:
             self._next_turn.schedule()
 
     def _serve(self, event: Event) -> None:
-        """Serve what the definition says now."""
+        """Serve the versions that a definition has now."""
         name = event.new.name
         if event.deleted:
             self._terminating.discard(name)
@@ -85,7 +85,7 @@ class DefinitionFollower:
         metadata["finalizers"] = [entry for entry in metadata.get("finalizers") or () if entry != CLEANUP]
         if not metadata["finalizers"]:
             del metadata["finalizers"]
-        if finished(document):
+        if is_removable(document):
             remove(self._core, kind, item, document)
         elif document != load(item):
             self._core.store.put(TABLE, item.key, document, selectable_fields.values(kind, document))

@@ -1,4 +1,4 @@
-"""The garbage collector: objects go with their owners, in the way the deletion asked for."""
+"""The garbage collector: delete objects whose owners were deleted, by the deletion's propagation policy."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
 from spinney.embedded.apiserver.write import managed_fields
-from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
 
 Place = tuple[str, str]  # table, key
 
 
 class GarbageCollector:
-    """Follows every write, and works off what follows from it in the next turn of the loop."""
+    """Follows every write, and deletes, orphans or releases objects in the next turn of the loop."""
 
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds
         self._by_uid: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
-        # Owners that were seen to go, while their dependents are still there.
+        # Deleted owners whose dependents still exist.
         self._went: set[str] = set()
         self._queue: deque[Place | str] = deque()
         self._next_turn = NextTurn(self._drain)
@@ -67,7 +67,7 @@ class GarbageCollector:
                 self._dependent(work)
 
     def _owner(self, uid: str) -> None:
-        """An owner is gone or going: see to its dependents, then to itself."""
+        """Process the dependents of an owner that is deleted or being deleted, then the owner itself."""
         place = self._by_uid.get(uid)
         if place is None:
             for dependent in tuple(self._dependents.get(uid, ())):
@@ -121,7 +121,7 @@ class GarbageCollector:
         return item is not None and "foregroundDeletion" not in item.finalizers
 
     def _dependent(self, place: Place) -> None:
-        """An object whose owners may be gone: without any it goes too, with some it forgets the others.
+        """Delete an object without existing owners; otherwise drop its references to missing owners.
 
         Of an owner whose kind is not served nobody can tell, unless it was seen to go.
         """
@@ -191,7 +191,7 @@ class GarbageCollector:
         if kind.stored == kind.api_version:
             writer = Writer("kube-controller-manager", "", self._core.timestamp())
             managed_fields.record_update(kind, old, document, writer)
-        if finished(document):
+        if is_removable(document):
             remove(self._core, kind, item, document)
         else:
             self._core.store.put(table, key, document, selectable_fields.values(kind, document))

@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
-from spinney.embedded.apiserver.write.deletion import delete_item, finished, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
 
 _NOTHING_FAILED = (
     ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
@@ -32,7 +32,7 @@ _NOT_HELD = "All content-preserving finalizers finished"
 
 
 class NamespaceFollower:
-    """Gives new namespaces what every namespace has, and empties those that are being deleted."""
+    """Gives new namespaces a service account, and deletes the objects of those that are being deleted."""
 
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
@@ -79,7 +79,7 @@ class NamespaceFollower:
                 self._finish(name)
 
     def _delete_content(self, namespace: str) -> dict[str, list[Item]]:
-        """Delete everything in a namespace; says which objects still wait for someone, by their resource."""
+        """Delete everything in a namespace; return the objects that still have finalizers, by resource."""
         waiting: dict[str, list[Item]] = {}
         for name, table in tuple(self._core.store.tables.items()):
             kind = self._kinds.of_table(name)
@@ -94,7 +94,7 @@ class NamespaceFollower:
         return waiting
 
     def _report_waiting(self, name: str, left: dict[str, list[Item]]) -> None:
-        """Say in the namespace's status what it waits for."""
+        """Write into the namespace's status what it waits for."""
         item = self._core.store.get("/namespaces", name)
         if item is None:
             return
@@ -116,14 +116,14 @@ class NamespaceFollower:
         spec["finalizers"] = [entry for entry in spec.get("finalizers") or () if entry != "kubernetes"]
         if not spec["finalizers"]:
             del spec["finalizers"]
-        if finished(document):
+        if is_removable(document):
             remove(self._core, kind, item, document)
         elif document != load(item):
             self._core.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
 
 
 def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
-    """The conditions of a namespace that is being emptied: type, whether it holds, reason and message."""
+    """The conditions of a namespace that is being deleted: type, whether it holds, reason and message."""
     counts = ", ".join(f"{resource} has {len(items)} resource instances" for resource, items in sorted(left.items()))
     finalizers = Counter(
         name for items in left.values() for item in items for name in load(item)["metadata"].get("finalizers") or ()

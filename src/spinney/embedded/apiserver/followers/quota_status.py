@@ -1,4 +1,4 @@
-"""Keep the status of resource quotas: how much the objects of a namespace take."""
+"""Keep the status of resource quotas: how much the objects of a namespace use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.store.store import Event, Item, load
 
 
 class QuotaFollower:
-    """Counts what the namespaces with quotas hold, after every change in them."""
+    """Counts the usage of a namespace with quotas after every change in it."""
 
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
@@ -27,7 +27,7 @@ class QuotaFollower:
         if not quotas.items or not namespace or next(iter(quotas.range(namespace)), None) is None:
             return
         if event.version != self._core.store.version:
-            # What comes back from a journal was counted before.
+            # Objects restored from a journal were counted before.
             return
         self._changed.add(namespace)
         self._next_turn.schedule()

@@ -97,12 +97,12 @@ _decoder = msgspec.json.Decoder(float_hook=_number)
 
 
 def untyped(body: bytes) -> Any:
-    """What is read without a type in mind, as patches and custom objects are: there 1.0 and 1e3 are whole numbers."""
+    """Decode JSON without a schema, as patches and custom objects are: 1.0 and 1e3 become integers."""
     return _decoder.decode(body)
 
 
 def summary(body: bytes, limit: int = 30) -> str:
-    """The beginning of a body, as it is quoted back."""
+    """The beginning of a body, for error messages."""
     if not body:
         return "<empty>"
     cut = body[:limit]
@@ -111,7 +111,7 @@ def summary(body: bytes, limit: int = 30) -> str:
 
 
 def duplicates(body: bytes) -> list[str]:
-    """The paths of fields that an object gives more than once."""
+    """The paths of fields that a JSON object contains more than once."""
     paths: list[str] = []
     twice = object()
 
@@ -150,7 +150,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def whole_numbers(value: Any) -> Any:
-    """Values that were read without a type in mind, as JSON writes them: keys are strings, and 1.0 is 1."""
+    """Values of YAML as JSON has them: keys are strings, and 1.0 is 1."""
     if isinstance(value, dict):
         return {str(key): whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -159,7 +159,7 @@ def whole_numbers(value: Any) -> Any:
 
 
 def repeated_keys(body: bytes) -> list[str]:
-    """Keys that a YAML document gives twice, each with its line."""
+    """Keys that a YAML document contains more than once, each with its line."""
     repeated: list[str] = []
 
     def walk(node: yaml.Node | None) -> None:

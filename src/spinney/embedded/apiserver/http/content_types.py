@@ -51,20 +51,20 @@ def representation(accept: str, available: str = _ACCEPTED) -> str:
     raise _unacceptable(available)
 
 
-def acceptable(accept: str, available: str) -> None:
-    """Refuse to answer in a language that is not spoken; what form it shall have in it counts for nothing."""
+def check_acceptable(accept: str, available: str) -> None:
+    """Refuse an Accept header without a content type that is served; the form (`as=…`) is ignored."""
     if not _given(accept) & {*available.split(", "), "*/*"}:
         raise _unacceptable(available)
 
 
-def spoken(accept: str) -> None:
-    """The same, in the words of those who speak all languages."""
+def check_content_type(accept: str) -> None:
+    """Refuse an Accept header without a content type that is served, where all of them are."""
     if not _given(accept) & {*_ACCEPTED.split(", "), "*/*"}:
         raise _other_form()
 
 
-def undressed(accept: str) -> None:
-    """Refuse other forms of what has only one."""
+def check_plain_form(accept: str) -> None:
+    """Refuse an Accept header that asks for a Table or partial metadata, where there is only one form."""
     if representation(accept) != OBJECT:
         raise _other_form()
 
@@ -82,7 +82,7 @@ def _unacceptable(available: str) -> Refusal:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as Go writes it: strings that look like something else are in double quotes."""
+    """YAML as Go writes it: a string that looks like another type is in double quotes."""
 
 
 def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -94,8 +94,8 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _string)
 
 
-def finished(request: Request, response: Response) -> Response:
-    """The response in the form that was asked for, where that is not compact JSON."""
+def in_requested_form(request: Request, response: Response) -> Response:
+    """Convert a response to YAML or indented JSON, if the request asks for it."""
     if response.stream is not None or not response.body.startswith(b"{"):
         return response
     accept = request.headers.get("accept", "")

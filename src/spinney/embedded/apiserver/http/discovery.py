@@ -1,4 +1,4 @@
-"""Discovery: what is served, in the aggregated form of today's clients and in the older one."""
+"""Discovery: which groups, versions and resources are served, in the aggregated and in the older form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.errors import method_not_allowed, not_served
-from spinney.embedded.apiserver.http import content_types as forms
-from spinney.embedded.apiserver.http import health
+from spinney.embedded.apiserver.http import content_types, health
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
@@ -35,7 +34,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 def _wants_aggregated(accept: str) -> bool:
-    """Whether one of the accepted forms is the list of everything, at the version that is served."""
+    """Whether the client accepts aggregated discovery, at the served version."""
     forms = ({part.strip() for part in form.split(";")} for form in accept.split(","))
     return any({"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"} <= form for form in forms)
 
@@ -46,12 +45,12 @@ def _check_method(request: Request) -> None:
 
 
 def _is_of_groups(path: str) -> bool:
-    """Whether a path is that of all groups, or of one."""
+    """Whether a path lists all groups, or one group."""
     return path.startswith("/apis") and path.count("/") < 3
 
 
 class Discovery:
-    """Answers the paths above the resources; documents are kept until what is served changes."""
+    """Answers the paths above the resources; documents are cached until the served kinds change."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
@@ -59,7 +58,7 @@ class Discovery:
         self._revision = -1
 
     def answer(self, request: Request) -> Response | None:
-        """The answer to a discovery request, or None where the path is no such thing."""
+        """Answer a discovery request, or return None for another path."""
         path = request.path.rstrip("/") or "/"
         if path in ("/", "/index.html"):
             return Response(200, self._cached("/", self._root), JSON)
@@ -69,19 +68,19 @@ class Discovery:
         accept = request.headers.get("accept", "")
         if path == "/version":
             _check_method(request)
-            forms.acceptable(accept, "application/json")
+            content_types.check_acceptable(accept, "application/json")
             return Response(200, encode(VERSION), JSON)
         if path in ("/api", "/apis") and _wants_aggregated(accept):
             body = self._cached(f"{path}#aggregated", self._aggregated, path)
             return Response(200, body, {**JSON, "content-type": _AGGREGATED})
         response = self._plain(path)
         if response is not None:
-            # Groups are told by the aggregator, which looks less closely.
+            # Kubernetes serves groups by its aggregator, which checks less.
             if _is_of_groups(path):
-                forms.spoken(accept)
+                content_types.check_content_type(accept)
             else:
                 _check_method(request)
-            forms.undressed(accept)
+            content_types.check_plain_form(accept)
         return response
 
     def _plain(self, path: str) -> Response | None:
@@ -199,14 +198,14 @@ def _resource(kind: Kind) -> Json:
 
 
 def _storage_hash(kind: Kind) -> str:
-    """What tells clients that objects are kept in another form."""
+    """The hash that tells clients when the storage version changes."""
     version = kind.resource.storage_version or kind.stored.rpartition("/")[2]
     kept = f"{kind.table.rpartition('/')[0]}/{version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(kept.encode()).digest()[:8]).decode()
 
 
 def _response_kind(kind: Kind, group: str, version: str, name: str) -> Json:
-    """Of built-in kinds, group and version are left out where they are those of the list."""
+    """The kind of a response; built-in kinds leave out a group and version equal to the list's."""
     if kind.custom is None and (group, version) == (kind.group, kind.version):
         group, version = "", ""
     return {"group": group, "version": version, "kind": name}

@@ -1,4 +1,4 @@
-"""How the server is: the answers to probes, by the names that those who probe a Kubernetes API server know."""
+"""Health probes: `/healthz`, `/livez` and `/readyz` with the check names of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _checks(root: str) -> tuple[str, ...]:
 
 
 def answer(path: str, request: Request) -> Response | None:
-    """The answer to a probe, or None where the path is no such thing."""
+    """Answer a probe, or return None for another path."""
     root = next((root for root in ROOTS if path == root or path.startswith(f"{root}/")), None)
     if root is None:
         return None
@@ -39,10 +39,10 @@ def answer(path: str, request: Request) -> Response | None:
         return Response(200, b"ok", _TEXT) if is_known else None
     if not any(name == "verbose" for name, _ in request.query):
         return Response(200, b"ok", _TEXT)
-    return Response(200, _told(root, [value for name, value in request.query if name == "exclude"]), _TEXT)
+    return Response(200, _described(root, [value for name, value in request.query if name == "exclude"]), _TEXT)
 
 
-def _told(root: str, excluded: list[str]) -> bytes:
+def _described(root: str, excluded: list[str]) -> bytes:
     checks = _checks(root)
     lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
     if unknown := [f'"{check}"' for check in excluded if check not in checks]:

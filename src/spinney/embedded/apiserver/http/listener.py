@@ -1,4 +1,4 @@
-"""The front door: HTTPS on loopback for kubectl and everyone else outside this process."""
+"""The HTTPS listener, on loopback, for kubectl and other clients outside this process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Listener:
         return await _stream(incoming, response)
 
     def _with_audit_id(self, request: Request, response: Response) -> Response:
-        """The answer with the name that logs would have for the request: the client's own, or one drawn for it."""
+        """The response with an audit ID: the client's own, or a new one."""
         name = request.headers.get("audit-id") or self._server.core.chance.uid()
         return Response(response.status, response.body, {**response.headers, "audit-id": name}, response.stream)
 
@@ -137,7 +137,7 @@ async def _stream(incoming: web.BaseRequest, response: Response) -> web.StreamRe
             await outgoing.write(chunk)
         await outgoing.write_eof()
     except ConnectionError:
-        # The reader has gone, as readers of watches do.
+        # The client closed the connection.
         outgoing.force_close()
     finally:
         closing = getattr(stream, "aclose", None)

@@ -1,4 +1,4 @@
-"""What `/metrics` tells of the API server: how many objects of each kind it keeps, and which build it is."""
+"""The `/metrics` page of the API server: how many objects of each kind it stores, and its build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAPI documents: for clients that check and explain, built from the schemas and from definitions."""
+"""OpenAPI documents, built from the built-in schemas and from CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class OpenApi:
         self._revision = -1
 
     def answer(self, request: Request) -> Response | None:
-        """The answer to a request for a document, or None where the path is no such thing."""
+        """Answer a request for a document, or return None for another path."""
         if self._revision != self._kinds.revision:
             self._documents, self._revision = {}, self._kinds.revision
         path = request.path
         if path == "/openapi/v2":
-            return self._old(request)
+            return self._version_2(request)
         if path == "/openapi/v3":
             return Response(200, self._index(), {**JSON, "content-type": "text/plain; charset=utf-8"})
         if not path.startswith("/openapi/v3/"):
@@ -51,8 +51,8 @@ class OpenApi:
         document = self._document(name) if name else None
         return Response(200, document, JSON) if document is not None else Response(404)
 
-    def _old(self, request: Request) -> Response:
-        """The one document of version 2: whole in JSON, and in protobuf as empty as kubectl can do with."""
+    def _version_2(self, request: Request) -> Response:
+        """The document of version 2: complete in JSON, and in protobuf as empty as kubectl accepts."""
         if "protobuf" in request.headers.get("accept", ""):
             return Response(200, _EMPTY_V2, {"content-type": _V2})
         if "v2" not in self._documents:
@@ -63,7 +63,7 @@ class OpenApi:
             for kind in self._kinds:
                 if kind.custom is not None:
                     _describe(kind, schemas)
-            older = {name: _older(schema) for name, schema in sorted(schemas.items())}
+            older = {name: _as_version_2(schema) for name, schema in sorted(schemas.items())}
             info = {"title": "Kubernetes", "version": "v1.35.4"}
             document = {"swagger": "2.0", "info": info, "paths": {}, "definitions": older}
             self._documents["v2"] = encode(document).replace(_SCHEMAS.encode(), b"#/definitions/")
@@ -117,7 +117,7 @@ def _document(name: str, kinds: list[Kind]) -> Json:
 
 
 def _describe(kind: Kind, into: Json) -> None:
-    """The schemas of a kind that no document describes, and of lists of it."""
+    """Add the schemas of a kind without a document, and of its list."""
     name = _schema_name(kind)
     if kind.custom is None:
         into[name] = {"type": "object", "x-kubernetes-group-version-kind": [_named(kind)]}
@@ -128,7 +128,7 @@ def _describe(kind: Kind, into: Json) -> None:
     for old, new in {openapi_paths.TEMPLATE_NAME: name, "zg.zz": kind.group, "v77": kind.version}.items():
         items = items.replace(old, new)
     items = items.replace("ZkindList", kind.list_kind).replace("zplurals", kind.plural).replace("Zkind", kind.kind)
-    into[f"{name.rpartition('.')[0]}.{kind.list_kind}"] = _linked(msgspec.json.decode(items), into)
+    into[f"{name.rpartition('.')[0]}.{kind.list_kind}"] = _with_references(msgspec.json.decode(items), into)
 
 
 def _list_template() -> Json:
@@ -143,16 +143,16 @@ def _schema_name(kind: Kind) -> str:
 
 
 def _collect(name: str, into: Json) -> None:
-    """A schema and all that it refers to, with references as a document writes them."""
+    """Add a schema and all that it refers to, with references in the document's form."""
     if name in into or name not in definitions():
         return
     into[name] = {}
-    into[name] = _linked(definitions()[name], into)
+    into[name] = _with_references(definitions()[name], into)
 
 
-def _linked(node: Any, into: Json) -> Any:
+def _with_references(node: Any, into: Json) -> Any:
     if isinstance(node, list):
-        return [_linked(item, into) for item in node]
+        return [_with_references(item, into) for item in node]
     if not isinstance(node, dict):
         return node
     reference = node.get("$ref")
@@ -161,13 +161,13 @@ def _linked(node: Any, into: Json) -> Any:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         target = {"$ref": _SCHEMAS + reference}
         return {**rest, "allOf": [target]} if rest else target
-    return {key: _linked(value, into) for key, value in node.items()}
+    return {key: _with_references(value, into) for key, value in node.items()}
 
 
 def _custom_schema(kind: Kind) -> Json:
     assert kind.custom is not None
-    schema = _either(kind.custom.versions[kind.version].full)
-    usual = _linked(definitions()[openapi_paths.TEMPLATE_NAME]["properties"], {})
+    schema = _with_any_of(kind.custom.versions[kind.version].full)
+    usual = _with_references(definitions()[openapi_paths.TEMPLATE_NAME]["properties"], {})
     members = {**(schema.get("properties") or {}), **usual}
     return {**schema, "properties": members, "x-kubernetes-group-version-kind": [_named(kind)]}
 
@@ -176,20 +176,20 @@ def _named(kind: Kind) -> Json:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _either(schema: Any) -> Any:
-    """A schema that says in plain OpenAPI, too, where a value is a number or a text."""
+def _with_any_of(schema: Any) -> Any:
+    """A schema that also says `anyOf` where a value can be an integer or a string."""
     if isinstance(schema, list):
-        return [_either(item) for item in schema]
+        return [_with_any_of(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {key: _either(value) for key, value in schema.items()}
+    result = {key: _with_any_of(value) for key, value in schema.items()}
     if schema.get("x-kubernetes-int-or-string") is True and "anyOf" not in schema and "allOf" not in schema:
         result = {"anyOf": [{"type": "integer"}, {"type": "string"}], **result}
     return result
 
 
-def _older(node: Json) -> Json:
-    """A schema in the words of version 2: no defaults, no type where there are several, references beside the rest."""
+def _as_version_2(node: Json) -> Json:
+    """A schema in the form of OpenAPI 2: no defaults, no type if several are possible, no allOf around references."""
     left_out = {"default", "allOf"}
     if node.get("x-kubernetes-int-or-string") or node.get("nullable"):
         left_out |= {"anyOf", "type", "nullable"}
@@ -201,7 +201,7 @@ def _older(node: Json) -> Json:
         result |= references[0]
     for key in ("items", "additionalProperties"):
         if isinstance(node.get(key), dict):
-            result[key] = _older(node[key])
+            result[key] = _as_version_2(node[key])
     if isinstance(result.get("properties"), dict):
-        result["properties"] = {name: _older(member) for name, member in node["properties"].items()}
+        result["properties"] = {name: _as_version_2(member) for name, member in node["properties"].items()}
     return result

@@ -1,4 +1,4 @@
-"""The paths of OpenAPI documents: what a server serves, which parameters it takes, what it answers with."""
+"""The paths of OpenAPI documents, with their parameters and responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spinney.embedded.apiserver.resources.kinds import Kind
 
 _METHODS = {"get": "get", "post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 _COLLECTION = {"get": "list", "post": "create", "delete": "deletecollection"}
-# Of the made-up kinds that stand for all custom ones.
+# The template kinds that stand for all custom ones.
 TEMPLATE, TEMPLATE_NAME = "apis/zg.zz/v77", "zz.zg.v77.Zkind"
 
 
@@ -32,7 +32,7 @@ def of_document(name: str) -> Json | None:
 
 
 def of_kind(kind: Kind, schema_name: str) -> Json:
-    """The paths of one kind that no document describes, from those of a made-up kind of its scope."""
+    """The paths of a kind without a document, made from those of a template kind of the same scope."""
     plural, singular = ("zplurals", "Zkind") if kind.namespaced else ("zwides", "Zwide")
     taken: Json = {}
     for path, operations in _data()["documents"][TEMPLATE].items():
@@ -82,6 +82,6 @@ def _renamed(paths: Json, names: dict[str, str]) -> Json:
 
 
 def camel(name: str) -> str:
-    """A name without punctuation, each letter after it in upper case; `.k8s.io` goes without saying."""
+    """A name in camel case, without `.k8s.io`."""
     first, *rest = name.replace(".k8s.io", "").replace("-", ".").split(".")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

@@ -39,7 +39,7 @@ class Router:
         self._core, self._kinds, self._authorizer = pipeline.core, pipeline.kinds, pipeline.authorizer
         self._authenticator = authenticator
         self._watches = watches
-        # Groups whose objects others make up when they are read, as an APIService does.
+        # Groups that are served by a function in this process, as by an APIService.
         self.aggregated: dict[str, Callable[[Call], Response]] = {}
         self._discovery = discovery.Discovery(self._kinds)
         self._openapi = OpenApi(self._kinds)

@@ -13,7 +13,7 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import bad_request
 from spinney.embedded.apiserver.kubectl import columns
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.conversion import from_stored
 from spinney.embedded.apiserver.store.store import Item, load
 
 
@@ -45,7 +45,7 @@ def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *,
         row: Json = {"cells": definition.cells(document, now), "object": None}
         if row_conditions is not None and (conditions := row_conditions(document)):
             row["conditions"] = conditions
-        document = shown(kind, document)
+        document = from_stored(kind, document)
         if include == "Object":
             row["object"] = document
         elif include == "Metadata":

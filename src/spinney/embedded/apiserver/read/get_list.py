@@ -1,4 +1,4 @@
-"""Reads: get and list, with selectors, paging and old versions."""
+"""Get and list, with selectors, paging and earlier versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.store.conversion import present
+from spinney.embedded.apiserver.store.conversion import encoded_for
 from spinney.embedded.apiserver.store.store import Item, TooOld
 from spinney.kube.client.transport import Response
 
@@ -39,7 +39,7 @@ TOO_OLD_PAGE = (
 
 
 def get(core: Core, call: Call) -> Response:
-    """One object by name."""
+    """Get one object by name."""
     wanted = representation(call.request.headers.get("accept", ""))
     text = call.query.get("resourceVersion", "")
     if text and not text.isdigit():
@@ -49,12 +49,12 @@ def get(core: Core, call: Call) -> Response:
     if item is None:
         raise not_found(call.kind, call.name)
     if wanted == PARTIALS:
-        raise not_of_form(call.kind, wanted)
-    return answer(core, call, item)
+        raise wrong_form(call.kind, wanted)
+    return object_response(core, call, item)
 
 
-def not_of_form(kind: Kind, wanted: str) -> Refusal:
-    """What is one object is no list, and the other way round; types are told by Go's names for them."""
+def wrong_form(kind: Kind, wanted: str) -> Refusal:
+    """406: a list was asked for where there is one object, or the reverse."""
     package = "core" if not kind.group else kind.group.partition(".")[0]
     if wanted == PARTIALS:
         name = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.kind}"
@@ -65,20 +65,20 @@ def not_of_form(kind: Kind, wanted: str) -> Refusal:
     return Refusal(406, "NotAcceptable", why)
 
 
-def answer(core: Core, call: Call, item: Item, status: int = 200) -> Response:
-    """One object in the form that the caller accepts."""
+def object_response(core: Core, call: Call, item: Item, status: int = 200) -> Response:
+    """Answer with one object in the form that the client accepts."""
     wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
         body = table.of_items(core, call, [item], "", include_columns=True)
     elif wanted in (PARTIAL, PARTIALS):
         body = table.partial(item)
     else:
-        body = present(call.kind, item)
+        body = encoded_for(call.kind, item)
     return Response(status, body, JSON)
 
 
 def matcher(call: Call) -> Callable[[Item], bool] | None:
-    """A test of items for the call's selectors and name; None where everything passes."""
+    """A predicate for the call's selectors and name; None if everything matches."""
     labels = selectors.parse_labels(call.query.get("labelSelector", ""))
     tests = field_tests(call.kind, call.query.get("fieldSelector", ""))
     if call.name:
@@ -90,17 +90,17 @@ def matcher(call: Call) -> Callable[[Item], bool] | None:
     def passes(item: Item) -> bool:
         if labels and not selectors.matches(labels, item.labels):
             return False
-        return not tests or check_fields(_named(item))
+        return not tests or check_fields(_all_fields(item))
 
     return passes
 
 
-def _named(item: Item) -> Mapping[str, str]:
+def _all_fields(item: Item) -> Mapping[str, str]:
     return {**item.fields, "metadata.name": item.name, "metadata.namespace": item.namespace}
 
 
 def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
-    """The conditions of a field selector, on fields that the kind can be selected by."""
+    """The conditions of a field selector, if the kind has such selectable fields."""
     tests = []
     for name, equal, value in selectors.parse_fields(text):
         stored_name = selectable_fields.stored_name(kind, name)
@@ -111,12 +111,12 @@ def field_tests(kind: Kind, text: str) -> tuple[selectors.FieldTest, ...]:
 
 
 def list_(core: Core, call: Call) -> Response:
-    """All objects that match, or a page of them."""
+    """List all objects that match, or a page of them."""
     page, version = _select(core, call)
     limit = max(number(call.query.get("limit", "")), 0)
     number(call.query.get("timeoutSeconds", ""))
     if call.query.get("resourceVersion") == "0" and "continue" not in call.query:
-        # Any version will do, so that the answer comes whole, from memory.
+        # With any version allowed, the list is answered whole, from memory.
         limit = 0
     if call.query.get("sendInitialEvents"):
         raise invalid_options(
@@ -128,16 +128,16 @@ def list_(core: Core, call: Call) -> Response:
         metadata["continue"] = _token(version, shown[-1].key)
         if not call.query.get("labelSelector") and not call.query.get("fieldSelector"):
             metadata["remainingItemCount"] = len(rest)
-    return listed(core, call, shown, metadata)
+    return list_response(core, call, shown, metadata)
 
 
-def listed(core: Core, call: Call, shown: list[Item], metadata: Json) -> Response:
-    """A list of objects in the form that the caller accepts."""
+def list_response(core: Core, call: Call, shown: list[Item], metadata: Json) -> Response:
+    """Answer with a list of objects in the form that the client accepts."""
     wanted = representation(call.request.headers.get("accept", ""), LISTS)
     if wanted == "Table":
         return Response(200, table.of_items(core, call, shown, metadata, include_columns=True), JSON)
     if wanted == PARTIAL:
-        raise not_of_form(call.kind, wanted)
+        raise wrong_form(call.kind, wanted)
     if wanted == PARTIALS and not shown:
         empty = {"kind": PARTIALS, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": None}
         return Response(200, encode(empty), JSON)
@@ -145,16 +145,16 @@ def listed(core: Core, call: Call, shown: list[Item], metadata: Json) -> Respons
         head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
     if call.kind.custom is not None:
-        # Go's untyped lists write what typed ones leave out.
+        # Lists of custom resources contain an empty `continue`.
         metadata = {"continue": "", **metadata}
     head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
     return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
 
 
 def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
-    """The objects of a list; built-in ones do not repeat their kind, as in Go's typed lists."""
+    """The bodies of a list's objects; built-in ones do not repeat their kind."""
     prefix = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
-    bodies = (present(kind, item) for item in items)
+    bodies = (encoded_for(kind, item) for item in items)
     if kind.custom is not None:
         return bodies
     return (b"{" + body[len(prefix) :] if body.startswith(prefix) else body for body in bodies)
@@ -227,7 +227,7 @@ def _not_a_version(text: str) -> str:
 
 
 def check_version(core: Core, text: str) -> int:
-    """The version of a query as a number; one from the future is refused, as after a restore from a backup."""
+    """The resource version of a query as a number; a version from the future is refused."""
     if not text:
         return 0
     if not text.isdigit():

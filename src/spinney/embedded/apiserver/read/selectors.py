@@ -29,7 +29,7 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     try:
         return all(satisfies(requirement, labels) for requirement in selector)
     except SelectorError:
-        # An operator that does not exist is refused where the selector is checked; it selects nothing.
+        # An unknown operator selects nothing; validation refuses it elsewhere.
         return False
 
 

@@ -1,4 +1,4 @@
-"""Watches: a stream of what happened after a version, and of what happens from now on."""
+"""Watches: a stream of the events after a version, and of new ones."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field,
 from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
 from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read.get_list import matcher
-from spinney.embedded.apiserver.store.conversion import present
+from spinney.embedded.apiserver.store.conversion import encoded_for
 from spinney.embedded.apiserver.store.store import Event, Item, Table, TooOld, load
 from spinney.kube.client.transport import Response
 
-# A reader this far behind is let go, as Kubernetes does; it can resume from where it was.
+# A watcher this far behind is disconnected, as in Kubernetes; it can resume.
 BACKLOG = 20_000
 
 
 class Watch:
-    """One watcher's stream. It listens from the moment it is made until it is closed."""
+    """The event stream of one watcher."""
 
     def __init__(self, core: Core, call: Call, on_end: Callable[[Watch], None]) -> None:
         self._core = core
@@ -40,7 +40,7 @@ class Watch:
         self._columns_sent = False
 
     def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
-        """Queue what the watcher has to know first, and listen. That much may wait: nobody is behind yet."""
+        """Queue the first events and listen; the backlog limit grows by their number."""
         self._most = BACKLOG + len(initial or ()) + len(missed)
         for item in initial or ():
             if self._concerns(item) and (self._passes is None or self._passes(item)):
@@ -77,10 +77,10 @@ class Watch:
             return table.of_items(self._core, self._call, [item], "", include_columns=first)
         if self._form in (PARTIAL, PARTIALS):
             return table.partial(item)
-        return present(self._call.kind, item)
+        return encoded_for(self._call.kind, item)
 
     def bookmark(self, initial_events_end: bool = False) -> None:
-        """Say how far the watcher has seen."""
+        """Send a bookmark with the current version."""
         metadata: Json = {"resourceVersion": str(self._core.store.version)}
         if initial_events_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -93,12 +93,12 @@ class Watch:
         self._push(b'{"type":"BOOKMARK","object":' + encode(note) + b"}\n")
 
     def fail(self, refusal: Refusal) -> None:
-        """End with an error."""
+        """Send an error and end."""
         self._push(b'{"type":"ERROR","object":' + encode(refusal.body()) + b"}\n")
         self.end()
 
     def every(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do something again and again while the watch lives."""
+        """Repeat an action while the watch is open."""
         loop = asyncio.get_running_loop()
 
         def again() -> None:
@@ -109,7 +109,7 @@ class Watch:
         self._timers.append(loop.call_later(seconds, again))
 
     def end_after(self, seconds: float) -> None:
-        """End the stream when its time is up."""
+        """End the stream after some time."""
         self._timers.append(asyncio.get_running_loop().call_later(seconds, self.end))
 
     def _push(self, line: bytes) -> None:
@@ -163,12 +163,12 @@ class Watch:
 
 @lru_cache(maxsize=8)
 def _line(kind: str, body: bytes) -> bytes:
-    """One event; all who watch are told of a write at once, and so share it."""
+    """One encoded event, cached because all watchers of a write share it."""
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
 
 
 def _at_version(item: Item | None, version: int) -> Item:
-    """The last state a selector saw, under the version at which the object left it."""
+    """The last state that matched a selector, with the version at which the object stopped matching."""
     assert item is not None
     document = load(item)
     document["metadata"]["resourceVersion"] = str(version)
@@ -209,7 +209,7 @@ class Watches:
         return Response(200, b"", JSON, stream)
 
     def end(self) -> None:
-        """End every watch, as a server that goes away does."""
+        """End every watch, because the server stops."""
         for stream in tuple(self._open):
             stream.end()
 

@@ -78,7 +78,7 @@ class PodSpecs:
         if specs is None:
             return None
         plain, encoded = specs
-        is_read = self._admission.looks_at(call.kind) or self._store.table(QUOTAS).items
+        is_read = self._admission.applies_to(call.kind) or self._store.table(QUOTAS).items
         return plain if is_read else encoded
 
     def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:

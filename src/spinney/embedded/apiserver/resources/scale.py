@@ -25,11 +25,11 @@ from spinney.embedded.apiserver.resources import scale_managed_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.json_path import find
 from spinney.embedded.apiserver.schema.shapes import built_in_shape
-from spinney.embedded.apiserver.store.conversion import shown
+from spinney.embedded.apiserver.store.conversion import from_stored
 from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write import patch_request, server_side_apply, strategic_merge
 from spinney.embedded.apiserver.write import updates as changes
-from spinney.embedded.apiserver.write.decode import checked
+from spinney.embedded.apiserver.write.decode import decoded
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
@@ -43,13 +43,13 @@ async def scale(pipeline: Pipeline, call: Call) -> Response:
     if item is None:
         raise not_found(call.kind, call.name)
     if call.verb == "get":
-        return Response(200, encode(scale_of(call.kind, shown(call.kind, load(item)))), JSON)
+        return Response(200, encode(scale_of(call.kind, from_stored(call.kind, load(item)))), JSON)
 
     if call.verb == "patch" and media_type(call.request) in patch_request.APPLY:
         changed = await _apply(pipeline, call)
     else:
         changed = await changes.modify(pipeline, call, lambda old: _scaled(call, old))
-    return Response(200, encode(scale_of(call.kind, shown(call.kind, load(changed)))), JSON)
+    return Response(200, encode(scale_of(call.kind, from_stored(call.kind, load(changed)))), JSON)
 
 
 def _scaled(call: Call, old: Json) -> Json:
@@ -57,7 +57,7 @@ def _scaled(call: Call, old: Json) -> Json:
     proposed = _wanted(call, scale_of(call.kind, old))
     inner = replace(call, kind=SCALE)
     try:
-        wanted = checked(inner, proposed)
+        wanted = decoded(inner, proposed)
     except CannotBeHandled as error:
         raise patch_request.patch_error(error) if call.verb == "patch" else error from None
     _check_metadata(call, wanted["metadata"], old["metadata"])

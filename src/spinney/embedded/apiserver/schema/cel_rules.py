@@ -1,4 +1,4 @@
-"""Rules of a schema (`x-kubernetes-validations`): when each applies, and what it has against a value."""
+"""CEL rules of a schema (`x-kubernetes-validations`), evaluated on objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rule:
     field_path: str
     transition: bool
     optional_old: bool
-    # Moments and durations below are texts to the engine: what it evaluates turns them into what they are.
+    # The rule with date-time and duration fields converted, since the engine sees strings.
     evaluated: str
     typed: str
 
@@ -46,7 +46,7 @@ class Rule:
         )
 
     def check(self, value: Any, old: Any, path: str) -> FieldError | None:
-        """What the rule has against a value; `old` is None where there was none."""
+        """The error of a value that breaks the rule; `old` is None if there was no value before."""
         if self.transition and old is None and not self.optional_old:
             return None
         values = {"self": value}
@@ -64,7 +64,7 @@ class Rule:
         return _error(self.reason, where.lstrip(".") or "<nil>", None if omit else value, detail)
 
     def _bound(self, text: str, values: Mapping[str, Any]) -> str:
-        """An expression over what cannot be handed in, optionals and moments: lists of one element bind them."""
+        """Bind optionals and timestamps, which cannot be passed in as values, through lists of one element."""
         if "oldValue" in values:
             old_self = "optional.none()" if values["oldValue"] is None else f"optional.of({self.typed}(oldValue))"
             text = f"[{old_self}].map(oldSelf, {text})[0]"
@@ -73,7 +73,7 @@ class Rule:
         return f"[{self.typed}(self)].map(self, {text})[0]" if self.typed else text
 
     def _detail(self, values: Mapping[str, Any]) -> str:
-        # Kubernetes does not know an optional oldSelf there, and so tells something else.
+        # In a messageExpression Kubernetes does not support an optional oldSelf.
         if self.message_expression and not ("oldValue" in values and _OLD.search(self.message_expression)):
             try:
                 message = evaluate(self._bound(self.message_expression, values), values)
@@ -88,7 +88,7 @@ _CONVERSIONS = {"date-time": "timestamp", "datetime": "timestamp", "duration": "
 
 
 def _with_moments(text: str, schema: Json, path: str = "") -> str:
-    """A rule in which fields that are moments or durations are named as such; whether one is there is asked as ever."""
+    """A rule in which date-time and duration fields are converted from strings, except inside `has()`."""
     for name, below in (schema.get("properties") or {}).items():
         where = f"{path}.{escaped(name)}"
         conversion = _CONVERSIONS.get(below.get("format", "")) if below.get("type") == "string" else None
@@ -147,7 +147,7 @@ class Rules:
         self._transitions: bool = any(rule.transition for rule in self._rules) or any(r._transitions for r in below)
 
     def check(self, value: Any, old: Any, path: str = "") -> list[FieldError]:
-        """What the rules have against a value and what is below it."""
+        """The errors of a value and of everything below it."""
         if value is old and value is not None and not self._transitions:
             return []
         errors: list[FieldError] = []
@@ -181,7 +181,7 @@ class Rules:
         return errors
 
     def _view(self, value: Any) -> Any:
-        """The value as rules see it: only names of the metadata, and property names that CEL can spell."""
+        """The value as rules see it: only the names of the metadata, and escaped property names."""
         if not isinstance(value, dict):
             return value
         if self._root and isinstance(value.get("metadata"), dict):

@@ -33,7 +33,7 @@ _ANYTHING = (
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
 )
-# Times that Go keeps as a value and not by a pointer: where there is none, it writes null.
+# Times that Go stores as a value, not as a pointer: it writes null for none.
 _NULL_IS_KEPT = frozenset(("lastProbeTime",))
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
@@ -53,7 +53,7 @@ def _validator(group: str, version: str, kind: str) -> Any:
 
 
 def _compiled(schema: Json) -> Any:
-    # In the fourth draft 1.0 is no integer, and neither is it for Go.
+    # In draft 4, as in Go, 1.0 is not an integer.
     return jsonschema_rs.Draft4Validator(schema)
 
 
@@ -65,7 +65,7 @@ def _collect(name: str, into: Json) -> None:
 
 
 def _normal(schema: Json, name: str, into: Json) -> Json:
-    """A strict JSON schema that holds for objects already in normal form."""
+    """A strict JSON schema that is valid for objects in normal form."""
     if name in _ANYTHING or not schema:
         return {}
     if name == _QUANTITY:
@@ -137,7 +137,7 @@ def conform_metadata(metadata: Json, path: str, old: Json) -> tuple[Json, list[s
 
 
 def _other_members(value: Any, old: Any) -> Any:
-    """A map without the members that it shares with a known one."""
+    """A map without the members that it shares with the old one."""
     if not old or not isinstance(value, dict) or not isinstance(old, dict):
         return value
     return {key: item for key, item in value.items() if item is None or item is not old.get(key)}
@@ -273,5 +273,5 @@ def _micro_time(value: Any, path: str) -> datetime:
 
 
 def _left_out(shape: Shape) -> bool:
-    """Whether Go leaves an empty value out: lists and maps, but not a struct that has no members at all."""
+    """Whether Go leaves out an empty value: a list or a map, but not a struct."""
     return shape.type == "array" or "additionalProperties" in shape.schema

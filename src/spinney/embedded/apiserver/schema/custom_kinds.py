@@ -14,7 +14,7 @@ _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "updat
 
 
 def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
-    """The kinds that a definition serves, its storage version's name on each."""
+    """The kinds that a definition serves, one per version, each with the storage version."""
     spec = definition["spec"]
     names, group = spec["names"], spec["group"]
     custom = Custom(definition, since)

@@ -24,7 +24,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 class Version:
     """One served version of a custom resource."""
 
-    # What users see of it, and what objects are checked by: the same without type and metadata.
+    # The published schema, and the one for checks, without type and metadata.
     full: Json
     schema: Json
     shape: Shape
@@ -35,7 +35,7 @@ class Version:
     normal: Any
     defaults: Defaults | None
     rules: Rules | None
-    # Whether every object is looked at in detail.
+    # Whether every object must be walked.
     walked: bool
     warning: str
 
@@ -64,7 +64,7 @@ class Custom:
         return self.versions[version].status
 
     def conform(self, version: str, document: Json, old: Json | None = None) -> tuple[Json, list[str]]:
-        """The object pruned and defaulted, and the fields that were dropped; `known` is the object before a change."""
+        """The object pruned and defaulted, and the dropped fields; `old` is the object before a change."""
         served = self.versions[version]
         dropped: list[str] = []
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
@@ -87,7 +87,7 @@ class Custom:
         return cleaned
 
     def pruned(self, version: str, document: Json) -> Json:
-        """An object of another version without what this one does not know."""
+        """An object of another version, without the fields that this version does not have."""
         body = {key: value for key, value in document.items() if key not in _TYPE_AND_METADATA}
         body = prune(body, self.versions[version].schema, "", [])
         head: Json = {key: document[key] for key in ("kind", "apiVersion", "metadata")}
@@ -95,7 +95,7 @@ class Custom:
         return head
 
     def check(self, version: str, new: Json, old: Json | None) -> list[FieldError]:
-        """What is wrong with an object."""
+        """The errors of an object."""
         served = self.versions[version]
         body = {key: value for key, value in new.items() if key not in _TYPE_AND_METADATA}
         checker = Checker()

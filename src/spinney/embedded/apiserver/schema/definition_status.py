@@ -16,7 +16,7 @@ _NAMES = (
 
 
 def new_status(core: Core, document: Json, old: Json) -> Json:
-    """The status of a definition; what it asks for is accepted at once, unless a name is taken."""
+    """The new status of a definition; its names are accepted at once, unless one is taken."""
     spec, now = document["spec"], core.timestamp()
     stored = [version.get("name", "") for version in spec.get("versions") or () if version.get("storage")]
     stored_before = old.get("storedVersions") or []
@@ -44,7 +44,7 @@ def _condition(kind: str, holds: bool, reason: str, message: str, now: str) -> J
 
 
 def _clash(core: Core, document: Json) -> tuple[str, str] | None:
-    """The last of a definition's names that another one of its group has already."""
+    """Reason and message for the last name that another definition of the group already has."""
     spec = document["spec"]
     names = spec.get("names") or {}
     clash: tuple[str, str] | None = None

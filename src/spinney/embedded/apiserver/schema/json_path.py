@@ -24,7 +24,7 @@ def _steps(path: str) -> tuple[re.Match[str], ...]:
 
 
 def find(document: Any, path: str) -> list[Any]:
-    """Everything that a path leads to."""
+    """All values at a path."""
     values = [document]
     for step in _steps(path):
         values = [item for node in values for item in _take(node, step)]

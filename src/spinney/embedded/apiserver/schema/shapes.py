@@ -1,4 +1,4 @@
-"""Shapes: what a schema says about merging, owning and checking a value, for built-in and custom kinds alike."""
+"""Shapes: what a schema says about merging, owning and checking a value."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def kind_names() -> dict[tuple[str, str, str], str]:
 
 @lru_cache(maxsize=512)
 def built_in_shape(group: str, version: str, kind: str) -> Shape:
-    """The shape of a built-in kind; one without a schema takes anything."""
+    """The shape of a built-in kind; a kind without a schema accepts anything."""
     name = kind_names().get((group, version, kind))
     return Shape({"$ref": name}, definitions()) if name else ANY
 

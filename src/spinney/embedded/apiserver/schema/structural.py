@@ -1,4 +1,4 @@
-"""Structural schemas: what a definition lets its objects hold, by a compiled schema, pruning and defaults.
+"""Structural schemas of custom resources: compiled checks, pruning and defaults.
 
 As for built-in kinds, a compiled strict schema answers for most objects in a few microseconds; only those that it
 refuses are walked.
@@ -33,7 +33,7 @@ _LIMITS = (
 
 
 def strict_schema(schema: Json) -> Json:
-    """A JSON schema that holds exactly for objects that need neither pruning nor refusal."""
+    """A JSON schema that is valid exactly for objects that need neither pruning nor refusal."""
     result: Json = {key: schema[key] for key in _LIMITS if key in schema}
     for key in ("minimum", "maximum"):
         exclusive = "exclusive" + key.capitalize()
@@ -50,7 +50,7 @@ def strict_schema(schema: Json) -> Json:
         result["required"] = schema["required"]
     open_ended = schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource"):
-        # Its metadata has a form of its own, which is looked at one by one.
+        # Embedded metadata is always walked, because it has a schema of its own.
         result["not"] = {}
         return result
     if "properties" in schema:
@@ -89,7 +89,7 @@ def _opened(schema: Any) -> Any:
 
 
 def compiled(schema: Json) -> Any:
-    """The strict schema, ready to be asked."""
+    """The strict schema, compiled."""
     return jsonschema_rs.validator_for(strict_schema(schema))
 
 
@@ -102,7 +102,7 @@ def has_defaults(schema: Json) -> bool:
 
 
 class Defaults:
-    """The defaults of a schema, where there are any. Made once per version of a definition."""
+    """The defaults of a schema; made once per version of a definition."""
 
     def __init__(self, schema: Json) -> None:
         self._nullable: bool = schema.get("nullable", False)
@@ -116,7 +116,7 @@ class Defaults:
         self._extra = Defaults(extra) if isinstance(extra, dict) and has_defaults(extra) else None
 
     def fill(self, value: Any) -> Any:
-        """The value with what is absent filled in; where nothing is, the very same value."""
+        """The value with defaults filled in; the same object if there are none to fill in."""
         if isinstance(value, dict):
             return self._fill_map(value)
         if isinstance(value, list) and self._items is not None:
@@ -143,7 +143,7 @@ class Defaults:
 
 
 def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:
-    """The value without fields that the schema does not know; their paths are noted."""
+    """The value without fields that the schema does not have; their paths are added to `dropped`."""
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
         return [prune(item, schema["items"], f"{path}[{at}]", dropped) for at, item in enumerate(value)]
     if not isinstance(value, dict):
@@ -174,7 +174,7 @@ def _embedded_metadata(metadata: Json, path: str, dropped: list[str]) -> Json:
 
 
 def without_nulls(value: Any, schema: Json) -> Any:
-    """The value without the nulls that its schema does not allow, which count as nothing given."""
+    """The value without nulls that its schema does not allow; these count as absent."""
     if isinstance(value, list):
         return [without_nulls(item, schema.get("items") or {}) for item in value]
     if not isinstance(value, dict):

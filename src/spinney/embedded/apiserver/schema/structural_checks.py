@@ -1,4 +1,4 @@
-"""What is wrong with an object by its structural schema, in Kubernetes' words."""
+"""Check an object against its structural schema, with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spinney.embedded.apiserver.errors import (
 
 
 class Checker:
-    """Finds what is wrong with a value; what an update leaves as it was is forgiven."""
+    """Collects the errors of a value; errors in parts that an update does not change are ignored."""
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
@@ -158,7 +158,7 @@ class Checker:
             seen.add(mark)
 
     def _embedded(self, value: Json, name: str) -> None:
-        """An object inside of an object says what it is."""
+        """Check that an embedded object has a kind and an API version."""
         version, kind = value.get("apiVersion"), value.get("kind")
         if version is None:
             self.errors.append(required(f"{name}.apiVersion"))
@@ -251,7 +251,7 @@ def _identity(item: Any, keys: list[str] | tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern as Go reads it: `$` is the end and not before a last line break, and digits and letters are ASCII."""
+    """A pattern with Go's meaning: `$` matches only at the end, and classes such as `\d` are ASCII."""
     text = text.replace(r"\z", r"\Z")
     if text.endswith("$") and not text.endswith(r"\$"):
         text = text[:-1] + r"\Z"

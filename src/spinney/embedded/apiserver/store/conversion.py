@@ -1,4 +1,4 @@
-"""Versions: an object is kept at one of them and shown at the one that was asked for."""
+"""Conversion between the version that an object is stored at and the one that a client uses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.store.store import Item, load
 
 
-def present(kind: Kind, item: Item) -> bytes:
-    """The object as the kind's version shows it."""
+def encoded_for(kind: Kind, item: Item) -> bytes:
+    """The encoded object at the kind's version."""
     if kind.stored == kind.api_version and not _stale(kind, item):
         return item.body
-    return encode(current(kind, item))
+    return encode(at_current_version(kind, item))
 
 
 def _stale(kind: Kind, item: Item) -> bool:
@@ -19,9 +19,9 @@ def _stale(kind: Kind, item: Item) -> bool:
     return kind.custom is not None and item.version < kind.custom.since
 
 
-def current(kind: Kind, item: Item) -> Json:
+def at_current_version(kind: Kind, item: Item) -> Json:
     """The object at the kind's version, as its schema is now."""
-    document = shown(kind, load(item))
+    document = from_stored(kind, load(item))
     if kind.custom is None:
         return document
     if _stale(kind, item):
@@ -29,16 +29,16 @@ def current(kind: Kind, item: Item) -> Json:
     return document if kind.stored == kind.api_version else kind.custom.pruned(kind.version, document)
 
 
-def shown(kind: Kind, document: Json) -> Json:
-    """A kept object at the kind's version."""
+def from_stored(kind: Kind, document: Json) -> Json:
+    """A stored object, converted to the kind's version."""
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.api_version
     return document if kind.other is None else kind.other.from_stored(document)
 
 
-def kept(kind: Kind, document: Json) -> Json:
-    """An object at the kind's version, as it is kept."""
+def to_stored(kind: Kind, document: Json) -> Json:
+    """An object at the kind's version, converted to the stored version."""
     if kind.stored == kind.api_version:
         return document
     document["apiVersion"] = kind.stored

@@ -25,7 +25,7 @@ _FORMAT = 1
 
 
 class DataError(Exception):
-    """The folder's data cannot be used; says why and what to do."""
+    """The folder's data cannot be used; the message says why and what to do."""
 
 
 class SqliteJournal:
@@ -38,7 +38,7 @@ class SqliteJournal:
         self._database = self._worker.submit(_open, path).result()
 
     def append(self, table: str, item: Item, deleted: bool) -> None:
-        """Take a write into the batch that `durable` waits for."""
+        """Add a write to the batch that `durable` waits for."""
         self._pending.append((table, item, deleted))
 
     async def durable(self) -> None:
@@ -76,7 +76,7 @@ class SqliteJournal:
             database.executemany("INSERT OR REPLACE INTO resources VALUES (?, ?)", last.items())
 
     def objects(self, table: str) -> list[tuple[str, int, bytes]]:
-        """Key, version and body of everything kept of a resource."""
+        """Key, version and body of every object of a resource."""
         query = "SELECT key, version, body FROM objects WHERE resource = ? ORDER BY key"
         return self._worker.submit(lambda: self._database.execute(query, (table,)).fetchall()).result()
 
@@ -86,7 +86,7 @@ class SqliteJournal:
         yield from self._worker.submit(lambda: self._database.execute(query).fetchall()).result()
 
     def note(self, name: str, value: bytes) -> bytes:
-        """A value kept beside the objects: what is there already, else this one."""
+        """A named value beside the objects: the stored one, or else this one, which is then stored."""
 
         def work() -> bytes:
             with self._database as database:
@@ -97,7 +97,7 @@ class SqliteJournal:
         return self._worker.submit(work).result()
 
     async def close(self) -> None:
-        """Commit what is left, and let go of the file."""
+        """Commit pending writes, and close the file."""
         await self.durable()
         await asyncio.get_running_loop().run_in_executor(self._worker, self._database.close)
         self._worker.shutdown()
@@ -110,7 +110,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
-        # A commit outlives the process, not a power cut, after which the file is whole but may miss the last moment.
+        # A commit survives the end of the process; a power cut may lose the last commits, but not damage the file.
         database.execute("PRAGMA synchronous = NORMAL")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, _FORMAT):

@@ -1,4 +1,4 @@
-"""The store: objects as encoded bytes, one version counter, and the recent past for watches that resume."""
+"""The store: objects as encoded bytes, one version counter, and recent events for watches that resume."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LABELS: Mapping[str, str] = {}
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """One object at one version: its bytes, and what lists, watches and collectors ask about without decoding."""
+    """One object at one version: its bytes, and what is read often enough not to decode them."""
 
     key: str  # namespace/name, or the name alone
     version: int
@@ -41,13 +41,13 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 def load(item: Item) -> Json:
-    """The object as plain data, at the version it is kept at."""
+    """The object as plain data, at its stored version."""
     document: Json = msgspec.json.decode(item.body)
     return document
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One write: `old` is None for a new object, `deleted` says that `new` is the last state of one that went."""
+    """One write: `old` is None for a new object; if `deleted`, `new` is the object's last state."""
 
     version: int
     new: Item
@@ -56,17 +56,17 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class TooOld(Exception):
-    """The version is out of the window of remembered events."""
+    """The version is older than the remembered events."""
 
 
 class Journal(Protocol):
-    """Where writes go to be kept; the store in memory is complete without one."""
+    """Makes writes durable; the store works without one."""
 
     def append(self, table: str, item: Item, deleted: bool) -> None:
-        """Take a write into the batch that `durable` waits for."""
+        """Add a write to the batch that `durable` waits for."""
 
     async def durable(self) -> None:
-        """Wait until everything appended so far is safe."""
+        """Wait until everything appended so far is durable."""
 
 
 class Table:
@@ -99,7 +99,7 @@ class Table:
             listener(event)
 
     def range(self, namespace: str, after: str = "") -> Iterator[Item]:
-        """Objects in key order, of one namespace or all, from behind a key on."""
+        """Objects in key order, of one namespace or all, after a key."""
         prefix = f"{namespace}/" if namespace else ""
         start = bisect_left(self.keys, max(prefix, after))
         for position in range(start, len(self.keys)):
@@ -161,27 +161,27 @@ class Store:
         return item
 
     def delete(self, table: str, key: str, document: Json, fields: Fields) -> Item:
-        """Remove an object; the document is its last state, as the watchers see it go."""
+        """Remove an object; the document is its last state, which watchers see."""
         old = self.table(table).items[key]
         item = self._stamp(key, document, fields)
         self._commit(table, Event(item.version, item, old, deleted=True))
         return item
 
     def restore(self, table: str, item: Item) -> None:
-        """Put back an object that a journal kept; keys come in order."""
+        """Put back an object from a journal; keys come in order."""
         rows = self.table(table)
         rows.items[item.key] = item
         rows.keys.append(item.key)
 
     def resume(self, table: str, last: int) -> None:
-        """Go on counting after the last change to a table; what happened before it is forgotten."""
+        """Continue counting after the last change to a table; earlier events are not remembered."""
         rows = self.table(table)
         rows.keys.sort()
         rows.floor = rows.last = last
         self.version = max(self.version, last)
 
     def forget(self) -> None:
-        """Drop the past of every table, as time does."""
+        """Drop the remembered events of every table."""
         for table in self.tables.values():
             table.events.clear()
             table.floor = self.version
@@ -212,6 +212,6 @@ class Store:
             listener(table, event)
 
     async def durable(self) -> None:
-        """Wait until every write so far is safe."""
+        """Wait until every write so far is durable."""
         if self.journal is not None:
             await self.journal.durable()

@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits its schema, which server-side apply asks before it merges."""
+"""Check an applied configuration against its schema before the merge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAVES = ("io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery
 
 
 def check(config: Json, kind: Kind, shape: Shape) -> None:
-    """Refuse fields that the schema does not have, values of other types, and elements that are named twice."""
+    """Refuse unknown fields, values of wrong types, and elements with the same key."""
     problems: list[str] = []
     _walk({key: value for key, value in config.items() if key not in ("apiVersion", "kind")}, shape, "", problems)
     if problems:

@@ -1,4 +1,4 @@
-"""Commits: the one way of a finished object into the store."""
+"""The last step of a write: put the object into the store."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import selectable_fields
-from spinney.embedded.apiserver.store.conversion import kept
+from spinney.embedded.apiserver.store.conversion import to_stored
 from spinney.embedded.apiserver.store.store import Fields, Item
 
 
 def commit(core: Core, call: Call, document: Json, selectable: Fields | None = None) -> Item:
-    """Keep an object, or for a dry run only say how it would be kept."""
+    """Store an object; for a dry run, only return it as it would be stored."""
     kind = call.kind
     document = {"kind": kind.kind, "apiVersion": kind.api_version, **document}
     if kind.stored != kind.api_version:
-        document = kind.resource.complete(kept(kind, document))
+        document = kind.resource.complete(to_stored(kind, document))
     fields = selectable_fields.values(kind, document) if selectable is None else selectable
     if call.dry_run:
         metadata = document["metadata"]

@@ -1,4 +1,4 @@
-"""Creation: from plain data to a new object in the store, with a name and an identity."""
+"""Create: from plain data to a new object in the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinney.embedded.apiserver.schema.custom_resources import TABLE as DEFINITI
 from spinney.embedded.apiserver.store.store import Item
 from spinney.embedded.apiserver.write import managed_fields, owner_references
 from spinney.embedded.apiserver.write.commit import commit
-from spinney.embedded.apiserver.write.decode import checked, place, reformed
+from spinney.embedded.apiserver.write.decode import decoded, decoded_after_webhooks, set_namespace
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.strategy import check, complete, prepare_create
@@ -32,12 +32,12 @@ _SET_BY_SERVER = ("managedFields", "deletionTimestamp", "deletionGracePeriodSeco
 async def create_from(
     pipeline: Pipeline, call: Call, document: Json, record: Callable[[Json], None] | None = None
 ) -> Item:
-    """A new object from plain data; `record` notes who owns its fields, where it is not the caller by update."""
+    """Create an object from plain data; `record` writes its managed fields, if not the usual way."""
     kind, resource = call.kind, call.kind.resource
     sent = pipeline.pod_specs.sent(call, document)
     cached = pipeline.pod_specs.find(call, sent)
-    document = checked(call, document) if cached is None else checked(call, *cached.put_into(document))
-    now = _begin(pipeline.core, call, document["metadata"])
+    document = decoded(call, document) if cached is None else decoded(call, *cached.put_into(document))
+    now = _set_identity(pipeline.core, call, document["metadata"])
     if cached is None:
         resource.default(document)
     if record is not None:
@@ -51,7 +51,7 @@ async def create_from(
         cached.start(pipeline.core, call, document)
     else:
         resource.admit_create(pipeline.core, call, document)
-    if pipeline.admission.concerns(kind):
+    if pipeline.admission.mutates(kind):
         mutated = await _mutated(pipeline, call, document)
         if mutated is not document:
             document, cached, sent = mutated, None, b""
@@ -61,7 +61,7 @@ async def create_from(
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(pipeline.core, pipeline.authorizer, call, document)
-    if pipeline.admission.checks(kind):
+    if pipeline.admission.validates(kind):
         await pipeline.admission.validate(call, Operation.CREATE, document, None)
     if cached is None:
         call.warnings.extend(resource.warnings.create(document))
@@ -79,31 +79,31 @@ async def create_from(
 
 
 async def _mutated(pipeline: Pipeline, call: Call, document: Json) -> Json:
-    """The very same object, or what mutating webhooks made of it, in the form of its kind again."""
+    """The same object, or what mutating webhooks made of it, decoded again."""
     mutated = await pipeline.admission.mutate(call, Operation.CREATE, document, None)
     if mutated is document:
         return document
-    conformed = reformed(call, mutated)
+    conformed = decoded_after_webhooks(call, mutated)
     call.name = conformed["metadata"].get("name", "")
     call.kind.resource.default(conformed)
     call.kind.resource.after_webhooks(pipeline.core, conformed)
     return conformed
 
 
-def _begin(core: Core, call: Call, metadata: Json) -> str:
-    """Give a new object its place, name and identity; says when that was."""
-    place(call, metadata)
+def _set_identity(core: Core, call: Call, metadata: Json) -> str:
+    """Set namespace, name, UID and creation time of a new object; return the time."""
+    set_namespace(call, metadata)
     if metadata.get("resourceVersion") not in (None, "", "0") and not call.dry_run:
         raise plain("resourceVersion should not be set on objects to be created")
     _check_namespace(core, call, metadata.get("name", ""))
     if metadata.get("generateName") and not metadata.get("name"):
-        metadata["name"] = _free_name(core, call, metadata["generateName"][: 63 - 5])
+        metadata["name"] = _generate_name(core, call, metadata["generateName"][: 63 - 5])
     call.name = metadata.get("name", "")
     for key in _SET_BY_SERVER:
         metadata.pop(key, None)
     if not call.dry_run:
         metadata.pop("resourceVersion", None)
-    owner_references.named_once(call, metadata)
+    owner_references.drop_duplicates(call, metadata)
     now = core.timestamp()
     metadata["uid"] = core.chance.uid()
     metadata["creationTimestamp"] = now
@@ -141,8 +141,8 @@ def _check_definition(core: Core, call: Call) -> None:
         raise forbidden(call.kind, call.name, "create not allowed while custom resource definition is terminating")
 
 
-def _free_name(core: Core, call: Call, prefix: str) -> str:
-    """A name from a prefix; one that is taken is drawn again, a few times."""
+def _generate_name(core: Core, call: Call, prefix: str) -> str:
+    """A name from a prefix; a taken one is drawn again, a few times."""
     for _ in range(_NAME_DRAWS):
         name = prefix + core.chance.suffix()
         if core.store.get(call.kind.table, call.kind.key(call.namespace, name)) is None:

@@ -1,4 +1,4 @@
-"""Documents: what a request brings as an object of its kind: of the right type, in its place, no unknown fields."""
+"""Decode a body as an object of its kind: check types, drop unknown fields, set the namespace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinney.embedded.apiserver.write.type_meta import check_type
 
 
 def check_duplicates(call: Call, document: Json) -> None:
-    """Find fields that a body gives twice. One that is as long as its own encoding gives none twice."""
+    """Find duplicate fields of a body; a body as long as its own encoding has none."""
     body, form = call.request.body, media_type(call.request)
     if len(encode(document)) == len(body) or call.field_validation == "Ignore":
         return
@@ -27,8 +27,8 @@ def check_duplicates(call: Call, document: Json) -> None:
         call.duplicates = repeated_keys(body)
 
 
-def checked(call: Call, document: Json, old: Json | None = None) -> Json:
-    """The body as an object of the kind: right type, unknown fields told or dropped, nulls gone.
+def decoded(call: Call, document: Json, old: Json | None = None) -> Json:
+    """The body as an object of the kind: types checked, unknown fields reported or dropped, nulls removed.
 
     What it shares with `known`, the object before a change, is as it should be.
     """
@@ -49,7 +49,7 @@ def _conformed(kind: Kind, document: Json, old: Json | None) -> tuple[Json, list
     """The object in the normal form of its kind, and the fields that the kind does not have."""
     if not isinstance(document.get("metadata"), dict | None):
         raise wrong_type("metadata", "an object", document["metadata"])
-    # Kind and version come first, whatever the body says of them.
+    # Kind and version come first, wherever they are in the body.
     document = {"kind": "", "apiVersion": "", **document}
     document["kind"], document["apiVersion"] = kind.kind, kind.api_version
     document["metadata"] = dict(document.get("metadata") or {})
@@ -65,7 +65,7 @@ def _unknown_fields(call: Call, unknown: list[str]) -> None:
     missing = [f'unknown field "{path}"' for path in (sorted(unknown) if is_yaml else unknown)]
     problems = call.duplicates + missing if is_yaml else missing + call.duplicates
     if call.field_validation == "Strict" and is_yaml and call.duplicates:
-        # The parser of YAML tells them all in one go.
+        # The YAML parser reports them together.
         problems = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
     call.duplicates = []
     if call.field_validation == "Strict":
@@ -76,18 +76,18 @@ def _unknown_fields(call: Call, unknown: list[str]) -> None:
         call.warnings.extend(problems)
 
 
-def reformed(call: Call, mutated: Json) -> Json:
-    """What webhooks made of an object, in the form of its kind; fields that it does not have go without a word."""
+def decoded_after_webhooks(call: Call, mutated: Json) -> Json:
+    """An object from webhooks, decoded as its kind; unknown fields are dropped silently."""
     quiet = replace(call, query={**call.query, "fieldValidation": "Ignore"}, warnings=[])
     try:
-        document = checked(quiet, mutated)
+        document = decoded(quiet, mutated)
     except CannotBeHandled as error:
         raise (plain(error.problem) if error.other_kind else internal(error.problem)) from None
-    place(call, document["metadata"])
+    set_namespace(call, document["metadata"])
     return document
 
 
-def place(call: Call, metadata: Json) -> None:
+def set_namespace(call: Call, metadata: Json) -> None:
     namespace = metadata.get("namespace", "")
     if call.kind.namespaced:
         if namespace and namespace != call.namespace:

@@ -1,4 +1,4 @@
-"""Deletion: preconditions, grace, finalizers, and what is left to the garbage collector."""
+"""Delete: preconditions, grace period and finalizers; dependents are left to the garbage collector."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spinney.embedded.apiserver.errors import (
 )
 from spinney.embedded.apiserver.http.bodies import UnreadableBody, must_be_object, parse
 from spinney.embedded.apiserver.http.content_types import BODY_TYPES, JSON, media_type
-from spinney.embedded.apiserver.read.get_list import answer, listed, matcher
+from spinney.embedded.apiserver.read.get_list import list_response, matcher, object_response
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.misfit import type_name
@@ -96,10 +96,10 @@ async def delete(pipeline: Pipeline, call: Call) -> Response:
     item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    await _ask(pipeline, call, item, options)
+    await _validate(pipeline, call, item, options)
     gone, last = delete_item(pipeline.core, call.kind, item, options, dry_run=call.dry_run)
     if not gone or call.kind.resource.deletion.returns_object:
-        return answer(pipeline.core, call, last)
+        return object_response(pipeline.core, call, last)
     details: Json = {"name": call.name, "group": call.kind.group, "kind": call.kind.plural, "uid": item.uid}
     body = {
         "kind": "Status",
@@ -111,14 +111,14 @@ async def delete(pipeline: Pipeline, call: Call) -> Response:
     return Response(200, encode(body), JSON)
 
 
-async def _ask(pipeline: Pipeline, call: Call, item: Item, options: Json) -> None:
-    """Ask whoever wants to be asked about a deletion."""
-    if pipeline.admission.looks_at(call.kind):
+async def _validate(pipeline: Pipeline, call: Call, item: Item, options: Json) -> None:
+    """Ask policies and webhooks about a deletion."""
+    if pipeline.admission.applies_to(call.kind):
         await pipeline.admission.validate_delete(call, Operation.DELETE, load(item), options)
 
 
 def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: bool = False) -> tuple[bool, Item]:
-    """Delete an object as far as it can be now. Says whether it is gone, and its last or newest state."""
+    """Delete an object, or mark it as being deleted; return whether it is removed, and its last or new state."""
     document = load(item)
     metadata = document["metadata"]
     _check_preconditions(kind, item, metadata, options.get("preconditions") or {})
@@ -140,33 +140,25 @@ def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: b
 
 def _check_preconditions(kind: Kind, item: Item, metadata: Json, wanted: Json) -> None:
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
-    shown = _Named(kind)
     if uid and uid != item.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({item.uid}). The object might have "
             "been deleted and then recreated"
         )
-        raise shown.conflict(item.name, why)
+        raise _precondition_conflict(kind, item.name, why)
     if version and version != metadata["resourceVersion"]:
         why = (
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
             f"({metadata['resourceVersion']}). The object might have been modified"
         )
-        raise shown.conflict(item.name, why)
+        raise _precondition_conflict(kind, item.name, why)
 
 
-class _Named:
-    """Preconditions of a deletion name the kind where other conflicts name the resource."""
-
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-
-    def conflict(self, name: str, why: str) -> Refusal:
-        refusal = conflict(self._kind, name, why)
-        kind = f"{self._kind.kind}.{self._kind.group}" if self._kind.group else self._kind.kind
-        message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
-        details = {**(refusal.details or {}), "kind": self._kind.kind}
-        return Refusal(409, "Conflict", message, details)
+def _precondition_conflict(kind: Kind, name: str, why: str) -> Refusal:
+    """409: it names the kind, where other conflicts name the resource."""
+    shown_kind = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    details = {**(conflict(kind, name, why).details or {}), "kind": kind.kind}
+    return Refusal(409, "Conflict", f'Operation cannot be fulfilled on {shown_kind} "{name}": {why}', details)
 
 
 def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
@@ -190,8 +182,8 @@ def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
         metadata.pop("finalizers", None)
 
 
-def finished(document: Json) -> bool:
-    """Whether an object that is being deleted waits for nobody any more."""
+def is_removable(document: Json) -> bool:
+    """Whether an object that is being deleted has no finalizers and no grace period left."""
     metadata = document["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False
@@ -201,19 +193,19 @@ def finished(document: Json) -> bool:
 
 
 def remove(core: Core, kind: Kind, item: Item, document: Json) -> Item:
-    """Take an object out of the store."""
+    """Remove an object from the store."""
     return core.store.delete(kind.table, item.key, document, selectable_fields.values(kind, document))
 
 
 async def delete_collection(pipeline: Pipeline, call: Call) -> Response:
-    """Delete every object that matches, and answer with them."""
+    """Delete every object that matches, and answer with the list of them."""
     options = call.options = options_of(call)
     number(call.query.get("limit", "0"))
     passes = matcher(call)
     table = pipeline.core.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
     for item in victims:
-        await _ask(pipeline, call, item, options)
+        await _validate(pipeline, call, item, options)
         if table.items.get(item.key) is not None:
             delete_item(pipeline.core, call.kind, table.items[item.key], options, dry_run=call.dry_run)
-    return listed(pipeline.core, call, victims, {"resourceVersion": str(pipeline.core.store.version)})
+    return list_response(pipeline.core, call, victims, {"resourceVersion": str(pipeline.core.store.version)})

@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.schema.misfit import type_name
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """The target with a merge patch applied. What the patch does not touch is shared with the target."""
+    """The target with a merge patch applied; unchanged parts are shared with the target."""
     if not isinstance(patch, dict):
         return patch
     target = dict(target) if isinstance(target, dict) else {}
@@ -34,7 +34,7 @@ class PatchDoesNotApply(Refusal):
 
 
 def apply_json_patch(document: Json, operations: Any) -> Json:
-    """The document with the operations applied in order. What they do not touch is shared with the one given."""
+    """The document with the operations applied in order; unchanged parts are shared with it."""
     if not isinstance(operations, list):
         raise bad_request(f"error decoding patch: expected an array, got {type_name(operations)}")
     if len(operations) > 10000:
@@ -82,7 +82,7 @@ def _test(document: Any, path: str, expected: Any) -> Any:
 
 
 def _parts(path: str) -> list[str]:
-    # What comes before the first slash is nothing to the library of Kubernetes.
+    # Kubernetes' library ignores what comes before the first slash.
     if "/" not in path:
         raise PatchDoesNotApply(f"the path {path!r} of a JSON patch has no '/'")
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
@@ -93,7 +93,7 @@ def _missing(operation: str, path: str) -> PatchDoesNotApply:
 
 
 def _place(node: Any, part: str, operation: str, path: str) -> Any:
-    """The key or position of a member that is there."""
+    """The key or index of an existing member."""
     if isinstance(node, dict) and part in node:
         return part
     if isinstance(node, list) and part.lstrip("-").isdigit() and -len(node) <= int(part) < len(node):
@@ -109,14 +109,14 @@ def _value(document: Any, path: str, operation: str) -> Any:
 
 
 def _copied(document: Any, path: str) -> Any:
-    """The value to copy; a member that is not there is null, as in the library of Kubernetes."""
+    """The value to copy; a missing member is null, as in Kubernetes' library."""
     parent, _, last = path.rpartition("/")
     node = _value(document, parent, "copy")
     return node.get(_parts(f"/{last}")[0]) if isinstance(node, dict) else _value(document, path, "copy")
 
 
 def _edited(node: Any, parts: list[str], operation: str, path: str, edit: Callable[[Any, str], None]) -> Any:
-    """A copy of everything on the way to the last part, which `edit` changes."""
+    """A copy of the path to the last part, which `edit` changes."""
     if not isinstance(node, dict | list):
         raise _missing(operation, path)
     changed = node.copy()
@@ -154,7 +154,7 @@ def _remove(document: Any, path: str, operation: str) -> Any:
 
 def _replace(document: Any, path: str, value: Any) -> Any:
     def replace(parent: Any, last: str) -> None:
-        # A member that is not there is added, as the library of Kubernetes does.
+        # A missing member is added, as in Kubernetes' library.
         parent[last if isinstance(parent, dict) else _place(parent, last, "replace", path)] = value
 
     return _edited(document, _parts(path), "replace", path, replace) if path else value

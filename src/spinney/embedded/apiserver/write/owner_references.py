@@ -1,4 +1,4 @@
-"""References to owners, as they come with a write."""
+"""Owner references in a write."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WARNING = (
 )
 
 
-def named_once(call: Call, metadata: Json) -> None:
-    """Drop owners that are named again, with a warning."""
+def drop_duplicates(call: Call, metadata: Json) -> None:
+    """Drop duplicate owner references, with a warning."""
     given = metadata.get("ownerReferences") or ()
     if len(given) < 2:
         return

@@ -1,4 +1,4 @@
-"""Patches: from the body of a request to a change of the object, and whom to blame where no object comes out."""
+"""Patch requests: from the body to a change of the object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def patcher(call: Call, kind: str) -> Change:
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY[0]))
     if kind not in _CHANGES:
         raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    # Read only where there is an object to change: without one, that is what is told.
+    # Read later, because a missing object is reported before a bad patch.
     return lambda old: _CHANGES[kind](call, old)
 
 
@@ -39,7 +39,7 @@ def _by_operations(call: Call, old: Json) -> Json:
 
 
 def _unknown_members(call: Call, operations: Any) -> None:
-    """Note members that operations do not have, which is told or refused as are repeated fields."""
+    """Collect unknown members of operations, which are handled as duplicate fields are."""
     if call.field_validation == "Ignore" or not isinstance(operations, list):
         return
     call.duplicates = [
@@ -65,7 +65,7 @@ def _by_strategy(call: Call, old: Json) -> Json:
     changes = {} if changes is None else changes
     _must_be_object(changes, "")
     check_duplicates(call, changes)
-    # A kind or version in it says nothing.
+    # Kind and version in the patch are ignored.
     changes = {key: value for key, value in changes.items() if key not in ("kind", "apiVersion")}
     shape = built_in_shape(call.kind.group, call.kind.version, call.kind.kind)
     return cast(Json, strategic_merge.merge(old, changes, shape))
@@ -91,6 +91,6 @@ def _must_be_object(changes: Any, prefix: str = "error decoding patch: ") -> Non
 
 
 def patch_error(error: CannotBeHandled) -> Refusal:
-    """The refusal of what a patch made: the patch is wrong, not an object that the client never sent."""
+    """422 for the patch itself: the client did not send the object that does not fit."""
     cause = omitted("patch", error.problem)
     return Refusal(422, "Invalid", f' "" is invalid: {cause}', {"causes": [cause.cause()]})

@@ -10,7 +10,7 @@ from spinney.api.meta import Json, without_nulls
 from spinney.embedded.apiserver.calls import Call, flag
 from spinney.embedded.apiserver.errors import Refusal, bad_request, conflict, invalid_options, not_found, required
 from spinney.embedded.apiserver.http.bodies import UnreadableBody, parse
-from spinney.embedded.apiserver.read.get_list import answer
+from spinney.embedded.apiserver.read.get_list import object_response
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import Shape
@@ -19,7 +19,7 @@ from spinney.embedded.apiserver.write.creation import create_from
 from spinney.embedded.apiserver.write.field_sets import FieldSet, item_key
 from spinney.embedded.apiserver.write.managed_fields import Writer, is_of, make_entry, owned_part, set_entries, shape_of
 from spinney.embedded.apiserver.write.pipeline import Pipeline
-from spinney.embedded.apiserver.write.type_meta import told_type
+from spinney.embedded.apiserver.write.type_meta import type_text
 from spinney.embedded.apiserver.write.updates import modify
 from spinney.kube.client.transport import Response
 
@@ -43,7 +43,7 @@ async def apply(pipeline: Pipeline, call: Call) -> Response:
         return merged_object(call, live, config, writer, force=force)
 
     item = await modify(pipeline, call, change, keep_entries)
-    return answer(pipeline.core, call, item)
+    return object_response(pipeline.core, call, item)
 
 
 def keep_entries(old: Json, new: Json) -> None:
@@ -57,7 +57,7 @@ async def _create(pipeline: Pipeline, call: Call, config: Json, writer: Writer) 
         set_entries(document, [make_entry(writer, "Apply", call.kind.api_version, owned)] if owned else [])
 
     item = await create_from(pipeline, call, config, record)
-    return answer(pipeline.core, call, item, 201)
+    return object_response(pipeline.core, call, item, 201)
 
 
 def config_of(call: Call) -> Json:
@@ -72,7 +72,7 @@ def config_of(call: Call) -> Json:
     if not isinstance(config, dict):
         raise bad_request(f"error decoding YAML: expected an object, got {type_name(config)}")
     if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
-        raise bad_request(f"invalid object type: {told_type(config)}")
+        raise bad_request(f"invalid object type: {type_text(config)}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise bad_request(f"error decoding YAML: metadata: expected an object, got {type_name(metadata)}")
@@ -83,7 +83,7 @@ def config_of(call: Call) -> Json:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     apply_checks.check(config, call.kind, shape_of(call.kind))
     custom = call.kind.custom
-    # A schema may allow nulls; elsewhere they say nothing.
+    # A schema may allow nulls; otherwise they count as absent.
     config = cast(Json, without_nulls(config) if custom is None else custom.without_nulls(call.kind.version, config))
     config["metadata"] = {**metadata, "name": call.name}
     if call.kind.namespaced:
@@ -108,7 +108,7 @@ def _claimed(value: Any, shape: Shape) -> FieldSet:
     if isinstance(value, dict) and value and not shape.atomic:
         for key, item in value.items():
             below = _claimed(item, shape.child(key))
-            # A key of a map is owned itself; a field of a struct only through what is in it.
+            # A key of a map is owned itself; a field of a struct only through its members.
             fields["f:" + key] = {".": {}, **below} if below and key not in shape.properties else below
     elif isinstance(value, list) and value and not shape.atomic and shape.type == "array":
         for item in value:

@@ -1,4 +1,4 @@
-"""Strategic merge patch: merge patch that knows which lists are maps by another name."""
+"""Strategic merge patch: a merge patch that merges lists by key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIRECTIVES = ("$patch", "$retainKeys", _DELETE_FROM, _ORDER)
 
 
 def merge(target: Any, patch: Any, shape: Shape) -> Any:
-    """The target with the patch applied. What the patch does not touch is shared with the target."""
+    """The target with the patch applied; unchanged parts are shared with the target."""
     if not isinstance(patch, dict):
         return patch
     target = dict(target) if isinstance(target, dict) else {}
@@ -53,12 +53,12 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
 
 
 def _is_directive(item: Any) -> bool:
-    """Whether an element says only what to do with others."""
+    """Whether an element is only a directive."""
     return isinstance(item, dict) and ("$patch" in item and (len(item) == 1 or item["$patch"] == "delete"))
 
 
 def _kept(target: Json, patch: Json) -> Json:
-    """What the patch's directives leave of a map, before anything is merged into it."""
+    """The map after the patch's directives, before the merge."""
     retained = patch.get("$retainKeys")
     if retained is not None:
         if any(key not in retained for key in patch if key[:1] != "$"):
@@ -72,7 +72,7 @@ def _kept(target: Json, patch: Json) -> Json:
 
 
 def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
-    """The map with lists in the order that the patch gives, where it gives nothing but their order."""
+    """The map with lists reordered, for which the patch has only an order."""
     for key, order in patch.items():
         if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
             field = key.removeprefix(_ORDER)
@@ -119,7 +119,7 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """Whether the patch's elements come in the order that it gives for the list."""
+    """Refuse a patch whose elements are not in the order that it gives for the list."""
     rest = iter([entry.get(key) if key and isinstance(entry, dict) else entry for entry in order])
     for item in patch:
         if isinstance(item, dict) and item.get("$patch") == "delete":
@@ -132,7 +132,7 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
 
 
 def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) -> list[Any]:
-    """Items in the order the patch gives; those it does not name go where they stood before among the named ones.
+    """Items in the patch's order; items that it does not name keep their place among the named ones.
 
     An item that is new has no place yet, and so comes before everything that the patch does not name.
     """
@@ -154,6 +154,6 @@ def _ordered(items: list[Any], order: list[Any], key: str, original: list[Any]) 
 
 
 def _names(items: list[Any], key: str) -> list[Any]:
-    """What the elements of a list are told apart by."""
+    """The merge keys of a list's elements."""
     names = [item.get(key) if key and isinstance(item, dict) else item for item in items]
     return [msgspec.json.encode(name) if isinstance(name, dict | list) else name for name in names]

@@ -1,4 +1,4 @@
-"""What an object says it is, and whether that is what a path takes."""
+"""The kind and API version of a body, checked against the path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.schema.shapes import kind_names
 
 
 def check_type(document: Json, kind: Kind, verb: str = "") -> None:
-    """Refuse an object of another kind or version, in the words of whoever decodes it."""
+    """Refuse an object of another kind or version."""
     version, name = document.get("apiVersion"), document.get("kind")
     # A built-in object need not say its version.
     unsaid = not version and kind.custom is None
@@ -39,8 +39,8 @@ def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     raise CannotBeHandled(name or kind.kind, short, kind.kind, problem)
 
 
-def told_type(document: Json) -> str:
-    """What an object says it is, as Go prints it; what cannot be read is nothing."""
+def type_text(document: Json) -> str:
+    """An object's group, version and kind, as Go prints them."""
     version, name = document.get("apiVersion", ""), document.get("kind", "")
     if not isinstance(version, str) or not isinstance(name, str):
         return "/, Kind=" if not isinstance(name, str) else f"/, Kind={name}"

@@ -29,12 +29,12 @@ from spinney.embedded.apiserver.errors import (
 )
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
-from spinney.embedded.apiserver.store.conversion import current
+from spinney.embedded.apiserver.store.conversion import at_current_version
 from spinney.embedded.apiserver.store.store import Item
 from spinney.embedded.apiserver.write import managed_fields, owner_references, patch_request
 from spinney.embedded.apiserver.write.commit import commit
-from spinney.embedded.apiserver.write.decode import checked, reformed
-from spinney.embedded.apiserver.write.deletion import finished, remove
+from spinney.embedded.apiserver.write.decode import decoded, decoded_after_webhooks
+from spinney.embedded.apiserver.write.deletion import is_removable, remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.strategy import check, check_subresource, complete, prepare_update, same_body
@@ -45,7 +45,7 @@ Record = Callable[[Json, Json], None]
 
 
 async def modify(pipeline: Pipeline, call: Call, change: Change, record: Record | None = None) -> Item:
-    """Apply a change to an object as it is now; where admission took time and the object moved on, once more."""
+    """Apply a change to the current object; retry if the object changed during admission."""
     for _ in range(_RETRIES):
         item = pipeline.core.store.get(call.kind.table, call.key)
         if item is None:
@@ -60,12 +60,12 @@ async def _modify_once(
     pipeline: Pipeline, call: Call, item: Item, change: Change, record: Record | None
 ) -> Item | None:
     kind = call.kind
-    old = current(kind, item)
+    old = at_current_version(kind, item)
     new = _proposed(call, old, change)
     _preconditions(call, old, new)
     given_version = new["metadata"].get("resourceVersion")
-    owner_references.named_once(call, new["metadata"])
-    new = complete(kind, settle(pipeline, call, new, old))
+    owner_references.drop_duplicates(call, new["metadata"])
+    new = complete(kind, restore_fixed_fields(pipeline, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
         new["metadata"].pop("managedFields")
     elif record is not None:
@@ -73,17 +73,17 @@ async def _modify_once(
     else:
         managed_fields.record_update(kind, old, new, Writer(call.manager, call.subresource, pipeline.core.timestamp()))
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if pipeline.admission.concerns(kind):
+    if pipeline.admission.mutates(kind):
         mutated = await pipeline.admission.mutate(call, Operation.UPDATE, new, old)
         if mutated is not new:
-            new = reformed(call, mutated)
+            new = decoded_after_webhooks(call, mutated)
             kind.resource.default(new)
             new = complete(kind, new)
     errors = _errors(call, old, new)
     if errors:
         raise invalid_object(kind, call.name, errors)
     escalation.check(pipeline.core, pipeline.authorizer, call, new)
-    if pipeline.admission.checks(kind):
+    if pipeline.admission.validates(kind):
         await pipeline.admission.validate(call, Operation.UPDATE, new, old)
     if not call.subresource:
         call.warnings.extend(kind.resource.warnings.update(new, old))
@@ -94,12 +94,12 @@ async def _modify_once(
 
 
 def _proposed(call: Call, old: Json, change: Change) -> Json:
-    """What the change makes of the old object, in the form of its kind."""
+    """The changed object, decoded as its kind."""
     proposed = change(old)
     if not isinstance(proposed, dict) or proposed.get("metadata") is None:
         raise no_name(call)
     try:
-        return checked(call, proposed, old if call.verb == "patch" else None)
+        return decoded(call, proposed, old if call.verb == "patch" else None)
     except CannotBeHandled as error:
         if call.verb != "patch" or call.kind.custom is not None:
             raise
@@ -107,7 +107,7 @@ def _proposed(call: Call, old: Json, change: Change) -> Json:
 
 
 def _errors(call: Call, old: Json, new: Json) -> list[FieldError]:
-    """What is wrong with the new object, or with changing the old one into it."""
+    """The errors of the new object, and of the change from the old one."""
     kind, metadata, before = call.kind, new["metadata"], old["metadata"]
     errors = metadata_checks.check(kind, metadata, before) + metadata_checks.check_update(metadata, before)
     if not call.subresource or kind.custom is not None:
@@ -145,8 +145,8 @@ def _immutable(call: Call, key: str, value: str) -> Refusal:
     return invalid_object(call.kind, call.name, [invalid(f"metadata.{key}", value, "field is immutable")])
 
 
-def settle(pipeline: Pipeline, call: Call, new: Json, old: Json) -> Json:
-    """The proposed object with everything restored that this endpoint may not change, and its generation."""
+def restore_fixed_fields(pipeline: Pipeline, call: Call, new: Json, old: Json) -> Json:
+    """The proposed object with fields restored that this endpoint may not change, and its generation set."""
     metadata, before = new["metadata"], old["metadata"]
     for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "name"):
         if key in before:
@@ -193,13 +193,13 @@ def _finish(
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
         return item
-    if finished(new) and not call.dry_run:
-        # Who watches sees it go as it was kept; whoever let it go sees what that changed.
+    if is_removable(new) and not call.dry_run:
+        # Watchers get the last stored state; the client gets its own change.
         remove(pipeline.core, kind, item, old)
         return msgspec.structs.replace(item, body=encode(new))
     return commit(pipeline.core, call, new, item.fields if same_body(new, old) else None)
 
 
 def no_name(call: Call) -> Refusal:
-    """400: an object that does not say its name."""
+    """400: an object without a name."""
     return bad_request(f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided")
