@@ -1,4 +1,4 @@
-"""The one source of chance: UIDs, name suffixes, jitter. Seeded, it repeats itself."""
+"""The only source of randomness: UIDs, name suffixes, jitter. With a seed it is repeatable."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Chance:
         return f"{drawn[:8]}-{drawn[8:12]}-4{drawn[12:15]}-{_VARIANT[drawn[30]]}{drawn[15:18]}-{drawn[18:30]}"
 
     def suffix(self, length: int = 5) -> str:
-        """What the API server appends to `generateName`."""
+        """A name suffix as the API server appends it to `generateName`."""
         return self._random.randbytes(length).translate(_LETTER_OF_BYTE).decode()
 
     def jitter(self, value: float, share: float = 0.1) -> float:
-        """The value, made up to `share` longer."""
+        """The value, increased by up to `share` of it at random."""
         return value * (1.0 + share * self._random.random())
 
     def random(self) -> float:

@@ -1,4 +1,4 @@
-"""The one place that knows what time it is."""
+"""Clocks: the only source of the current time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time that goes into objects. Waiting is the event loop's business, not the clock's."""
+    """The time that goes into objects; waiting is done by the event loop."""
 
     def now(self) -> datetime:
         """The current time, in UTC."""
@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class LoopClock:
-    """Follows the event loop's timers from a fixed start, so that virtual time moves objects and timers alike."""
+    """A clock that follows the event loop's time from a fixed start, for virtual time."""
 
     def __init__(self, start: datetime, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop or asyncio.get_running_loop()

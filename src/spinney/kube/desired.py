@@ -1,4 +1,4 @@
-"""Plan how live objects come to match wanted ones: pure. `kube.writer` applies the steps."""
+"""Plan the steps that make live objects match wanted ones: pure. `kube.writer` applies them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Step:
 
 
 def plan(wanted: Wanted, live: Json | None) -> Step | None:
-    """The step towards a wanted object; None where it is there as wanted."""
+    """The step towards a wanted object; None if the live object matches."""
     if wanted.drift is Drift.APPLY:
         done = live is not None and covers(live, wanted.body)
         return None if done else Step("apply", wanted.resource, wanted.key, wanted.body)

@@ -1,4 +1,4 @@
-"""Differences between JSON documents: does one cover another, and which patch leads from one to the other."""
+"""Differences between JSON documents: whether one covers another, and the patch from one to the other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def merge_patch(live: Json, wanted: Json, optional: Collection[str] = ()) -> Jso
 
 
 def exact_merge_patch(live: Json, wanted: Json) -> Json:
-    """The merge patch that turns one map into exactly another: members that go are named with null."""
+    """The merge patch that makes one map equal another; removed members are null."""
     patch: Json = {key: None for key in live if key not in wanted}
     for key, value in wanted.items():
         current: Any = live.get(key)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server, as exceptions that someone handles."""
+"""Errors of the API server and of the connection to it, as exceptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StatusCause(Struct, frozen=True):
 
 
 class StatusDetails(Struct, frozen=True):
-    """Which object a Status speaks of."""
+    """The object that a Status is about."""
 
     name: str = ""
     group: str = ""
@@ -25,7 +25,7 @@ class StatusDetails(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """The body of every error answer of Kubernetes."""
+    """The body of every error response of Kubernetes."""
 
     status: str = ""
     message: str = ""
@@ -35,7 +35,7 @@ class Status(Struct, frozen=True):
 
 
 class ApiError(Exception):
-    """The API server said no."""
+    """The API server refused a request."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message or status.reason or f"HTTP {status.code}")
@@ -77,15 +77,15 @@ class Forbidden(ApiError):
 
 
 class TooManyRequests(ApiError):
-    """429: come back later, or an eviction that a disruption budget does not allow."""
+    """429: retry later, or an eviction that a disruption budget does not allow."""
 
 
 class Unauthorized(ApiError):
-    """401: the server does not know who asks."""
+    """401: the server does not accept our credentials."""
 
 
 class CannotStart(Exception):
-    """A component was told to use something that the cluster does not have; the process ends with this code."""
+    """A component is configured to use something that the cluster lacks; the process exits with this code."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -93,23 +93,23 @@ class CannotStart(Exception):
 
 
 class ConnectionLost(Exception):
-    """No answer came: the write may or may not have happened."""
+    """No response arrived: the write may or may not have happened."""
 
 
 class NotSent(ConnectionLost):
-    """The server was not reached at all: nothing has happened."""
+    """The server was not reached: nothing has happened."""
 
 
 class Untrusted(NotSent):
-    """The server's certificate, or ours, is not accepted; trying again does not help."""
+    """The server's certificate, or ours, is not accepted; a retry does not help."""
 
 
 class NotLeader(Exception):
-    """A write was stopped because our lease may be somebody else's by now."""
+    """A write was stopped because our lease may have expired."""
 
 
 def error_for(status: Status) -> ApiError:
-    """The exception for an error answer."""
+    """The exception for an error response."""
     if status.code == 409:
         return AlreadyExists(status) if status.reason == "AlreadyExists" else Conflict(status)
     by_code: dict[int, type[ApiError]] = {
@@ -125,7 +125,7 @@ def error_for(status: Status) -> ApiError:
 
 
 def status_body(code: int, reason: str, message: str, details: Json | None = None) -> Json:
-    """The plain Status that a server answers an error with."""
+    """A Status as plain data, as a server returns it."""
     body: Json = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""How Python's collector of cycles is set in a process that holds many objects and makes hardly any cycles."""
+"""Settings of Python's garbage collector for processes with many objects and hardly any cycles."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _NEW_OBJECTS = 50_000
 
 
 def collect_rarely() -> None:
-    """Look for cycles once in a while instead of all the time."""
+    """Look for cycles rarely."""
     gc.set_threshold(_NEW_OBJECTS, 10, 10)
 
 
 def keep_what_is_here() -> None:
-    """Take everything that is held by now out of the collector's sight: full caches hold no cycles."""
+    """Exclude everything allocated so far from collection: full caches have no cycles."""
     gc.collect()
     gc.freeze()

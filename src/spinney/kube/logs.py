@@ -13,7 +13,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def configure(form: Format = "text", level: str = "info") -> None:
-    """Set up logging for the whole process, that of libraries included."""
+    """Set up logging for the process and its libraries."""
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -37,7 +37,7 @@ def configure(form: Format = "text", level: str = "info") -> None:
 
 
 def _rendering(form: Format) -> list[structlog.typing.Processor]:
-    """Errors come with the way to them, and without the values on it: tokens and keys are among those."""
+    """Tracebacks without local variables: these may hold tokens and keys."""
     if form == "json":
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         return [

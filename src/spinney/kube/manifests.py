@@ -1,4 +1,4 @@
-"""What a component needs in a cluster before it can run there: an account, its rights, its webhooks."""
+"""The manifests of a component: service account, RBAC rules, Service and webhook configurations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def manifests(component: Component, namespace: str, webhook_url: str = "") -> li
 def rights(
     name: str, namespace: str, everywhere: Iterable[Rule], inside: Iterable[Rule], part_of: str = "spinney"
 ) -> list[Json]:
-    """An account with rules for the whole cluster, and rules for the namespace it lives in."""
+    """A service account with cluster-wide rules, and rules in its own namespace."""
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     return [
         _object("v1", "ServiceAccount", name, part_of, namespace),
@@ -57,7 +57,7 @@ def webhook_resource(kind: str) -> Resource:
 def webhook_configurations(
     component: Component, namespace: str, webhook_url: str = "", ca_bundle: str = ""
 ) -> list[Json]:
-    """The component's webhooks as configurations: one for those that change objects, one for those that only check."""
+    """The component's webhook configurations: one mutating, one validating."""
     result = []
     for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
         hooks = [hook for hook in component.webhooks if hook.mutating == mutating]
@@ -89,12 +89,12 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
 
 
 def _qualified(component: Component, hook: Webhook) -> str:
-    """Kubernetes wants at least three segments in a webhook's name."""
+    """The webhook's name with at least three segments, as Kubernetes requires."""
     return hook.name if hook.name.count(".") >= 2 else f"{hook.name}.{account_name(component)}.svc"
 
 
 def _registration_rules(component: Component) -> Iterable[Rule]:
-    """A component keeps the CA bundle of its own webhook configurations current, and touches no others."""
+    """Rules to keep the CA bundle of the component's own webhook configurations current."""
     if not component.webhooks:
         return ()
     kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")

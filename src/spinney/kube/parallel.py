@@ -1,4 +1,4 @@
-"""Several writes at once, that are over when all of them are."""
+"""Run several writes concurrently."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Work = Coroutine[Any, Any, object]
 
 
 async def all_of(work: Iterable[Work]) -> None:
-    """Do things at once; the first error is raised when all are done."""
-    things = list(work)
-    if len(things) < 2:
-        # Most looks find nothing to do, or one thing: no task is needed for that.
-        for thing in things:
-            await thing
+    """Run coroutines concurrently; the first error is raised after all have ended."""
+    pending = list(work)
+    if len(pending) < 2:
+        # Most looks find nothing to do, or one coroutine: no task is needed for that.
+        for coroutine in pending:
+            await coroutine
         return
-    outcomes = await asyncio.gather(*things, return_exceptions=True)
+    outcomes = await asyncio.gather(*pending, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

@@ -1,4 +1,4 @@
-"""What a component's configuration file says about the process around it, beside what the command line says."""
+"""Settings of the process that a component's configuration file may give, beside the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.kube.controllers.leader import Timing
 
 @dataclass(frozen=True)
 class Listen:
-    """Where something listens."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -18,7 +18,7 @@ class Listen:
 
 @dataclass(frozen=True)
 class Process:
-    """Settings of a whole process; what is None, or empty, is left to the command line."""
+    """Settings of a process; None or empty leaves a setting to the command line."""
 
     qps: float | None = None
     burst: int | None = None

@@ -1,4 +1,4 @@
-"""What a component is handed to live in: its client, the shared caches, the clock."""
+"""Components and their runtime: client, shared caches, clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.kube.process_settings import Process
 
 @dataclass(frozen=True)
 class Runtime:
-    """The world of one component. Caches are shared by all components of a process."""
+    """What one component gets to run with. All components of a process share the caches."""
 
     client: Client
     caches: Caches
@@ -40,7 +40,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Webhook:
-    """One admission webhook: what it looks at and the coroutine that reviews (AdmissionReview request → response)."""
+    """One admission webhook: the objects it reviews, and its reviewer (AdmissionReview request → response)."""
 
     name: str
     path: str

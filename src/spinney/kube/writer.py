@@ -1,4 +1,4 @@
-"""Writes that bear races: what exists already and is ours is taken, what is gone stays gone."""
+"""Writes that tolerate races: an object of ours that exists is taken, one that is gone stays gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = type[Object] | Resource
 
 
 class Blocked(Exception):
-    """A wanted object cannot be there for now; the message says why."""
+    """A wanted object cannot exist for now; the message says why."""
 
 
 class NameTaken(AlreadyExists):
@@ -40,7 +40,7 @@ class Writer:
         self._priority = priority
 
     async def apply(self, step: Step) -> Json | None:
-        """Do a planned step: the object as it is now, or None where there is nothing to show."""
+        """Apply a planned step; returns the object as it is now, or None after a deletion or a report."""
         if step.act == "wait":
             raise Blocked(step.why)
         if step.act == "report":
@@ -55,7 +55,7 @@ class Writer:
         return await self._client.create(step.resource, step.body, step.key[0]) if step.act == "recreate" else None
 
     async def ensure(self, wanted: Wanted) -> bool:
-        """Read the live object and bring it to what is wanted; True if that took a write."""
+        """Read the live object and make it match; True if something was written."""
         step = plan(wanted, await self._client.find(wanted.resource, wanted.key))
         if step is not None:
             await self.apply(step)
@@ -66,7 +66,7 @@ class Writer:
     @overload
     async def create(self, of: Resource, body: Json, *, adopt: bool = False) -> Json: ...
     async def create(self, of: type[T] | Resource, body: Json, *, adopt: bool = False) -> T | Json:
-        """A new object, or the one of that name if it has an owner that the body names; `adopt` takes any."""
+        """Create an object, or return the existing one if it has an owner that the body names; `adopt` takes any."""
         metadata = body["metadata"]
         key = metadata.get("namespace", ""), metadata["name"]
         async with self._turn("create", of):
@@ -89,7 +89,7 @@ class Writer:
             return None
 
     async def delete(self, live: Object, *, unchanged: bool = False) -> None:
-        """Delete this very object, by UID; with `unchanged` only as long as nobody wrote it since it was read."""
+        """Delete this object by UID; with `unchanged`, only if nobody changed it since it was read."""
         if live.metadata.deletion_timestamp is not None:
             return
         version = live.metadata.resource_version if unchanged else ""
@@ -97,12 +97,12 @@ class Writer:
             await self._delete(type(live), live.key, live.uid, version)
 
     async def release(self, live: Object, finalizer: str) -> None:
-        """Take a finalizer off an object."""
+        """Remove a finalizer from an object."""
         if finalizer not in live.metadata.finalizers:
             return
-        left = [name for name in live.metadata.finalizers if name != finalizer]
+        remaining = [name for name in live.metadata.finalizers if name != finalizer]
         # The UID is a precondition: a new object of the same name keeps its finalizer.
-        await self.patch(live, {"metadata": {"uid": live.uid, "finalizers": left or None}})
+        await self.patch(live, {"metadata": {"uid": live.uid, "finalizers": remaining or None}})
 
     async def _delete(self, of: Kind, key: Key, uid: str, resource_version: str = "") -> None:
         async with self._turn("delete", of):

@@ -1,4 +1,4 @@
-"""Certificates for webhooks: an authority of our own, serving certificates below it, both renewed in time."""
+"""Certificates for webhooks: our own CA and serving certificates, both renewed in time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BACKDATED = timedelta(hours=1)
 
 
 class Bundle(Struct, frozen=True):
-    """All PEM: who signs, who else is still trusted, and what we serve with."""
+    """PEM certificates and keys: the CA, the CA before it, and the serving certificate."""
 
     authority: str
     authority_key: str
@@ -31,12 +31,12 @@ class Bundle(Struct, frozen=True):
 
     @property
     def trusted(self) -> str:
-        """What callers must trust."""
+        """The CA bundle for callers."""
         return self.authority + self.previous
 
 
 def renewed(bundle: Bundle | None, names: Sequence[str], now: datetime) -> Bundle:
-    """The bundle itself while it is good, else one with new parts.
+    """The bundle itself while it is valid, else one with new parts.
 
     A part is renewed when a third of its life is left. A new authority is trusted together with the old one, so a
     caller that has only seen one of them still accepts either replica.
@@ -124,8 +124,8 @@ def _is_old(pem: str, now: datetime) -> bool:
 
 def _covers(pem: str, names: Sequence[str]) -> bool:
     certificate = x509.load_pem_x509_certificate(pem.encode())
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {_alternative(name) for name in names} <= set(found)
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {_alternative(name) for name in names} <= set(alternatives)
 
 
 def _alternative(name: str) -> x509.GeneralName:

@@ -30,7 +30,7 @@ _CHECK_SECONDS = 60.0
 
 
 class Registration:
-    """Keeps certificates fresh in a Secret, the server on them, and the components' registrations trusting them.
+    """Keeps certificates in a Secret current, the server on them, and the webhook configurations trusting them.
 
     Replicas share the Secret: whoever comes first makes it, the others take what is there.
     """
@@ -59,7 +59,7 @@ class Registration:
         self._served: Bundle | None = None
 
     async def run(self) -> None:
-        """Look once a minute until cancelled."""
+        """Check once a minute until cancelled."""
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
             try:
@@ -68,12 +68,12 @@ class Registration:
                 _log.exception("webhook.refresh_failed", secret=self._secret)
 
     async def refresh(self) -> None:
-        """Bring certificate, server and registrations up to date; writes only what is not."""
+        """Bring certificate, server and webhook configurations up to date."""
         bundle = await self.certify()
         await self.register(bundle.trusted)
 
     async def certify(self) -> Bundle:
-        """Give the server a certificate; it must serve before it is registered, or requests fail in between."""
+        """Give the server its certificate. Do this before registering, or requests fail in between."""
         bundle = await self._bundle()
         if bundle != self._served:
             self._server.use(bundle.certificate, bundle.key)
@@ -81,7 +81,7 @@ class Registration:
         return bundle
 
     async def register(self, trusted: str) -> None:
-        """Write the webhook configurations, unless they are as they should be."""
+        """Apply the webhook configurations that differ."""
         ca_bundle = base64.b64encode(trusted.encode()).decode()
         for component in self._components:
             for body in webhook_configurations(component, self._namespace, self._url, ca_bundle):

@@ -1,4 +1,4 @@
-"""Admission reviews: the answers of a webhook, and its reviewer as a function of bytes."""
+"""Admission reviews: the responses of a webhook, and its reviewer as a function of bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reviewer = Callable[[bytes], Awaitable[bytes]]
 
 
 def allowed(request: Json, warnings: Sequence[str] = ()) -> Json:
-    """Let the request through."""
+    """Allow the request."""
     answer: Json = {"uid": request.get("uid", ""), "allowed": True}
     if warnings:
         answer["warnings"] = list(warnings)
@@ -27,13 +27,13 @@ def allowed(request: Json, warnings: Sequence[str] = ()) -> Json:
 
 
 def refused(request: Json, message: str, *, code: int = 403, reason: str = "Forbidden") -> Json:
-    """Stop the request, and tell its sender why."""
+    """Refuse the request with a message for its sender."""
     status = {"status": "Failure", "message": message, "reason": reason, "code": code}
     return {"uid": request.get("uid", ""), "allowed": False, "status": status}
 
 
 def changed(request: Json, wanted: Json, warnings: Sequence[str] = ()) -> Json:
-    """Let the request through with its object as wanted."""
+    """Allow the request and change its object to the wanted one."""
     answer = allowed(request, warnings)
     if operations := list(json_patch(request.get("object") or {}, wanted)):
         answer["patchType"] = "JSONPatch"

@@ -20,7 +20,7 @@ _MOST_BYTES = 8 * 2**20
 
 
 class WebhookServer:
-    """Serves reviews over TLS. `use` sets the certificate, again and again while it runs."""
+    """Serves reviews over TLS. `use` sets the certificate, also while it runs."""
 
     def __init__(self, paths: dict[str, Reviewer]) -> None:
         self._paths = paths
@@ -32,7 +32,7 @@ class WebhookServer:
         load_certificate(self._tls, certificate, key)
 
     async def serve(self, host: str, port: int, started: Callable[[int], None] = lambda _: None) -> None:
-        """Serve until cancelled; `started` is told the port once connections are taken."""
+        """Serve until cancelled; `started` is called with the port once it accepts connections."""
         # No router: one dictionary is enough, and faster.
         server = web.Server(self._answer, request_factory=_request, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=5)

@@ -1,4 +1,4 @@
-"""Watch caches: what the API server holds, kept current in memory, with indexes."""
+"""Watch caches: the objects of a kind, kept current in memory, with indexes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _endings: ContextVar[list[Callable[[], None]] | None] = ContextVar("endings", de
 
 @contextmanager
 def handlers_end() -> Iterator[None]:
-    """Handlers registered inside, also by tasks started inside, end with the block: caches outlive their readers."""
+    """Remove handlers registered inside the block, also by tasks it starts, when the block ends."""
     endings: list[Callable[[], None]] = []
     token = _endings.set(endings)
     try:
@@ -44,14 +44,14 @@ def handlers_end() -> Iterator[None]:
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """What a watch event did: `old` is None for a new object, `new` is None for one that went."""
+    """One change of an object: `old` is None if it is new, `new` is None if it was deleted."""
 
     old: T | None
     new: T | None
 
     @property
     def object(self) -> T:
-        """The newest state that is known."""
+        """The newest known state."""
         return cast(T, self.new if self.new is not None else self.old)
 
 
@@ -86,48 +86,48 @@ class Cache(Generic[T]):
         return len(self._objects)
 
     def index(self, name: str, keys: Callable[[T], Iterable[str]]) -> None:
-        """Group objects by keys that a function finds on each; asking twice for one name is harmless."""
+        """Index objects by the values that a function returns for each; repeating a name does nothing."""
         if name in self._indexes:
             return
         index = self._indexes[name] = _Index(keys)
-        for key, found in self._objects.items():
-            index.move(key, None, found)
+        for key, item in self._objects.items():
+            index.move(key, None, item)
 
     def by(self, index: str, value: str) -> list[T]:
         """The objects that an index groups under a value."""
         return self._indexes[index].find(value)
 
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
-        """Call the handler for every change; what is already here is told as new at once."""
+        """Call the handler for every change, and at once for every cached object as new."""
         self._handlers.append(handler)
         endings = _endings.get()
         if endings is not None:
             endings.append(lambda: self._handlers.remove(handler))
-        for found in list(self._objects.values()):
-            handler(Change(None, found))
+        for item in list(self._objects.values()):
+            handler(Change(None, item))
 
     async def synced(self) -> None:
-        """Wait until the first list is in."""
+        """Wait for the first list."""
         await self._synced.wait()
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in."""
+        """Whether the first list has arrived."""
         return self._synced.is_set()
 
     def has_seen(self, write: Write) -> bool:
-        """Whether what the cache shows is at least as new as a write; true too where it cannot show the write."""
+        """Whether the cache is at least as new as a write; True if it could never show that write."""
         if self._namespace and write.namespace != self._namespace:
             return True
-        found = self._objects.get((write.namespace, write.name))
+        cached = self._objects.get((write.namespace, write.name))
         if write.verb == "delete":
-            return found is None or bool(write.uid and found.uid != write.uid)
+            return cached is None or bool(write.uid and cached.uid != write.uid)
         # Without a version there is nothing to wait for: the answer to a binding shows none.
         if not write.resource_version.isdecimal():
             return True
-        if found is not None and _number(found.metadata.resource_version) >= int(write.resource_version):
+        if cached is not None and _number(cached.metadata.resource_version) >= int(write.resource_version):
             return True
-        if found is None and not self._would_hold(write):
+        if cached is None and not self._would_hold(write):
             return True
         return _number(self.resource_version) >= int(write.resource_version)
 
@@ -155,31 +155,31 @@ class Cache(Generic[T]):
         await reflector.run()
 
     def replace(self, items: list[T], resource_version: str) -> None:
-        """Everything is now exactly this: tell what went, what is new and what changed, and nothing else."""
+        """Replace everything with a new list; handlers get only what was deleted, added or changed."""
         listed = {(item.namespace, item.name): item for item in items}
         for key in [key for key in self._objects if key not in listed]:
             self._put(key, None)
         for key, item in listed.items():
-            self._meet(key, item)
+            self._update(key, item)
         self._reached(resource_version)
         self._synced.set()
 
     def apply(self, event: WatchEvent[T]) -> None:
-        """One thing changed, or only the version did."""
+        """Apply one watch event; a bookmark only moves the version."""
         if event.object is not None:
             key = (event.object.namespace, event.object.name)
             if event.type == "DELETED":
                 self._put(key, None)
             else:
-                self._meet(key, event.object)
+                self._update(key, event.object)
         self._reached(event.resource_version)
 
-    def _meet(self, key: Key, item: T) -> None:
-        known = self._objects.get(key)
-        if known is not None and known.metadata.resource_version == item.metadata.resource_version:
+    def _update(self, key: Key, item: T) -> None:
+        current = self._objects.get(key)
+        if current is not None and current.metadata.resource_version == item.metadata.resource_version:
             return
-        # A namesake is not the same object: its predecessor went first.
-        if known is not None and known.uid != item.uid:
+        # Another object of the same name: the old one was deleted first.
+        if current is not None and current.uid != item.uid:
             self._put(key, None)
         self._put(key, item)
 
@@ -202,7 +202,7 @@ class Cache(Generic[T]):
         try:
             handler(change)
         except Exception:
-            # The cache is everyone's: one reader's mistake must not end it.
+            # All components share the cache: one reader's mistake must not end it.
             _log.exception("handler.failed", kind=self.of.resource.kind, name=change.object.name)
 
     def _reached(self, resource_version: str) -> None:
@@ -216,16 +216,16 @@ class Cache(Generic[T]):
             _release(heapq.heappop(self._waiters)[2])
 
     async def follow(self, whole: Cache[T]) -> None:
-        """Show a part of a cache that holds everything: the same objects, so that nothing is held or sent twice."""
+        """Show part of a cache of the whole kind: the same objects, so that nothing is stored or watched twice."""
         await whole.caught_up_with(self)
-        self.replace([found for found in whole if self._selects(found)], whole.resource_version)
+        self.replace([item for item in whole if self._selects(item)], whole.resource_version)
         for key, old in list(self._objects.items()):
             self._swap(key, old, whole._objects[key])
         whole._handlers.append(self._follow_change)
         whole._views.append(self)
 
     def _swap(self, key: Key, old: T, equal: T) -> None:
-        """Hold another copy of the same state; nobody needs to hear of it."""
+        """Replace an object by an equal one, without calling handlers."""
         self._objects[key] = equal
         for index in self._indexes.values():
             index.move(key, old, equal)
@@ -239,26 +239,26 @@ class Cache(Generic[T]):
             await waiter
 
     def _follow_change(self, change: Change[T]) -> None:
-        found = change.object
+        changed = change.object
         if change.new is not None and self._selects(change.new):
-            self._meet((found.namespace, found.name), change.new)
+            self._update((changed.namespace, changed.name), change.new)
         else:
-            self._put((found.namespace, found.name), None)
+            self._put((changed.namespace, changed.name), None)
 
-    def _selects(self, found: T) -> bool:
-        if self._namespace and found.namespace != self._namespace:
+    def _selects(self, item: T) -> bool:
+        if self._namespace and item.namespace != self._namespace:
             return False
-        return selector.matches(self._selector, found.metadata.labels)
+        return selector.matches(self._selector, item.metadata.labels)
 
     def _would_hold(self, write: Write) -> bool:
-        """Whether an object that is not here may yet come; by fields we cannot tell, and do not wait."""
+        """Whether the cache may yet show an object it lacks; unknown for field selectors, so do not wait."""
         if self._fields:
             return False
         return selector.matches(self._selector, write.labels)
 
 
 class _Index(Generic[T]):
-    """Objects grouped by what a function finds on them."""
+    """Objects grouped by the values that a function returns for them."""
 
     def __init__(self, keys: Callable[[T], Iterable[str]]) -> None:
         self._keys = keys
@@ -277,17 +277,17 @@ class _Index(Generic[T]):
             for value in self._values(new):
                 self._table.setdefault(value, {})[key] = new
 
-    def _values(self, found: T) -> Iterable[str]:
+    def _values(self, item: T) -> Iterable[str]:
         try:
-            return self._keys(found)
+            return self._keys(item)
         except Exception:
-            # As with handlers: the cache is everyone's.
-            _log.exception("index.failed", kind=found.resource.kind, name=found.name)
+            # One reader's mistake must not end the cache.
+            _log.exception("index.failed", kind=item.resource.kind, name=item.name)
             return ()
 
 
 def _number(version: str) -> int:
-    """Kubernetes declares resource versions of one kind comparable as integers."""
+    """A resource version as an integer: Kubernetes declares those of one kind comparable."""
     return int(version) if version.isdecimal() else 0
 
 
@@ -300,9 +300,9 @@ Which = tuple[type[Object], str, str, str]  # kind, labels, fields, namespace
 
 
 class Caches:
-    """One cache per kind and selector, shared by everyone in the process.
+    """One cache per kind and selector, shared by all components of the process.
 
-    Where one holds all of a kind, those that select some of it by labels or namespace only show a part of it.
+    Caches that select by labels or namespace show a part of the cache of the whole kind, if there is one.
     """
 
     def __init__(self, client: Client) -> None:
@@ -313,29 +313,29 @@ class Caches:
         self._own: dict[Which, asyncio.Task[None]] = {}
 
     def of(self, kind: type[T], *, labels: str = "", fields: str = "", namespace: str = "") -> Cache[T]:
-        """The cache for a kind; it is filled from the moment `run` runs."""
+        """The cache of a kind; `run` fills it."""
         which = (kind, labels, fields, namespace)
         if which not in self._caches:
-            made = self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
-            self._by_resource[kind.resource].append(made)
+            cache = self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
+            self._by_resource[kind.resource].append(cache)
             if self._tasks is not None:
                 self._tasks.create_task(self._keep(which))
         return cast(Cache[T], self._caches[which])
 
     @property
     def running(self) -> bool:
-        """Whether somebody keeps the caches current."""
+        """Whether `run` keeps the caches current."""
         return self._tasks is not None
 
     async def run(self) -> None:
-        """Keep every cache current until cancelled, those asked for later too."""
+        """Keep every cache current until cancelled, also those requested later."""
         async with asyncio.TaskGroup() as self._tasks:
             for which in list(self._caches):
                 self._tasks.create_task(self._keep(which))
             await asyncio.Event().wait()
 
     async def _keep(self, which: Which) -> None:
-        """Fill a cache from the one that holds everything, if there is one, else by a watch of its own."""
+        """Fill a cache from the cache of the whole kind if there is one, else by its own watch."""
         cache = self._caches[which]
         whole = self._caches.get((which[0], "", "", ""))
         if whole is not None and whole is not cache and not which[2]:
@@ -347,19 +347,19 @@ class Caches:
             await self._take_over(which)
 
     async def _take_over(self, whole: Which) -> None:
-        """Let caches that watch a part for themselves follow the whole from now on."""
+        """Switch caches with their own watch to the cache of the whole kind."""
         for which, cache in list(self._caches.items()):
             if which != whole and which[0] is whole[0] and not which[2] and which in self._own:
                 await cache.follow(self._caches[whole])
                 self._own.pop(which).cancel()
 
     async def synced(self) -> None:
-        """Wait until every cache asked for so far has its first list."""
+        """Wait until every cache requested so far has synced."""
         for cache in list(self._caches.values()):
             await cache.synced()
 
     async def caught_up(self, write: Write) -> None:
-        """Wait until every cache of the written kind shows the write, or something newer."""
+        """Wait until every cache of the written kind is at least as new as the write."""
         caches = self._by_resource.get(write.resource)
         if caches is None:
             return
@@ -369,7 +369,7 @@ class Caches:
             await cache.seen(write)
 
     async def _settle(self, write: Write) -> Write:
-        """Find out what became of a write whose answer was lost."""
+        """Read the object to find out whether a write without a response happened."""
         delay = 0.05
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Keeps equal parts of cached objects once: a hundred thousand pods of a few thousand jobs repeat themselves.
+"""Store equal parts of cached objects once: many pods of a job repeat the same values.
 
 Cached objects are immutable, so nobody can tell. It costs about as much as decoding, and saves more than half.
 """
@@ -31,7 +31,7 @@ _UNIQUE = {(ObjectMeta, "name"), (ObjectMeta, "uid"), (ObjectMeta, "resource_ver
 
 
 def sharer(of: type[Any]) -> Share:
-    """What makes an object of a wire type share its parts with others, in place.
+    """The function that makes an object of a wire type share its parts with others, in place.
 
     Parts that are as they were in an earlier state of the object are taken from there, which costs the least. Equal is
     the same there, since a field of a wire type never changes from a number to a truth value.
@@ -40,7 +40,7 @@ def sharer(of: type[Any]) -> Share:
 
 
 def _sharer(kind: Any) -> Share | None:
-    """How the parts of a value are shared, or None where there is nothing to gain."""
+    """The function that shares the parts of a value; None if nothing can be shared."""
     if kind not in _sharers:
         # A type that holds itself ends here.
         _sharers[kind] = None
@@ -68,7 +68,7 @@ def _each(share: Share | None) -> Share | None:
 
 
 def _fields(kind: type[msgspec.Struct]) -> Share | None:
-    """Members that can be looked up whole are replaced, maps too; others share their own parts."""
+    """Replace members that can be looked up whole, and maps; share the parts of the others."""
     members = [(f.name, _present(f.type)) for f in msgspec.structs.fields(kind) if (kind, f.name) not in _UNIQUE]
     whole = [(name, _tables.setdefault(of, {})) for name, of in members if _is_worth_it(of) and _is_whole(of)]
     maps = [name for name, of in members if get_origin(of) is dict and _is_plain(get_args(of)[1])]
@@ -132,17 +132,17 @@ def _present(kind: Any) -> Any:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Texts and numbers. In a map of anything 1 and True are equal, and would be taken for each other."""
+    """Strings and numbers only: in an untyped map, 1 and True are equal and would be mixed up."""
     return set(get_args(kind) or (kind,)) <= {str, int, float}
 
 
 def _is_worth_it(kind: Any) -> bool:
-    """Numbers are small or shared already."""
+    """Whether sharing gains nothing: numbers are small or shared already."""
     return kind in (str, datetime) or get_origin(kind) is tuple or _is_struct(kind)
 
 
 def _is_whole(kind: Any, inside: tuple[Any, ...] = ()) -> bool:
-    """Whether values of a type can be looked up whole: no map anywhere in them."""
+    """Whether values of a type can be looked up whole: they contain no map."""
     if kind in (str, int, float, bool, datetime, type(None)):
         return True
     if get_origin(kind) in (tuple, types.UnionType, Union):

@@ -1,4 +1,4 @@
-"""Keeps a copy of what the API server holds: one list, then a watch that outlives cuts, and a relist when it must."""
+"""Keep a copy of one kind: list once, then watch; resume after a lost connection, relist after 410."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _GOOD_SECONDS = 5.0
 
 
 class Copy(Protocol[T]):
-    """What a reflector fills."""
+    """What a reflector keeps current."""
 
     resource_version: str
 
     def replace(self, items: list[T], resource_version: str) -> None:
-        """Everything is now exactly this."""
+        """Replace everything with a new list."""
 
     def get(self, key: Key | str) -> T | None:
-        """The object of that name, as it was last."""
+        """The last known state of an object."""
 
     def apply(self, event: WatchEvent[T]) -> None:
-        """One thing changed, or only the version did."""
+        """Apply one watch event; a bookmark only moves the version."""
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one kind into a copy, for as long as it runs.
+    """Lists and watches one kind into a copy until cancelled.
 
     A watch that ends, or a connection that breaks, is taken up again after the last version seen: no event is missed
     and none comes twice. Where the server no longer knows that version (410), everything is listed again, and the
@@ -68,7 +68,7 @@ class Reflector(Generic[T]):
         failures = 0
         while True:
             started = loop.time()
-            asked = 0.0
+            retry_after = 0.0
             try:
                 await self._follow()
             except Gone:
@@ -78,7 +78,7 @@ class Reflector(Generic[T]):
                 if not failures:
                     self._log.warning("kind.not_served", api_version=self._of.resource.api_version)
             except (ApiError, ConnectionLost) as error:
-                asked = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
+                retry_after = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
                 self._log.info("watch.broken", error=str(error), failures=failures)
             except msgspec.MsgspecError:
                 # An object we cannot read must not stop the others; the list may show it mended.
@@ -89,11 +89,11 @@ class Reflector(Generic[T]):
                 continue
             # The first cut costs nothing; only one that repeats itself at once is backed off from.
             delay = self._backoff.delay(failures - 1, self._client.chance) if failures else 0.0
-            await asyncio.sleep(max(asked, delay))
+            await asyncio.sleep(max(retry_after, delay))
             failures += 1
 
     async def _follow(self) -> None:
-        """From a list, if there is none yet, to the end of one watch."""
+        """List if nothing is listed yet, then watch until the watch ends."""
         if not self._copy.resource_version:
             self._client.metrics.lists(self._of.resource.kind).inc()
         if not self._copy.resource_version and self._streams:

@@ -1,4 +1,4 @@
-"""Waiting for an object to become what one needs, by its watch events."""
+"""Wait until a cached object meets a condition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Waiting(Generic[T]):
         cache.on_change(self._changed)
 
     async def until(self, key: Key, holds: Predicate[T], seconds: float) -> T | None:
-        """The object once the condition holds for it (None stands for an object that is not there)."""
+        """The object once the condition holds for it; None stands for an object that does not exist."""
         current = self._cache.get(key)
         if holds(current):
             return current

@@ -1,4 +1,4 @@
-"""The client: Kubernetes' verbs, typed, over any transport."""
+"""The client: the verbs of the Kubernetes API, typed, over any transport."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class Client:
         self.metrics = metrics or default_metrics()
 
     def named(self, component: str, may_write: Callable[[], None] | None = None) -> Client:
-        """The same connection for one component: its own field manager and its own write counters.
+        """A client of one component on the same connection, with its own field manager and write counters.
 
-        `may_write` is asked right before each write leaves, and raises to stop it: a leader that lost its lease.
+        `may_write` is called right before each write is sent, and raises to stop it, for instance without the lease.
         """
         return Client(
             self.transport,
@@ -83,10 +83,10 @@ class Client:
 
     @asynccontextmanager
     async def turn(self, priority: Priority) -> AsyncIterator[None]:
-        """Wait for a place in the flow; the requests of the block, one after the other, need no other.
+        """Wait for a place in the flow and hold it for the block, whose requests are sent one after the other.
 
-        For what depends on when it is worked out: a status that is computed in its turn tells all that happened while
-        it waited in one write. And for what is more or less urgent than its kind of request is.
+        Use it for requests that are more or less urgent than their kind. Use it for a status, too: computed when its
+        turn comes, it needs one write for all that happened meanwhile.
         """
         if self._flow is None or _has_place():
             yield
@@ -108,9 +108,9 @@ class Client:
         *,
         repeat: Repeat | None = None,
     ) -> Response:
-        """One request, made again where that is of use and harmless; an error answer becomes the exception for it.
+        """Send a request, with retries where they are safe; an error response is raised as its exception.
 
-        Without a word on `repeat`, reads are repeated freely and all else only where nothing can have happened.
+        By default reads are always repeated, and writes only if the first try certainly had no effect.
         """
         headers = {"accept": "application/json"}
         payload = b""
@@ -126,14 +126,14 @@ class Client:
         return response
 
     async def _send(self, request: Request) -> Response:
-        # A watch lasts; it would keep its place in the flow for ever.
+        # A watch would keep its place in the flow for as long as it lasts.
         if self._flow is None or _has_place() or ("watch", "true") in request.query:
-            return await self._leave(request)
+            return await self._send_now(request)
         async with self._flow.turn(priority_of(request)):
-            return await self._leave(request)
+            return await self._send_now(request)
 
-    async def _leave(self, request: Request) -> Response:
-        if not _only_asks(request):
+    async def _send_now(self, request: Request) -> Response:
+        if not _is_read_only(request):
             self._may_write()
         response = await self.transport.send(request)
         self.metrics.requests(request.method, response.status).inc()
@@ -188,7 +188,7 @@ class Client:
     async def list(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
     ) -> Listing[T]:
-        """All objects, asked for in pages; of all namespaces where none is given."""
+        """List all objects in pages; an empty namespace means all namespaces."""
         items: list[T] = []
         version = ""
         async for part in self.pages(of, namespace, labels=labels, fields=fields, page=page):
@@ -199,7 +199,7 @@ class Client:
     async def pages(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500
     ) -> AsyncIterator[Listing[T]]:
-        """All objects page by page, for those who do not want to hold them all; every page shows the same version."""
+        """List all objects page by page, without holding them all; every page is of the same version."""
         token = ""
         while True:
             query = [("limit", str(page)), *_filters(labels, fields)]
@@ -213,15 +213,15 @@ class Client:
     def watch(
         self, of: type[T], namespace: str = "", *, resource_version: str, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[T]]:
-        """Events after a version, bookmarks included, until the server ends the stream."""
+        """Watch events after a version, bookmarks included, until the server ends the stream."""
         return self._watch(of, namespace, [("resourceVersion", resource_version), *_filters(labels, fields)])
 
     def stream(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> AsyncIterator[WatchEvent[T]]:
-        """A list and a watch in one: what is there as ADDED, then SYNCED, then what changes.
+        """List and watch in one: existing objects as ADDED, then SYNCED, then changes.
 
-        Servers that cannot do this answer `Invalid`, at the first event asked for.
+        Servers without this feature raise `Invalid` at the first event.
         """
         query = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         return self._watch(of, namespace, [*query, *_filters(labels, fields)])
@@ -254,7 +254,7 @@ class Client:
         dry_run: bool = False,
         strict: bool = False,
     ) -> T | Json:
-        """A new object. `strict` refuses unknown fields; else nobody looks for them, which saves the server a fifth."""
+        """Create an object. `strict` rejects unknown fields; not checking them saves the server a fifth."""
         resource = _resource(of)
         document = cast(Json, body if isinstance(body, dict) else msgspec.to_builtins(body))
         document = {**document, "apiVersion": resource.api_version, "kind": resource.kind}
@@ -263,7 +263,7 @@ class Client:
         query += [("fieldValidation", "Strict" if strict else "Ignore")]
         metadata = document.get("metadata") or {}
         if not metadata.get("name") and not metadata.get("generateName"):
-            # Only questions have no name, an access review say: nothing is stored, so asking twice does no harm.
+            # Only requests that store nothing have no name, such as an access review: they may be repeated.
             response = await self.call("POST", resource.path(namespace), query, document, repeat=Repeat.ALWAYS)
             return _read(of, response.body)
         return _read(of, await self._create(resource, namespace, query, document))
@@ -271,7 +271,7 @@ class Client:
     async def _create(
         self, resource: Resource, namespace: str, query: Sequence[tuple[str, str]], document: Json
     ) -> bytes:
-        """Create, and where the answer gets lost, look: what is there with all that we sent in it is what we made."""
+        """Create; if the response is lost, read the object: one that covers what we sent is ours."""
         generated = not (document.get("metadata") or {}).get("name")
         named = self._with_name(document)
         lost = False
@@ -284,18 +284,18 @@ class Client:
                 raise
             except ConnectionLost:
                 lost = True
-                found = await self._find(write)
-                if found is not None and covers(msgspec.json.decode(found), without_none(named)):
-                    return found
+                stored = await self._find(write)
+                if stored is not None and covers(msgspec.json.decode(stored), without_none(named)):
+                    return stored
                 await asyncio.sleep(self._backoff.delay(attempt, self.chance))
             except AlreadyExists:
-                found = await self._find(write) if lost else None
-                if found is not None and covers(msgspec.json.decode(found), without_none(named)):
-                    return found
+                stored = await self._find(write) if lost else None
+                if stored is not None and covers(msgspec.json.decode(stored), without_none(named)):
+                    return stored
                 if not generated:
                     raise
                 named = self._with_name(document)
-        raise ConnectionLost(f"creating {resource.kind} {namespace}/{name}: no answer came, and it is not there")
+        raise ConnectionLost(f"creating {resource.kind} {namespace}/{name}: no response arrived, and it does not exist")
 
     async def _find(self, write: Write) -> bytes | None:
         try:
@@ -304,7 +304,7 @@ class Client:
             return None
 
     def _with_name(self, document: Json) -> Json:
-        """A generated name is made here, not by the server: so that a create whose answer is lost can be found."""
+        """Generate the name here, not on the server, so that a create with a lost response can be found."""
         metadata = document.get("metadata") or {}
         if metadata.get("name"):
             return document
@@ -348,7 +348,7 @@ class Client:
     ) -> T | Json:
         """Change an object. A `metadata.resourceVersion` in a merge patch is a precondition.
 
-        Nobody looks for unknown fields, as in `create`.
+        Unknown fields are not checked, as in `create`.
         """
         namespace, name = _split(key)
         resource = _resource(of)
@@ -363,7 +363,7 @@ class Client:
         query += [("force", "true")] if force else []
         query += [("dryRun", "All")] if dry_run else []
         write = Write("patch", resource, namespace, name, subresource)
-        # An operation of a JSON patch, an "add" to a list say, may not bear being done twice.
+        # A JSON patch may not be idempotent, for instance an "add" to a list.
         repeat = Repeat.UNLESS_DONE if kind is Patch.JSON else Repeat.ALWAYS
         response = await self._write(write, "PATCH", query, body, kind.value, repeat=repeat)
         return _read(of, response.body)
@@ -378,7 +378,7 @@ class Client:
         propagation: Literal["", "Foreground", "Background", "Orphan"] = "",
         grace_seconds: int | None = None,
     ) -> None:
-        """Remove an object; with a UID or version, only that very one."""
+        """Delete an object; with a UID or version, only that exact one."""
         namespace, name = _split(key)
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", resource_version)) if v}
@@ -388,7 +388,7 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        # By name alone, a second try might hit a successor of the same name.
+        # By name alone, a retry might delete a new object of the same name.
         repeat = Repeat.ALWAYS if preconditions else Repeat.UNLESS_DONE
         write = Write("delete", _resource(of), namespace, name, uid=uid)
         await self._write(write, "DELETE", (), options, repeat=repeat)
@@ -396,19 +396,19 @@ class Client:
     async def post(self, of: type[Object] | Resource, key: Key | str, subresource: str, body: Json) -> Json:
         """Create a subresource: a binding, an eviction, a token."""
         namespace, name = _split(key)
-        # 429 on an eviction is the disruption budget's answer, for the caller to hear.
+        # 429 on an eviction is the disruption budget's answer, and for the caller to handle.
         repeat = Repeat.NEVER if subresource == "eviction" else Repeat.UNLESS_DONE
         write = Write("post", _resource(of), namespace, name, subresource)
         response = await self._write(write, "POST", (), body, repeat=repeat)
         return cast(Json, msgspec.json.decode(response.body))
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         await self.transport.close()
 
 
-def _only_asks(request: Request) -> bool:
-    """Whether a request changes nothing: a standby's webhook may make dry runs, and ask who may do what."""
+def _is_read_only(request: Request) -> bool:
+    """Whether a request changes nothing: a standby may still send dry runs and access reviews."""
     if request.method == "GET" or ("dryRun", "All") in request.query:
         return True
     return request.path.startswith(("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"))

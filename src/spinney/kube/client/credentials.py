@@ -1,4 +1,4 @@
-"""Who we are to an API server: a token that may change, from a file or a program, or a client certificate."""
+"""Credentials for an API server: a bearer token from a file or a program, or a client certificate."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _FILE_IS_FRESH = timedelta(seconds=60)
 
 
 class ConfigError(Exception):
-    """The way to the API server is not described well enough; the message says what to change."""
+    """The kubeconfig or environment does not describe an API server; the message says what to change."""
 
 
 class Auth(Protocol):
-    """Finds the bearer token for a request."""
+    """Provides the bearer token of a request."""
 
     async def token(self) -> str:
-        """The token, or nothing where a client certificate speaks for us."""
+        """The token; empty if a client certificate is used."""
 
     def refused(self) -> bool:
-        """The server answered 401: forget what is remembered; says whether asking again can help."""
+        """Forget a cached token after 401; True if a retry may help."""
 
 
 @dataclass(frozen=True)
 class StaticToken:
-    """One token for ever; empty where there is none."""
+    """A token that never changes; empty for none."""
 
     value: str = ""
 
@@ -92,14 +92,14 @@ class _ExecCredential(Struct, frozen=True):
 
 
 class ExecCredentials:
-    """Credentials that a program hands out (`users[].user.exec` of a kubeconfig), asked for when they run out."""
+    """Credentials from a program (`users[].user.exec` of a kubeconfig), renewed when they expire."""
 
     def __init__(self, spec: Json, cluster: Json, tls: ssl.SSLContext | None, clock: Clock | None = None) -> None:
         self._command = str(spec.get("command", ""))
         if not self._command:
             raise ConfigError("users[].user.exec.command is empty: name the program that hands out credentials")
-        self._arguments = [str(each) for each in spec.get("args") or ()]
-        self._environment = {str(each["name"]): str(each["value"]) for each in spec.get("env") or ()}
+        self._arguments = [str(argument) for argument in spec.get("args") or ()]
+        self._environment = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or ()}
         self._api_version = str(spec.get("apiVersion") or "client.authentication.k8s.io/v1")
         self._hint = str(spec.get("installHint", ""))
         self._cluster = cluster if spec.get("provideClusterInfo") else None
@@ -109,7 +109,7 @@ class ExecCredentials:
         self._asking = asyncio.Lock()
 
     async def token(self) -> str:
-        """The token, from the program where the last one has run out."""
+        """The token; the program runs again when the last one has expired."""
         async with self._asking:
             if self._held is None or self._runs_out(self._held):
                 self._held = await self._ask()
@@ -118,7 +118,7 @@ class ExecCredentials:
             return self._held.token
 
     def refused(self) -> bool:
-        """Ask the program again."""
+        """Run the program again next time."""
         self._held = None
         return True
 
@@ -157,14 +157,14 @@ async def _run(command: str, arguments: list[str], environment: Mapping[str, str
         process.kill()
         raise ConfigError(f"credential program {command}: no answer within 60 s") from error
     if process.returncode:
-        said = complaint.decode(errors="replace").strip().splitlines()
-        last = said[-1] if said else "it said nothing"
+        output = complaint.decode(errors="replace").strip().splitlines()
+        last = output[-1] if output else "it printed nothing"
         raise ConfigError(f"credential program {command}: exit code {process.returncode}: {last}")
     return answer
 
 
 def load_certificate(tls: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Give a TLS context its client certificate; the ssl module reads only files, so it gets a short-lived one."""
+    """Load a certificate and key into a TLS context, through a temporary file: ssl reads only files."""
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(certificate.rstrip() + "\n" + key)
         file.flush()

@@ -1,4 +1,4 @@
-"""Which kinds an API server serves, asked for when needed and remembered."""
+"""Discovery: which kinds an API server serves, requested when needed and cached."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class _ServedList(Struct, frozen=True):
 
 
 class Discovery:
-    """Finds the resource that serves a kind. What is missing is asked for again: a CRD may come later."""
+    """Finds the resource of a kind. A missing kind is requested again, since its CRD may come later."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[str, dict[str, Resource]] = {}
+        self._cached: dict[str, dict[str, Resource]] = {}
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
-        """Where a kind is served, or None where it is not."""
+        """The resource of a kind; None if it is not served."""
         return (await self._kinds(api_version, kind)).get(kind)
 
     async def serves(self, api_version: str) -> bool:
@@ -35,21 +35,21 @@ class Discovery:
         return bool(await self._kinds(api_version, ""))
 
     async def _kinds(self, api_version: str, wanted: str) -> dict[str, Resource]:
-        known = self._known.get(api_version)
-        if known and (not wanted or wanted in known):
-            return known
+        cached = self._cached.get(api_version)
+        if cached and (not wanted or wanted in cached):
+            return cached
         root = "/apis" if "/" in api_version else "/api"
         try:
             response = await self._client.call("GET", f"{root}/{api_version}")
         except NotFound:
-            self._known.pop(api_version, None)
+            self._cached.pop(api_version, None)
             return {}
         served = msgspec.json.decode(response.body, type=_ServedList)
-        # Subresources stand in the same list under "pods/status"; they share the kind of something else.
-        found = {
+        # The list also has subresources, such as "pods/status"; they share the kind of something else.
+        kinds = {
             item.kind: Resource(api_version, item.kind, item.name, item.namespaced)
             for item in served.resources
             if "/" not in item.name
         }
-        self._known[api_version] = found
-        return found
+        self._cached[api_version] = kinds
+        return kinds

@@ -1,4 +1,4 @@
-"""Client-side flow control: how many requests at once and per second, and who goes first when they must wait."""
+"""Client-side flow control: limits on concurrent requests and requests per second, with priorities."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import IntEnum
 
 from spinney.kube.client.transport import Request
 
-# Filled up in fractions, a token is whole a little before it is 1.
+# A token is filled in fractions, so it counts as whole slightly below 1.
 _WHOLE = 1.0 - 1e-6
-# From a write in this process to what others write because of it: a watch event, a reconcile.
+# Turns of the loop from a write to the writes it causes: a watch event, a reconcile.
 _TURNS = 3
 
 
 class Priority(IntEnum):
-    """Who goes first: what keeps us alive, what brings pods on their way, the rest, what may be late, or be lost."""
+    """The order of waiting requests: leases first, then what starts pods, status and events last."""
 
     LEASE = 0
     POD = 1
@@ -25,7 +25,7 @@ class Priority(IntEnum):
 
 
 def priority_of(request: Request) -> Priority:
-    """The priority of a request by what it is about; `Client.turn` sets another."""
+    """The priority of a request by its path and method; `Client.turn` sets another."""
     parts = request.path.split("/")
     if "coordination.k8s.io" in parts:
         return Priority.LEASE
@@ -40,11 +40,10 @@ def priority_of(request: Request) -> Priority:
 
 
 class Flow:
-    """Lets requests through: `at_once` in flight, `per_second` on average after a burst, in order of priority.
+    """Admits requests by priority: `at_once` in flight, `per_second` on average after a burst.
 
-    Leases never wait for a place in flight: a component that is busy must not lose its lease for it. What may be late
-    takes hardly a place while anything else is in flight, since a server with 64 requests at once has no order of its
-    own; but it always has one, so that nothing waits for ever.
+    Leases never wait for others in flight, so that a busy component keeps its lease. Status and events get one place in
+    32 while other requests are in flight: the server has no order of its own, but nothing may wait forever.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class Flow:
         return len(self._waiting)
 
     def turn(self, priority: int) -> Turn:
-        """A place to wait for, and to hold for a block."""
+        """A place in the flow, held for a block."""
         return Turn(self, priority)
 
     async def enter(self, priority: int) -> None:
@@ -92,7 +91,7 @@ class Flow:
             raise
 
     def leave(self, priority: int) -> None:
-        """Give a place to the next."""
+        """Free a place."""
         self._in_flight -= 1
         self._late_in_flight -= priority >= Priority.STATUS
         self._admit()
@@ -142,20 +141,20 @@ class Flow:
 
 
 class InProcessFlow(Flow):
-    """Flow control towards a server in this process, which answers before anyone else can ask.
+    """Flow control for a server in this process, which responds before another request can be sent.
 
-    A place is given back some turns of the loop later, when others have seen what was written and asked in their turn:
-    so requests are put in order as they are on a wire. There is no limit per second.
+    A place is freed some turns of the loop later, when others have seen the write and queued their own requests: so
+    priorities work as they do over a network. There is no limit per second.
     """
 
     def __init__(self, at_once: int = 32) -> None:
         super().__init__(at_once)
-        # Those that left lately, and those that left before: these give back their places next.
+        # Requests that ended in this round, and in the one before: the latter free their places next.
         self._left: list[int] = []
         self._resting: list[int] = []
 
     def leave(self, priority: int) -> None:
-        """Give a place to the next, a little later."""
+        """Free a place some turns of the loop later."""
         if not self._left and not self._resting:
             self._pass(_TURNS)
         self._left.append(priority)

@@ -1,4 +1,4 @@
-"""The way to a real API server: HTTPS, with connections kept open, and watches on connections of their own."""
+"""The HTTPS transport: connections are kept open, and watches have their own."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Https:
         self._watches: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request) -> Response:
-        """The server's answer; a token that it refuses is fetched anew once."""
+        """The server's response; a rejected token is renewed once."""
         response = await self._once(request)
         if response.status == 401 and self._server.auth.refused():
             response = await self._once(request)
         return response
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         for session in (self._requests, self._watches):
             if session is not None:
                 await session.close()
@@ -71,10 +71,10 @@ class Https:
                 allow_redirects=False,
             )
             self._known = True
-            found = {name.lower(): value for name, value in answer.headers.items()}
+            headers = {name.lower(): value for name, value in answer.headers.items()}
             if watching and answer.status < 400:
-                return Response(answer.status, b"", found, self._chunks(answer))
-            return Response(answer.status, await answer.read(), found)
+                return Response(answer.status, b"", headers, self._chunks(answer))
+            return Response(answer.status, await answer.read(), headers)
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from error
 

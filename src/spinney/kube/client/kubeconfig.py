@@ -1,4 +1,4 @@
-"""Which API server, and who we are to it: from a kubeconfig, or from inside a cluster."""
+"""Find the API server and our credentials: from a kubeconfig, or in a pod."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Server:
 
 
 def find_server(kubeconfig: str = "", context: str = "", environment: Mapping[str, str] = os.environ) -> Server:
-    """The server to talk to: by the kubeconfig named, else $KUBECONFIG, else ~/.kube/config, else the pod's own."""
+    """The API server of the given kubeconfig, else of $KUBECONFIG, else ~/.kube/config, else the pod's own."""
     if kubeconfig:
         return from_kubeconfig([Path(kubeconfig)], context)
-    paths = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
+    paths = [Path(name) for name in environment.get("KUBECONFIG", "").split(os.pathsep) if name]
     # As kubectl does: of several files in $KUBECONFIG those that are missing do not count.
     present = [path for path in paths if path.exists()]
     if paths:
@@ -103,19 +103,19 @@ def _load(path: Path) -> Json:
 
 
 def _named(documents: list[tuple[Json, Path]], section: str, member: str, name: str, source: str) -> tuple[Json, Path]:
-    known = []
+    names = []
     for document, path in documents:
         entries = document.get(section) or []
-        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise ConfigError(f"kubeconfig {path}: {section} is not a list of named entries")
-        for each in entries:
-            known.append(str(each.get("name", "")))
-            if each.get("name") == name:
-                found = each.get(member) or {}
-                if not isinstance(found, dict):
-                    raise ConfigError(f"kubeconfig {path}: {section} {name!r}: {member} is {_kind(found)}, not a map")
-                return found, path
-    raise ConfigError(f"{source}: no {member} named {name!r} in {section}; there are: {', '.join(known) or 'none'}")
+        for entry in entries:
+            names.append(str(entry.get("name", "")))
+            if entry.get("name") == name:
+                value = entry.get(member) or {}
+                if not isinstance(value, dict):
+                    raise ConfigError(f"kubeconfig {path}: {section} {name!r}: {member} is {_kind(value)}, not a map")
+                return value, path
+    raise ConfigError(f"{source}: no {member} named {name!r} in {section}; there are: {', '.join(names) or 'none'}")
 
 
 def _kind(value: Any) -> str:

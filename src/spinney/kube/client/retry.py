@@ -1,4 +1,4 @@
-"""When a request is made again: what a server refused for now, and what got lost where a second try does no harm."""
+"""Retries: which requests are sent again after a refusal or a lost response, and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
 
 
 class Repeat(Enum):
-    """Whether a request may be made twice."""
+    """Whether a request may be sent twice."""
 
     ALWAYS = "a second time changes nothing"
     UNLESS_DONE = "only where the first try surely did nothing"
@@ -22,7 +22,7 @@ class Repeat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How often and how fast: the delay doubles from `first` to `longest`, and up to half of it is added by chance."""
+    """Number and delay of attempts: the delay doubles from `first` to `longest`, plus up to half of it at random."""
 
     attempts: int = 6
     first: float = 0.1
@@ -36,19 +36,19 @@ class Backoff:
 async def send_with_retries(
     send: Callable[[Request], Awaitable[Response]], request: Request, repeat: Repeat, backoff: Backoff, chance: Chance
 ) -> Response:
-    """The answer to a request, asked for again while that is of use and does no harm."""
+    """The response to a request, with retries where they are safe and useful."""
     for attempt in range(backoff.attempts):
         last = attempt + 1 == backoff.attempts
-        asked = 0.0
+        retry_after = 0.0
         try:
             response = await send(request)
             if last or not _refused(response, repeat):
                 return response
-            asked = _retry_after(response)
+            retry_after = _retry_after(response)
         except ConnectionLost as error:
             if last or not _repeatable(error, repeat):
                 raise
-        await asyncio.sleep(max(asked, backoff.delay(attempt, chance)))
+        await asyncio.sleep(max(retry_after, backoff.delay(attempt, chance)))
     raise AssertionError("a back-off has at least one attempt")
 
 
@@ -59,7 +59,7 @@ def _repeatable(error: ConnectionLost, repeat: Repeat) -> bool:
 
 
 def _refused(response: Response, repeat: Repeat) -> bool:
-    """Whether the server did nothing but may yet."""
+    """Whether the server refused the request for now, and a retry is safe."""
     if repeat is Repeat.NEVER or response.status < 429:
         return False
     if response.status == 429:
@@ -69,5 +69,5 @@ def _refused(response: Response, repeat: Repeat) -> bool:
 
 
 def _retry_after(response: Response) -> float:
-    given = response.headers.get("retry-after", "")
-    return min(float(given), 60.0) if given.isdecimal() else 0.0
+    seconds = response.headers.get("retry-after", "")
+    return min(float(seconds), 60.0) if seconds.isdecimal() else 0.0

@@ -1,4 +1,4 @@
-"""What a transport carries: a request and its response, over HTTPS or straight into the embedded server."""
+"""Transports: carry a request to an API server, over HTTPS or by a call within the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who is asking, once authenticated."""
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class User:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One call to the API server. Header names are lower case; `query` is in order and may repeat a name."""
+    """A request to the API server. Header names are lower case; `query` is in order and may repeat a name."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """The answer: a whole body, or for a watch a stream of chunks (closing the iterator ends the watch)."""
+    """A response: a whole body, or for a watch a stream of chunks. Closing the iterator ends the watch."""
 
     status: int
     body: bytes = b""
@@ -41,20 +41,20 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Transport(Protocol):
-    """Carries a request to an API server. Raises `kube.errors.ConnectionLost` where no answer came."""
+    """Carries requests to an API server. Raises `ConnectionLost` if no response arrives."""
 
     async def send(self, request: Request) -> Response:
-        """The server's answer, whatever its status."""
+        """The server's response, whatever its status."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class Handler(Protocol):
     """An API server in this process."""
 
     async def handle(self, request: Request) -> Response:
-        """The answer to one request."""
+        """The response to a request."""
 
 
 class InProcess:
@@ -65,7 +65,7 @@ class InProcess:
         self._user = user
 
     async def send(self, request: Request) -> Response:
-        """Hand the request over with the user it is made for."""
+        """Pass the request on with its user."""
         return await self._server.handle(
             Request(request.method, request.path, request.query, request.headers, request.body, self._user)
         )

@@ -1,4 +1,4 @@
-"""How lists, watch lines and the answers to writes are read: envelopes first, objects only where they matter."""
+"""Decode lists, watch lines and responses to writes: the envelope first, objects only where needed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _INITIAL_END = "k8s.io/initial-events-end"
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A list and the version of the world it shows."""
+    """A list and its resource version."""
 
     items: list[T]
     resource_version: str
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """One line of a watch. A bookmark carries only a resource version; SYNCED is the one that ends a streaming list."""
+    """A watch event. A bookmark has only a resource version; SYNCED is the bookmark that ends a streaming list."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "SYNCED"]
     object: T | None
@@ -77,7 +77,7 @@ def read_page(of: type[T], body: bytes) -> tuple[Listing[T], str]:
 
 
 async def read_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a stream, however long they are and however it is cut into chunks."""
+    """The lines of a stream, whatever their length and the chunks."""
     pending: list[bytes] = []
     async for chunk in chunks:
         first, *rest = chunk.split(b"\n")
@@ -90,7 +90,7 @@ async def read_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def read_event(of: type[T], line: bytes) -> WatchEvent[T]:
-    """One line of a watch; an ERROR line becomes the exception for it."""
+    """Decode a watch line; an ERROR line is raised as its exception."""
     raw = _event_decoder.decode(line)
     if raw.type == "ERROR":
         raise error_for(msgspec.json.decode(raw.object, type=Status))
@@ -98,12 +98,12 @@ def read_event(of: type[T], line: bytes) -> WatchEvent[T]:
         meta = _head_decoder.decode(raw.object).metadata
         ends = (meta.annotations or {}).get(_INITIAL_END) == "true"
         return WatchEvent("SYNCED" if ends else "BOOKMARK", None, meta.resource_version)
-    found = decode(of, raw.object)
-    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), found, found.metadata.resource_version)
+    item = decode(of, raw.object)
+    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), item, item.metadata.resource_version)
 
 
 def read_status(response: Response) -> Status:
-    """The Status of an error answer, whoever wrote it: proxies answer with plain text."""
+    """The Status of an error response; proxies respond with plain text."""
     try:
         status = msgspec.json.decode(response.body, type=Status)
     except msgspec.DecodeError:
@@ -112,9 +112,9 @@ def read_status(response: Response) -> Status:
 
 
 def read_write(write: Write, body: bytes) -> Write:
-    """A write with the version that its answer shows.
+    """A write with the version from its response.
 
-    A delete keeps its verb only where the object is gone at once; otherwise it was one more change.
+    A delete of an object that stays for now, because of finalizers or a grace period, counts as a patch.
     """
     head = _head_decoder.decode(body)
     # A Status, and the answer of most subresources, does not show the object that was written.

@@ -1,4 +1,4 @@
-"""What a client has written: counters to hold components to, and the versions that caches must catch up with."""
+"""The writes of a client: counters for write budgets, and versions that caches must catch up with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _recorded: ContextVar[list[Write] | None] = ContextVar("recorded_writes", defaul
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """One write that the server took, or one whose answer was lost (`lost`: it may or may not have happened)."""
+    """A write that the server accepted, or (`lost`) one without a response, which may or may not have happened."""
 
     verb: str
     resource: Resource
@@ -37,7 +37,7 @@ class Writes:
     by_verb: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def note(self, write: Write) -> None:
-        """Count a write, and tell whoever records in this context."""
+        """Count a write, and add it to the recording of this context."""
         resource = write.resource
         self.by_object[resource.kind, write.namespace, write.name] += 1
         self.by_verb[write.verb, resource.kind, write.subresource] += 1
@@ -46,14 +46,14 @@ class Writes:
             recorded.append(write)
 
     def total(self, *, without: tuple[str, ...] = ("Lease",)) -> int:
-        """How many writes there were, some kinds aside."""
+        """The number of writes, without those of some kinds."""
         return sum(count for (kind, _, _), count in self.by_object.items() if kind not in without)
 
     def of(self, kind: str, name: str = "", namespace: str = "") -> int:
         """How many writes went to a kind, or to one object of it."""
         if name:
             return self.by_object[kind, namespace, name]
-        return sum(count for (found, _, _), count in self.by_object.items() if found == kind)
+        return sum(count for (written, _, _), count in self.by_object.items() if written == kind)
 
     def clear(self) -> None:
         """Start counting from zero."""

@@ -1,4 +1,4 @@
-"""Controllers: watch changes become keys, keys become reconciles, and a reconcile never sees less than it wrote."""
+"""Controllers: turn watch events into keys and reconcile them; a reconcile never reads older state than it wrote."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _GRACE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """A reconcile's wish to be called again, even if nothing changes."""
+    """Returned by a reconcile that wants to run again, even if nothing changes."""
 
     seconds: float
 
 
 class Refusal(Exception):
-    """A reconcile's word that an object cannot be worked on as it is: logged in one line, and tried again."""
+    """Raised by a reconcile that cannot work on an object as it is: logged in one line and retried."""
 
 
 Reconcile = Callable[[Key], Awaitable[After | None]]
@@ -58,12 +58,12 @@ def owner_key(kind: str) -> Callable[[Change[Any]], Iterable[Key]]:
 
 
 class Controller:
-    """Calls `reconcile(key)` until the world is as it should be.
+    """Calls `reconcile(key)` for every key whose objects changed.
 
-    Level-triggered: a key says only "look here". Errors are logged and retried with back-off. Before a key is
-    reconciled again, the shared caches have seen everything its last reconcile wrote. With `gather`, keys that trickle
-    in are taken together every so many seconds, the first after a while at once: a server and a client that answer many
-    requests at a time spend about half as much on each.
+    Level-triggered: a key names only the object to look at. Errors are logged and retried with back-off. Before a key
+    is reconciled again, the shared caches have seen everything its last reconcile wrote. With `gather`, keys that come
+    one by one are taken together every so many seconds, the first after a pause at once: requests sent together cost
+    server and client about half.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Controller:
         keys: Callable[[Change[T]], Iterable[Key]] = own_key,
         when: Callable[[Change[T]], bool] | None = None,
     ) -> Self:
-        """Look at the keys that a change concerns; `when` leaves out changes that cannot matter."""
+        """Enqueue the keys that a change concerns; `when` filters out changes that cannot matter."""
 
         def changed(change: Change[T]) -> None:
             if when is None or when(change):
@@ -101,17 +101,17 @@ class Controller:
         return self
 
     def wait_for(self, *caches: Cache[Any]) -> Self:
-        """Caches that are only read: reconciles begin once they are in."""
+        """Start reconciling only after these caches, which are only read, have synced."""
         self._caches += caches
         return self
 
     def enqueue(self, namespace: str, name: str, after: float = 0.0, priority: int = 0) -> None:
-        """Look at a key now, or later."""
+        """Reconcile a key now, or after some seconds."""
         self.queue.add_after((namespace, name), after, priority)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nothing runs; wishes to come back later do not count."""
+        """Whether no key waits or runs; delayed keys do not count."""
         return self.queue.idle
 
     async def synced(self) -> None:
@@ -120,7 +120,7 @@ class Controller:
             await cache.synced()
 
     async def run(self) -> None:
-        """Reconcile until cancelled; then let what runs finish."""
+        """Reconcile until cancelled, then let running reconciles finish."""
         await self.synced()
         try:
             while True:
@@ -193,7 +193,7 @@ class Controller:
 
 
 async def run_controllers(runtime: Runtime, *controllers: Controller) -> None:
-    """Run controllers together until cancelled, and say so once all they watch is in."""
+    """Run controllers until cancelled; report ready once every watched cache has synced."""
     async with asyncio.TaskGroup() as tasks:
         for controller in controllers:
             await controller.synced()

@@ -1,4 +1,4 @@
-"""Events: what a component tells people about an object, with repeats counted instead of written again."""
+"""Events about objects; repeats raise a count instead of creating new events."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ SeriesKey = tuple[str, str, str, str, str]
 
 
 class Recorder:
-    """Writes events about objects in the background; telling the same thing again only counts.
+    """Writes events about objects in the background; a repeated event only raises its count.
 
-    Events are a courtesy: one that cannot be written is dropped with a log line, and never holds anyone up.
+    An event that cannot be written is logged and dropped: no work waits for events.
     """
 
     def __init__(self, client: Client, clock: Clock, component: str, most_pending: int = 1000) -> None:
@@ -63,7 +63,7 @@ class Recorder:
     def event(
         self, about: Object, type: Kind, reason: str, message: str, annotations: Mapping[str, str] | None = None
     ) -> None:
-        """Tell something about an object; annotations are for programs that read along."""
+        """Record an event about an object; annotations are for programs that read it."""
         message = self._bounded(about, reason, message)
         key = (about.resource.kind, about.uid or f"{about.namespace}/{about.name}", type, reason, message)
         now = self._clock.now()
@@ -86,7 +86,7 @@ class Recorder:
         self._start(self._create(key, series, document))
 
     async def flush(self) -> None:
-        """Wait until everything told so far is written."""
+        """Wait until every event recorded so far is written."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
@@ -113,8 +113,8 @@ class Recorder:
         }
         # Where most are still young, the next sweep waits until there are twice as many: sweeping stays cheap.
         self._sweep_at = max(_SWEEP_AT, 2 * len(self._series))
-        known = {(key[1], key[3]) for key in self._series}
-        self._messages = {key: found for key, found in self._messages.items() if key in known}
+        current = {(key[1], key[3]) for key in self._series}
+        self._messages = {key: messages for key, messages in self._messages.items() if key in current}
 
     def _document(self, about: Object, type: Kind, reason: str, message: str, series: _Series) -> Json:
         return {

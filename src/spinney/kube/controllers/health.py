@@ -1,4 +1,4 @@
-"""What a kubelet and Prometheus ask a process: /healthz, /readyz, /metrics."""
+"""The HTTP endpoints that a kubelet and Prometheus read: /healthz, /readyz, /metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Missing = Callable[[], list[str]]
 
 
 class Health:
-    """Answers while the process lives. `missing` names what is not ready yet; ready is when there is nothing."""
+    """Serves health and metrics. `missing` lists what is not ready yet; an empty list means ready."""
 
     def __init__(self, missing: Missing, registry: CollectorRegistry = REGISTRY) -> None:
         self._missing = missing
@@ -30,7 +30,7 @@ class Health:
             await runner.cleanup()
 
     def application(self) -> web.Application:
-        """The three pages."""
+        """The application with its three paths."""
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
@@ -45,7 +45,7 @@ class Health:
         missing = self._missing()
         if not missing:
             return web.Response(text="ok\n")
-        return web.Response(status=503, text="".join(f"waiting for {each}\n" for each in missing))
+        return web.Response(status=503, text="".join(f"waiting for {name}\n" for name in missing))
 
     async def _metrics(self, _: web.Request) -> web.Response:
         # Ten thousand series take a tenth of a second to print: not on the loop that renews leases.

@@ -1,4 +1,4 @@
-"""Runs components side by side in one process, on one connection and one set of caches."""
+"""Run components side by side in one process, on one connection and one set of caches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _lease(component: Component, config: Any, namespace: str) -> tuple[str, str]
 
 
 class Host:
-    """The life of some components in a process. `ready` is set once all of them act.
+    """Runs some components in a process. `ready` is set once all of them are ready.
 
     With an `identity` each component acts only while it holds its Lease; reviews are answered in any case.
     """
@@ -61,11 +61,11 @@ class Host:
 
     @property
     def not_ready(self) -> list[str]:
-        """The components that should act and do not yet. One that waits for its Lease is ready to."""
+        """The components that should be ready and are not; one that waits for its Lease counts as ready."""
         return sorted(name for name in self._waiting if name not in self._elections or self._elections[name].leading)
 
     def reviewers(self) -> dict[str, Reviewer]:
-        """What answers on each webhook path of all components."""
+        """The reviewer of each webhook path of all components."""
         return {
             path: reviewer
             for component, _ in self._components

@@ -1,4 +1,4 @@
-"""Leader election on a Lease: of several that could act one does, and none writes after its time is up."""
+"""Leader election on a Lease: one candidate leads, and none writes after its lease may have expired."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. `duration` > `renew_deadline`: a leader stops before others may start, by their own clocks."""
+    """Times in seconds. `duration` > `renew_deadline`, so that a leader stops before another may start."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -34,7 +34,7 @@ class Timing:
 
 @dataclass(slots=True)
 class _Observed:
-    """What the lease said, and when we first saw it say so. Only our own clock counts: others' may be wrong."""
+    """A lease as we observed it, and when by our own clock: other clocks may be wrong."""
 
     record: tuple[str, str, int]
     since: float
@@ -62,13 +62,13 @@ class Election:
         self._log = _log.bind(lease=f"{namespace}/{name}", identity=identity)
 
     def may_write(self) -> None:
-        """Raise unless the lease is surely ours."""
+        """Raise NotLeader unless the lease is certainly ours."""
         late = asyncio.get_running_loop().time() - self._renewed_at
         if not self.leading or late >= self._timing.renew_deadline:
             raise NotLeader(f"lease {self._namespace}/{self._name} is not held by {self.identity}")
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the lease, do the work while it is ours, and give it back at the end.
+        """Wait for the lease, run the work while it is ours, and release it at the end.
 
         Raises `LeaseLost` where it could not be kept; the work is cancelled first.
         """
@@ -111,7 +111,7 @@ class Election:
                 raise LeaseLost(f"lease {self._namespace}/{self._name} could not be renewed by {self.identity}")
 
     async def _try(self) -> bool:
-        """Take or renew the lease; says whether it is ours now."""
+        """Take or renew the lease; True if it is ours now."""
         started = asyncio.get_running_loop().time()
         try:
             found = await self._client.get(LEASE, (self._namespace, self._name))
@@ -177,7 +177,7 @@ class Election:
         }
 
     async def _release(self) -> None:
-        """Let the next one in at once, if the lease is still ours."""
+        """Release the lease if it is still ours, so that the next candidate need not wait."""
         if not self.leading:
             return
         self.leading = False

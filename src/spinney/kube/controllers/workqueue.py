@@ -1,4 +1,4 @@
-"""The keyed work queue under every controller: each key waits once, and never has two workers."""
+"""The work queue of a controller: each key waits at most once and has at most one worker."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ class Queue(Generic[K]):
 
     @property
     def later(self) -> int:
-        """How many keys come back later."""
+        """How many keys are delayed."""
         return len(self._timers)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits and nothing is worked on; keys that come back later do not count."""
+        """Whether no key waits or is being processed; delayed keys do not count."""
         return not self._waiting and not self._working
 
     def add(self, key: K, priority: int = 0) -> None:
-        """Ask for work on a key; asking again only ever raises its priority."""
+        """Add a key; adding it again can only raise its priority."""
         if key in self._working:
             self._again[key] = max(priority, self._again.get(key, priority))
             return
-        known = self._waiting.get(key)
-        if known is not None and -known[0] >= priority:
+        waiting = self._waiting.get(key)
+        if waiting is not None and -waiting[0] >= priority:
             return
         self._sequence += 1
-        place = (-priority, self._sequence if known is None else known[1])
+        place = (-priority, self._sequence if waiting is None else waiting[1])
         self._waiting[key] = place
         heapq.heappush(self._heap, (*place, key))
         self._wake.set()
 
     def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
-        """Ask for work on a key later; of several such wishes the earliest holds."""
+        """Add a key after a delay; of several delays the shortest counts."""
         if seconds <= 0:
             self.add(key, priority)
             return
@@ -69,15 +69,15 @@ class Queue(Generic[K]):
             return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
-        known = self._timers.get(key)
-        if known is not None:
-            if known[0] <= due:
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer[0] <= due:
                 return
-            known[1].cancel()
+            timer[1].cancel()
         self._timers[key] = (due, loop.call_at(due, self._due, key, priority))
 
     def retry(self, key: K) -> float:
-        """Come back to a key that failed, after a delay that doubles with each failure; says how long."""
+        """Add a failed key again after a delay that doubles with each failure; returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # 2**30 is past any longest delay; without the cap the power would grow without end.
@@ -87,11 +87,11 @@ class Queue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """The key went well: its next failure starts from the shortest delay."""
+        """Reset a key's failure count, so that its next failure starts from the shortest delay."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often in a row a key has failed."""
+        """How many times in a row a key has failed."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
@@ -109,13 +109,13 @@ class Queue(Generic[K]):
             await self._wake.wait()
 
     def done(self, key: K) -> None:
-        """The caller is finished with the key."""
+        """Mark a key as processed."""
         self._working.discard(key)
         if key in self._again:
             self.add(key, self._again.pop(key))
 
     def close(self) -> None:
-        """Nothing comes back later any more."""
+        """Cancel all delayed keys."""
         self._closed = True
         for _, timer in self._timers.values():
             timer.cancel()
