@@ -75,9 +75,9 @@ async def restarted(running: Laptop) -> None:
 async def test_backends_tell_which_schedulers_run_here() -> None:
     """Nobody holds a lease for KAI here: its shards tell whether it runs, and why not."""
     async with laptop(Options(nodes=Profile(count=2, racks=1))) as running:
-        found = {backend.name: await runs(running.client, backend) for backend in Registry.load()}
-        assert found["kai"] == "yes: shard default"
-        assert found["volcano"] == "no lease found"
+        running_schedulers = {backend.name: await runs(running.client, backend) for backend in Registry.load()}
+        assert running_schedulers["kai"] == "yes: shard default"
+        assert running_schedulers["volcano"] == "no lease found"
         await running.client.patch(SchedulingShard, "default", {"spec": {"args": {"nope": "1"}}})
         kai = next(backend for backend in Registry.load() if backend.name == "kai")
         for _ in range(1800):

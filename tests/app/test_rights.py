@@ -43,9 +43,9 @@ class Listening:
 async def install(client: Client) -> None:
     """The definitions that components watch; those that are there stay as they are."""
     response = await client.call("GET", CRD.path())
-    known = {found["metadata"]["name"] for found in msgspec.json.decode(response.body)["items"]}
+    installed = {crd["metadata"]["name"] for crd in msgspec.json.decode(response.body)["items"]}
     for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
-        if crd["metadata"]["name"] not in known:
+        if crd["metadata"]["name"] not in installed:
             await client.patch(CRD, crd["metadata"]["name"], crd, kind=Patch.APPLY, force=True)
 
 

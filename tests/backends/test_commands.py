@@ -22,10 +22,10 @@ def listed(*arguments: str) -> Result:
 
 def test_backends_are_listed_with_gate_and_api() -> None:
     """In the order that settles ties."""
-    found = json.loads(listed("--offline", "--kubernetes", "1.35", "-o", "json").stdout)
-    assert [each["name"] for each in found] == ["default", "kai", "koordinator", "volcano", "yunikorn"]
-    assert found[0]["writes"] == "scheduling.k8s.io/v1alpha1"
-    assert found[1] == {
+    rows = json.loads(listed("--offline", "--kubernetes", "1.35", "-o", "json").stdout)
+    assert [row["name"] for row in rows] == ["default", "kai", "koordinator", "volcano", "yunikorn"]
+    assert rows[0]["writes"] == "scheduling.k8s.io/v1alpha1"
+    assert rows[1] == {
         "name": "kai",
         "scheduler": "kai-scheduler",
         "gate": "grove.io/podgang",
@@ -118,7 +118,7 @@ def test_a_binding_in_the_file_names_the_keys(manifest: Path) -> None:
     assert group["spec"]["topologyConstraint"] == {"topology": "t", "requiredTopologyLevel": "example.com/rack"}
 
 
-def told(path: Path, *arguments: str) -> tuple[int, str]:
+def refusal(path: Path, *arguments: str) -> tuple[int, str]:
     """The exit code of a command that fails, and its one line."""
     result = CliRunner().invoke(main, ["render", "-f", str(path), *arguments], catch_exceptions=False)
     assert result.stdout == ""
@@ -173,14 +173,14 @@ def test_what_the_cluster_would_refuse_is_refused_in_one_line(
     """Broken files are a wrong call (2); broken sets are answered as the API server or admission would (1)."""
     path = tmp_path / "set.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    found, line = told(path)
-    assert found == code
+    exit_code, line = refusal(path)
+    assert exit_code == code
     assert words in line
 
 
 def test_a_backend_that_is_not_registered_is_a_wrong_call(manifest: Path) -> None:
-    """The known ones are named."""
-    code, line = told(manifest, "--backend", "slurm")
+    """The registered ones are named."""
+    code, line = refusal(manifest, "--backend", "slurm")
     assert (code, "no backend 'slurm' is registered, only default, kai" in line) == (2, True)
 
 

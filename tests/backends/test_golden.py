@@ -60,12 +60,12 @@ def written(backend: Backend, served: Served, builder: make.GangBuilder) -> Json
 def test_golden(version: str) -> None:
     """Nothing changes unnoticed."""
     backend, served = VERSIONS[version]
-    found = {title: written(backend, served, builder) for title, builder in matrix.gangs().items()}
+    objects = {title: written(backend, served, builder) for title, builder in matrix.gangs().items()}
     path = GOLDEN / f"{version}.yaml"
     if os.environ.get("SPINNEY_WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(yaml.dump(found, Dumper=_Plain, sort_keys=False, width=120))
-    assert found == yaml.safe_load(path.read_text())
+        path.write_text(yaml.dump(objects, Dumper=_Plain, sort_keys=False, width=120))
+    assert objects == yaml.safe_load(path.read_text())
 
 
 class _Plain(yaml.SafeDumper):

@@ -181,8 +181,8 @@ def test_a_binding_becomes_a_topology_of_the_same_name() -> None:
 )
 def test_drift_says_what_differs(levels: list[str] | None, drift: str) -> None:
     """The scheduler's topology must have the binding's levels."""
-    found = [
+    topologies = [
         {"metadata": {"name": "pods"}, "spec": {"levels": [{"nodeLabel": level} for level in levels]}}
         for levels in ([levels] if levels is not None else [])
     ]
-    assert BACKEND.topology_drift(BINDING, "pods", found) == drift
+    assert BACKEND.topology_drift(BINDING, "pods", topologies) == drift

@@ -136,8 +136,8 @@ def test_long_names_fit_a_label_and_agree_between_pod_and_group() -> None:
 def test_phases_are_passed_on() -> None:
     """Koordinator's own words end up in the gang's condition."""
     gang = make.gang("a-0").group("x", 1).typed(PodGang)
-    found = [{"kind": "PodGroup", "metadata": {"name": "a-0-x"}, "status": {"phase": "Scheduling"}}]
-    assert BACKEND.ready(gang, found).message == "PodGroups: a-0-x Scheduling"
+    objects = [{"kind": "PodGroup", "metadata": {"name": "a-0-x"}, "status": {"phase": "Scheduling"}}]
+    assert BACKEND.ready(gang, objects).message == "PodGroups: a-0-x Scheduling"
 
 
 @pytest.mark.parametrize(

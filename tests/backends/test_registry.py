@@ -120,11 +120,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     """Entry points as if packages had installed them."""
     entries: list[Entry] = []
 
-    def found(group: str) -> Sequence[Entry]:
+    def installed_in(group: str) -> Sequence[Entry]:
         assert group == "spinney.backends"
         return entries
 
-    monkeypatch.setattr("spinney.backends.registry.entry_points", found)
+    monkeypatch.setattr("spinney.backends.registry.entry_points", installed_in)
     return entries
 
 
@@ -147,7 +147,7 @@ def test_a_broken_plugin_is_listed_and_stops_nobody(installed: list[Entry]) -> N
     ]
     registry = Registry.load()
     assert registry.names == ("kai",)
-    assert [(found.name, found.why.split(":")[0]) for found in registry.broken] == [
+    assert [(plugin.name, plugin.why.split(":")[0]) for plugin in registry.broken] == [
         ("broken", "ImportError"),
         ("half", "TypeError"),
     ]

@@ -26,17 +26,17 @@ OTHERWISE: dict[str, Json] = {
 
 def documents(name: str) -> list[Json]:
     """The objects of one example."""
-    found = yaml.safe_load_all(data.path(f"samples/gang-apis/{name}.yaml").read_text())
-    return [document for document in found if document]
+    documents = yaml.safe_load_all(data.path(f"samples/gang-apis/{name}.yaml").read_text())
+    return [document for document in documents if document]
 
 
 def written(backend: str, release: str) -> dict[tuple[str, str], Json]:
     """What we write for the gang of the examples, by kind and name."""
     (gang,) = documents("00-podgang")
     gang["metadata"] |= {"uid": "uid-1", "generation": 1}
-    found = REGISTRY.get(backend)
-    assert found is not None
-    translation = found.translate(convert(PodGang, gang), Cluster(served_by(release, REGISTRY)))
+    chosen = REGISTRY.get(backend)
+    assert chosen is not None
+    translation = chosen.translate(convert(PodGang, gang), Cluster(served_by(release, REGISTRY)))
     return {(wanted.resource.kind, wanted.name): without_none(wanted.body) for wanted in translation.objects}
 
 
@@ -57,7 +57,7 @@ def test_every_field_of_the_example_is_written(name: str, backend: str, release:
     shown = [each for each in documents(name) if each["kind"] not in ("ClusterNetworkTopology", "Pod")]
     assert {(each["kind"], each["metadata"]["name"]) for each in shown} == set(ours)
     for example in shown:
-        found = ours[example["kind"], example["metadata"]["name"]]
+        own = ours[example["kind"], example["metadata"]["name"]]
         wanted = {"metadata": example["metadata"], "spec": example["spec"]}
-        missing = merge_patch(found, wanted)
+        missing = merge_patch(own, wanted)
         assert missing == ({"spec": OTHERWISE[name]} if name in OTHERWISE else {})

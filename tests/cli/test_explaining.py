@@ -24,10 +24,10 @@ def queue(name: str, parent: str = "", quota: float = 0, limit: float = -1) -> J
 
 def member(name: str, group: str, gpus: int, node: str = "") -> Json:
     built = make.pod(name).scheduler("kai-scheduler").gpus(gpus).annotate("pod-group-name", group)
-    found = (built.on(node) if node else built).build()
-    found["metadata"]["uid"] = name
-    found["status"] = {"phase": "Running" if node else "Pending"}
-    return found
+    pod = (built.on(node) if node else built).build()
+    pod["metadata"]["uid"] = name
+    pod["status"] = {"phase": "Running" if node else "Pending"}
+    return pod
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_what_has_no_story_says_why(file: Path, what: str, answer: str) -> None:
 
 def test_explanations_as_data(file: Path) -> None:
     """Every problem has a type, a reason, a message and advice."""
-    found = json.loads(run("explain", "waits-0", "--snapshot", str(file), "-o", "json").output)
-    assert found[0]["problems"][0]["type"] == "NoRoom"
-    assert all(problem["message"] for problem in found[0]["problems"])
+    explained = json.loads(run("explain", "waits-0", "--snapshot", str(file), "-o", "json").output)
+    assert explained[0]["problems"][0]["type"] == "NoRoom"
+    assert all(problem["message"] for problem in explained[0]["problems"])
 
 
 def test_a_name_that_is_nothing_is_an_error(file: Path) -> None:
@@ -126,8 +126,8 @@ def test_a_snapshot_can_be_planned_on(file: Path) -> None:
 
 def test_a_snapshot_survives_the_file(file: Path) -> None:
     """What is written is read back, and a file that is none says so."""
-    found = read(file.read_bytes())
-    assert read(write(found)) == found
+    taken = read(file.read_bytes())
+    assert read(write(taken)) == taken
     file.write_text("hello")
     result = run("snapshot", "run", str(file))
     assert result.exit_code != 0
@@ -136,13 +136,13 @@ def test_a_snapshot_survives_the_file(file: Path) -> None:
 
 def test_a_gang_that_nodes_are_kept_for_is_told_so(file: Path) -> None:
     """Which nodes, since when, and how many pods are still on them; the file holds nothing else of config maps."""
-    found = read(file.read_bytes())
+    taken = read(file.read_bytes())
     kept = {"since": 0, "held": [{"job": "default/waits", "since": 4e9, "nodes": ["n1"]}]}
     data = {"reservations": json.dumps(kept), "decisions": "secret"}
     record = {"metadata": {"name": "kai-scheduler-record", "namespace": "kai"}, "data": data}
-    found.objects[KINDS["configMaps"].resource].append(record)
-    found.objects[KINDS["queues"].resource][1]["spec"]["resources"]["gpu"]["quota"] = 4
-    file.write_bytes(write(found))
+    taken.objects[KINDS["configMaps"].resource].append(record)
+    taken.objects[KINDS["queues"].resource][1]["spec"]["resources"]["gpu"]["quota"] = 4
+    file.write_bytes(write(taken))
     (stored,) = read(file.read_bytes()).objects[KINDS["configMaps"].resource]
     assert list(stored["data"]) == ["reservations"]
     result = run("explain", "gang/waits", "--snapshot", str(file))

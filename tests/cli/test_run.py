@@ -81,9 +81,9 @@ def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Comma
         return
     context = click.Context(command)
     for part in command.list_commands(context):
-        found = command.get_command(context, part)
-        assert found is not None
-        yield from leaves(found, f"{name} {part}")
+        inner = command.get_command(context, part)
+        assert inner is not None
+        yield from leaves(inner, f"{name} {part}")
 
 
 def test_help_lists_every_command() -> None:

@@ -39,8 +39,8 @@ wishes = st.tuples(st.integers(1, 4), st.sampled_from(["", "r0", "r1"]))
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=4), st.lists(wishes, max_size=8), st.data())
-def test_a_crowd_finds_its_nodes_in_any_order(gpus: list[int], wanted: list[Wish], data: st.DataObject) -> None:
-    """Whoever is placed first and wherever, there is a node left for everybody who was let in."""
+def test_accepted_pods_find_nodes_in_any_order(gpus: list[int], wanted: list[Wish], data: st.DataObject) -> None:
+    """Whatever the order and the nodes, every pod that was accepted finds a node."""
     view = ground_of(*gpus)
     crowd = ConcurrentPods(view, ())
     pods = [pod_of(f"p{index}", *wish) for index, wish in enumerate(wanted)]
@@ -53,20 +53,20 @@ def test_a_crowd_finds_its_nodes_in_any_order(gpus: list[int], wanted: list[Wish
 
 
 def test_equal_pods_fill_the_last_place() -> None:
-    """Of pods of one size nothing is wasted."""
+    """Pods of one size are accepted up to the last slot."""
     crowd = ConcurrentPods(ground_of(4, 3), [pod_of("a", 2), pod_of("b", 2)])
     assert crowd.join([pod_of("c", 2)])
     assert not crowd.join([pod_of("d", 2)])
 
 
 def test_nobody_joins_those_who_may_not_all_find_a_node() -> None:
-    """They were let go in the hope that they do: one more could take it."""
+    """Pods that may not all find a node are being placed: no more are accepted."""
     tight = ConcurrentPods(ground_of(4), [pod_of("a", 3), pod_of("b", 1)])
     assert not tight.join([pod_of("c", 1)])
 
 
 def test_nobody_joins_one_who_goes_alone() -> None:
-    """Where it goes, requests do not tell: whoever came after it could take its place."""
+    """Requests do not show where it goes: a later pod could take its node."""
     crowd = ConcurrentPods(ground_of(8), ())
     crowd.close()
     assert not crowd.is_empty
@@ -104,14 +104,14 @@ def company(body: Json) -> None:
 
 @pytest.mark.parametrize("rule", [port, claim, device, spread, company])
 def test_a_pod_whose_place_depends_on_others_goes_alone(rule: Callable[[Json], None]) -> None:
-    """Requests alone do not tell whether it finds a node."""
+    """Requests alone do not show whether it finds a node."""
     body = make.pod("a").gpus(1).build()
     rule(body)
     assert not ConcurrentPods(ground_of(8, 8), ()).join([convert(Pod, body)])
 
 
 def test_a_pod_that_others_keep_away_goes_alone() -> None:
-    """Somebody on a node wants none like it nearby."""
+    """A pod on a node has an anti-affinity term that covers it."""
     body = make.pod("lonely").on("n0").build()
     term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "loud"}}}
     body["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

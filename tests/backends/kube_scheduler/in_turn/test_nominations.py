@@ -20,11 +20,11 @@ def pod(name: str, nominated: str = "", *, gated: bool = True) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("readiness", "found", "written"),
+    ("readiness", "gang_pod", "written"),
     [
         pytest.param(RELEASED, pod("p"), ["a"], id="released: nominated"),
         pytest.param(RELEASED, pod("p", "b"), ["a"], id="released, nominated elsewhere before: nominated again"),
-        pytest.param(RELEASED, pod("p", "a"), [], id="told already: nothing to write"),
+        pytest.param(RELEASED, pod("p", "a"), [], id="nominated already: nothing to write"),
         pytest.param(RELEASED, pod("other", "b"), [], id="released before this backend started: kept"),
         pytest.param(RELEASED, pod("p", "b", gated=False), [], id="ungated: only kube-scheduler nominates"),
         pytest.param(WAITS_ITS_TURN, pod("p", "a"), [None], id="waits again: nomination removed"),
@@ -32,7 +32,7 @@ def pod(name: str, nominated: str = "", *, gated: bool = True) -> Pod:
         pytest.param(WAITS_ITS_TURN, pod("p"), [], id="waits: nothing to write"),
     ],
 )
-def test_nominations_follow_the_verdict(readiness: Readiness, found: Pod, written: list[str | None]) -> None:
+def test_nominations_follow_the_verdict(readiness: Readiness, gang_pod: Pod, written: list[str | None]) -> None:
     """A released gang keeps its nominations, one that waits has none."""
-    patches = plan_nominations([found], Verdict(readiness, {"p": "a"} if readiness.ready else {}))
+    patches = plan_nominations([gang_pod], Verdict(readiness, {"p": "a"} if readiness.ready else {}))
     assert [patch["status"]["nominatedNodeName"] for _, patch in patches] == written

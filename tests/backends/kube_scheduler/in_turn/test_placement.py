@@ -1,4 +1,4 @@
-"""The conservative fit check: whatever kube-scheduler would refuse and we can see, it refuses too."""
+"""The search for a placement refuses what kube-scheduler would refuse."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def port(number: int, address: str = "") -> list[Json]:
 
 
 def fits(pods: list[Pod], nodes: list[Node], held: list[Pod] | None = None, reach: Reach | None = None) -> bool:
-    """Whether pods find room beside those that are there."""
-    found = ClusterView(lambda above: node_infos(nodes, held or [], above), lambda _: reach or Reach())
-    return not isinstance(place(pods, found), Unplaced)
+    """Whether pods can be placed beside those that run."""
+    view = ClusterView(lambda above: node_infos(nodes, held or [], above), lambda _: reach or Reach())
+    return not isinstance(place(pods, view), Unplaced)
 
 
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
@@ -125,7 +125,7 @@ ZONES = [node("a", zone="1"), node("b", zone="1"), node("c", zone="2")]
     ],
 )
 def test_rules_between_pods_are_kept(pods: list[Pod], held: list[Pod], wanted: bool) -> None:
-    """Three nodes in two zones: what one pod's rules leave no room for is not let go."""
+    """Three nodes in two zones: a pod whose rules leave no node is not placed."""
     assert fits(pods, ZONES, held) is wanted
 
 
@@ -136,7 +136,7 @@ def test_pods_on_closed_nodes_count_too() -> None:
 
 
 def test_pods_on_nodes_take_room_unless_they_could_be_preempted() -> None:
-    """What has a lower priority counts as gone only when asked for."""
+    """Pods of a lower priority count as gone only on request."""
     nodes, held = [node("a", 8)], [pod("old", 8, on="a", priority=1)]
     view = ClusterView(lambda above: node_infos(nodes, held, above))
     assert isinstance(place([pod("p")], view), Unplaced)
@@ -145,7 +145,7 @@ def test_pods_on_nodes_take_room_unless_they_could_be_preempted() -> None:
 
 
 def test_a_node_that_is_not_ready_has_no_room() -> None:
-    """Its capacity is only on paper."""
+    """A node that is not ready takes no pods."""
     body = make.node("a").build()
     body["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     assert not fits([pod("p")], [convert(Node, body)])

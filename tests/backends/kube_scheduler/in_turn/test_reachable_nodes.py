@@ -1,4 +1,4 @@
-"""What claims say about where a pod can be."""
+"""Which nodes a pod's claims allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = [make.node(name).label("zone", zone).typed(Node) for name, zone in (("a"
 
 def shelf(*objects: Object) -> Cache[Any]:
     """A watch cache with these objects."""
-    by_key = {(found.namespace, found.name): found for found in objects}
+    by_key = {stored.key: stored for stored in objects}
 
     class Shelf:
         def get(self, key: tuple[str, str] | str) -> Object | None:
@@ -86,7 +86,7 @@ GPU = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}
 def test_a_pod_can_be_where_its_claims_can(
     spec: Json, claims: list[Object], gpus: list[Object], nodes: list[str], impossible: str
 ) -> None:
-    """Volumes and devices that are there bind a pod to their nodes; those that come later do not."""
+    """Existing volumes and devices confine a pod to their nodes; later ones do not."""
     storage = Storage(shelf(*claims), shelf(VOLUME, NFS), shelf(*CLASSES), shelf(*NODES))
     reach = CachedClaims(storage, shelf(*gpus)).reach(user(**spec))
     assert [node.name for node in NODES if reach.allows(node)] == nodes

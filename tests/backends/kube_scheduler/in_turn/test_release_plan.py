@@ -1,4 +1,4 @@
-"""Gangs are let go in turn where half-placed ones would block each other."""
+"""Which waiting gangs are released, and why the others wait."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_gang_that_does_not_fit_blocks_nobody() -> None:
 
 
 def test_gangs_that_cannot_block_each_other_go_together() -> None:
-    """Wherever kube-scheduler puts the pods of one, those of the other find their places."""
+    """Wherever kube-scheduler places the pods of one, those of the other find nodes."""
     gangs = [waiting("young", 2), waiting("old", 2, age=60)]
     assert decide(gangs, 8) == {"old": "Released", "young": "Released"}
 
@@ -94,7 +94,7 @@ def test_beside_a_gang_that_only_just_fits_nobody_is_let_go() -> None:
 
 
 def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
-    """Were its small pods spread by chance, its large one would find no room; with room for all, nobody is told."""
+    """Its large pod could find its node taken by small ones; where all fit anyway, no node is nominated."""
     nodes = [make.node(name, 2).typed(Node) for name in "ab"]
     gang = make.gang("g").group("small", 2).group("large", 1).typed(PodGang)
     small = [member(f"g-small-{index}", "g-small", 1, index) for index in range(2)]
@@ -106,8 +106,8 @@ def test_a_gang_that_only_just_fits_is_told_the_nodes_of_its_pods() -> None:
         assert verdict.readiness.reason == "Released"
         return verdict.placement
 
-    told = places(nodes)
-    assert told["g-small-0"] == told["g-small-1"] != told["g-large-0"]
+    nominated = places(nodes)
+    assert nominated["g-small-0"] == nominated["g-small-1"] != nominated["g-large-0"]
     assert places([*nodes, make.node("c", 2).typed(Node)]) == {}
 
 
@@ -125,7 +125,7 @@ def test_a_gang_that_was_let_go_in_vain_rests_longer_each_time() -> None:
 
 
 def test_after_three_attempts_it_waits_and_says_so() -> None:
-    """Something that the fit check does not see is in the way."""
+    """Something blocks it that the search for a placement does not see."""
     assert decide([waiting("never", 2, attempts=3)], 8, NOW + timedelta(days=1)) == {"never": "NeverBound"}
 
 
@@ -154,7 +154,7 @@ def test_a_gang_is_whole_when_all_it_refers_to_is_known() -> None:
 
 
 def test_five_minutes_are_enough() -> None:
-    """A gang that was let go and is not bound after that is made anew."""
+    """A gang that was released and not bound by then is created again."""
     builder = make.gang("a-0").group("w", 1)
     tell(builder, "True", "Released", NOW)
     candidate = Candidate(convert(PodGang, builder.build()), ())

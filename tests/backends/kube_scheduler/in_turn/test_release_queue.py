@@ -1,4 +1,4 @@
-"""Who is let go, who waits, and who is asked again when something happens."""
+"""Which gangs are released or wait, and which are looked at again when something changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shelf:
         return self.objects.get(key)
 
     def by(self, _: str, value: str) -> list[Any]:
-        return [found for found in self.objects.values() if value in gang_names(found)]
+        return [pod for pod in self.objects.values() if value in gang_names(pod)]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(list(self.objects.values()))
@@ -60,7 +60,7 @@ class Unclaimed:
 
 
 class ReleaseQueueView:
-    """Gangs, pods and nodes around a gatekeeper; `asked` are the gangs it wants looked at again."""
+    """Gangs, pods and nodes around a release queue; `asked` are the gangs that it enqueued."""
 
     def __init__(self) -> None:
         self.gangs, self.pods, self.nodes = Shelf(), Shelf(), Shelf()
@@ -78,15 +78,15 @@ class ReleaseQueueView:
         self.nodes.put(make.node(name, gpus).typed(Node), ("", name))
 
     def gang(
-        self, name: str, pods: int, *, on: str = "", free: bool = False, told: str = "", attempts: int = 0
+        self, name: str, pods: int, *, on: str = "", free: bool = False, condition: str = "", attempts: int = 0
     ) -> None:
-        """A gang of one-GPU pods: gated, let go, or on a node; and what it was told last."""
+        """A gang of one-GPU pods: gated, released, or on a node; and its BackendReady condition."""
         builder = make.gang(name).group("w", pods)
         builder.object["metadata"]["creationTimestamp"] = NOW.isoformat()
         if attempts:
             builder.annotate("grove.io/release-attempts", " ".join(map(str, range(attempts))))
-        if told:
-            status, reason = told.split("/")
+        if condition:
+            status, reason = condition.split("/")
             condition = {"type": "BackendReady", "status": status, "reason": reason, "message": "said before"}
             condition["lastTransitionTime"] = NOW.isoformat()
             builder.object["status"] = {"phase": "Pending", "conditions": [condition]}
@@ -108,13 +108,13 @@ class ReleaseQueueView:
 @pytest.fixture
 def world() -> ReleaseQueueView:
     """A cluster of four GPUs."""
-    made = ReleaseQueueView()
-    made.node("n", 4)
-    return made
+    view = ReleaseQueueView()
+    view.node("n", 4)
+    return view
 
 
 def test_while_one_is_being_placed_those_that_might_block_it_wait(world: ReleaseQueueView) -> None:
-    """The first that fits is let go, and looked at again after five minutes; the next would fit, but not beside it."""
+    """The first that fits is released, and looked at again after five minutes; the next does not fit beside it."""
     world.gang("a", 2)
     world.gang("b", 3)
     first = world.admit("a")
@@ -123,7 +123,7 @@ def test_while_one_is_being_placed_those_that_might_block_it_wait(world: Release
 
 
 def test_gangs_with_room_beside_each_other_go_at_once(world: ReleaseQueueView) -> None:
-    """NodeInfo is counted with all that are on their way, also those whose gates are still on."""
+    """Pods that are being placed count, even while they still have their gates."""
     world.gang("a", 2)
     world.gang("b", 1)
     world.gang("c", 1)
@@ -133,7 +133,7 @@ def test_gangs_with_room_beside_each_other_go_at_once(world: ReleaseQueueView) -
 
 
 def test_a_grant_is_kept_until_it_is_told(world: ReleaseQueueView) -> None:
-    """A gang whose condition could not be written is told the same the next time, and counts meanwhile."""
+    """A gang whose condition could not be written gets the same verdict again, and counts meanwhile."""
     world.gang("a", 4)
     assert world.admit("a").readiness.reason == "Released"
     world.gang("b", 1)
@@ -161,7 +161,7 @@ def test_room_that_somebody_else_took_is_not_given_away(world: ReleaseQueueView)
 
 
 def test_when_it_is_bound_all_that_wait_are_asked_again(world: ReleaseQueueView) -> None:
-    """Whoever notices first, every waiting gang hears of it."""
+    """Every waiting gang is enqueued, whichever noticed the change."""
     world.gang("a", 2)
     world.gang("b", 3)
     world.gang("c", 1)
@@ -177,12 +177,12 @@ def test_when_it_is_bound_all_that_wait_are_asked_again(world: ReleaseQueueView)
 
 
 def test_what_was_said_about_room_holds_while_another_is_placed(world: ReleaseQueueView) -> None:
-    """Words that change with every release would be written to every waiting gang."""
+    """A message that changed with every release would be written to every waiting gang."""
     world.gang("a", 2)
     world.gang("b", 3)
     world.admit("a")
     world.admit("b")
-    world.gang("huge", 9, told="False/DoesNotFitYet")
+    world.gang("huge", 9, condition="False/DoesNotFitYet")
     verdict = world.admit("huge").readiness
     assert (verdict.reason, verdict.message) == ("DoesNotFitYet", "said before")
 
@@ -204,16 +204,16 @@ def test_new_room_stirs_those_that_wait(world: ReleaseQueueView, event: str) -> 
 
 
 def test_a_restart_finds_who_was_let_go(world: ReleaseQueueView) -> None:
-    """The turn is in the gang's own condition."""
-    world.gang("a", 2, free=True, told="True/Released")
+    """The state is in the gang's own condition."""
+    world.gang("a", 2, free=True, condition="True/Released")
     world.gang("b", 3)
     assert world.admit("b").readiness.reason == "WaitsForOtherGang"
     assert world.admit("a", NOW + timedelta(minutes=4)).again == 60.0
 
 
 def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(world: ReleaseQueueView) -> None:
-    """Five minutes after it was let go."""
-    world.gang("a", 2, free=True, told="True/Released")
+    """Five minutes after its release."""
+    world.gang("a", 2, free=True, condition="True/Released")
     world.gang("b", 3)
     world.admit("b")
     verdict = world.admit("a", NOW + timedelta(minutes=5))
@@ -223,8 +223,8 @@ def test_a_gang_that_is_not_bound_in_time_is_made_anew_and_gives_up_its_turn(wor
 
 
 def test_a_gang_whose_gates_are_still_on_keeps_its_turn(world: ReleaseQueueView) -> None:
-    """The operator may be taking the gates off right now: what was said is not taken back."""
-    world.gang("a", 2, told="True/Released")
+    """The operator may be removing the gates right now: the release is not taken back."""
+    world.gang("a", 2, condition="True/Released")
     world.gang("old", 4, on="n")
     assert world.admit("a").readiness.reason == "Released"
     assert world.admit("a", NOW + timedelta(minutes=5)).recreate
@@ -232,33 +232,33 @@ def test_a_gang_whose_gates_are_still_on_keeps_its_turn(world: ReleaseQueueView)
 
 def test_a_gang_that_is_told_to_wait_holds_nobody(world: ReleaseQueueView) -> None:
     """Two gangs must never wait for each other."""
-    world.gang("a", 2, told="True/Released")
+    world.gang("a", 2, condition="True/Released")
     world.pods.put(None, ("default", "a-w-0"))
     world.pods.put(None, ("default", "a-w-1"))
     assert world.admit("a").readiness.reason == "WaitsForPods"
-    world.gang("a", 2, told="False/WaitsForPods")
+    world.gang("a", 2, condition="False/WaitsForPods")
     world.gang("b", 3)
     assert world.admit("b").readiness.reason == "Released"
     assert world.admit("a").readiness.reason == "WaitsForOtherGang"
 
 
 def test_a_gang_that_has_rested_is_tried_again(world: ReleaseQueueView) -> None:
-    """Time alone lets it go: nothing else needs to happen."""
-    world.gang("a", 2, told="False/Recreated", attempts=1)
+    """It is released when its back-off is over; nothing else needs to change."""
+    world.gang("a", 2, condition="False/Recreated", attempts=1)
     resting = world.admit("a", NOW + timedelta(seconds=10))
     assert (resting.readiness.reason, resting.again) == ("Recreated", 50.0)
     assert world.admit("a", NOW + timedelta(seconds=60)).readiness.reason == "Released"
 
 
 def test_an_interrupted_recreation_is_finished(world: ReleaseQueueView) -> None:
-    """A backend that stopped between telling and deleting goes on where it stopped."""
-    world.gang("a", 2, free=True, told="False/Recreated")
+    """A backend that stopped between the condition and the deletion continues there."""
+    world.gang("a", 2, free=True, condition="False/Recreated")
     assert world.admit("a").recreate
 
 
 def test_a_gang_that_ran_once_gets_its_replacements_at_once(world: ReleaseQueueView) -> None:
-    """Only a gang that stands at its gate as a whole waits for its turn."""
-    world.gang("a", 2, on="n", told="True/Synced")
+    """Only a gang whose pods are all gated waits for its turn."""
+    world.gang("a", 2, on="n", condition="True/Synced")
     world.pods.put(None, ("default", "a-w-1"))
     pod = make.pod("a-w-2").gpus(1).label("grove.io/podgang", "a").label("grove.io/podclique", "a-w").gate(GATE)
     world.pods.put(convert(Pod, pod.build()), ("default", "a-w-2"))
@@ -275,7 +275,7 @@ def test_pods_that_are_not_known_yet_are_waited_for(world: ReleaseQueueView) -> 
 
 
 def test_a_deleted_gang_gives_up_its_turn(world: ReleaseQueueView) -> None:
-    """Nobody waits for what is gone."""
+    """A deleted gang blocks no other."""
     world.gang("a", 2)
     world.gang("b", 3)
     world.admit("a")
