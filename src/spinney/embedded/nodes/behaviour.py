@@ -43,11 +43,11 @@ def behaviour(
     """The behaviour of a container; by default an init container ends at once, and others run forever."""
 
     def seconds(key: str, default: float) -> float:
-        value = _said(annotations, key, container)
+        value = _annotation(annotations, key, container)
         return default if value is None else _seconds(key, value)
 
-    crashes = _said(annotations, CRASHES, container)
-    exit_code = _said(annotations, EXIT_CODE, container) or ("1" if crashes else None)
+    crashes = _annotation(annotations, CRASHES, container)
+    exit_code = _annotation(annotations, EXIT_CODE, container) or ("1" if crashes else None)
     # An exit code or a count of crashes alone means that a run ends at once.
     natural = 0.0 if init or exit_code else math.inf
     slept = sleep_seconds(command)
@@ -91,7 +91,7 @@ def duration(text: str) -> float:
     return float(sum(float(number) * _UNITS[unit or "s"] for number, unit in parts))
 
 
-def _said(annotations: Mapping[str, str], key: str, container: str) -> str | None:
+def _annotation(annotations: Mapping[str, str], key: str, container: str) -> str | None:
     return annotations.get(f"{key}.{container}", annotations.get(key))
 
 

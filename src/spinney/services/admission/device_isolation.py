@@ -29,9 +29,9 @@ def hide_devices(pod: Json) -> None:
     for container in containers(pod):
         variables = container.setdefault("env", [])
         named = any(variable.get("name") == labels.ENV_VISIBLE_DEVICES for variable in variables)
-        if not named and not _asks_for_gpu(container):
+        if not named and not _requests_gpu(container):
             variables.append({"name": labels.ENV_VISIBLE_DEVICES, "value": "void"})
 
 
-def _asks_for_gpu(container: Json) -> bool:
+def _requests_gpu(container: Json) -> bool:
     return any(name.endswith("/gpu") or "/mig-" in name for name in requests_of(container))

@@ -16,7 +16,7 @@ _LONGEST_BASE = 63 - len("-shared-gpu-i99-evar-vol") - _SUFFIX_LETTERS - 1
 _POSITIVE = re.compile(r"[1-9]\d*")
 
 
-def asks_for_part(pod: Json) -> bool:
+def shares_gpu(pod: Json) -> bool:
     """Whether a pod requests a fraction or memory of a GPU."""
     annotations = annotations_of(pod)
     return labels.GPU_FRACTION in annotations or labels.GPU_MEMORY in annotations

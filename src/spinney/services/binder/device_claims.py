@@ -40,7 +40,7 @@ class Claims:
         for decided in bind.request.spec.resource_claim_allocations:
             name = claim_name(bind.pod, decided.name)
             if name is not None:
-                await self._give_back(bind.pod, name)
+                await self._release(bind.pod, name)
 
     async def _reserve(self, pod: Pod, name: str, decided: ClaimAllocation) -> None:
         for _ in range(_MOST_CONFLICTS):
@@ -63,7 +63,7 @@ class Claims:
                 return
         raise BindError(f"claim {name} was changed by others {_MOST_CONFLICTS} times in a row")
 
-    async def _give_back(self, pod: Pod, name: str) -> None:
+    async def _release(self, pod: Pod, name: str) -> None:
         for _ in range(_MOST_CONFLICTS):
             try:
                 claim = await self._get(pod, name)

@@ -44,7 +44,7 @@ class ExtendedClaims:
         await self._allocate(bind.pod, claim, decided)
         mappings = [msgspec.to_builtins(mapping) for mapping in decided.container_mappings]
         status = {"resourceClaimName": claim.name, "requestMappings": mappings}
-        await self._tell(bind.pod, status)
+        await self._write_status(bind.pod, status)
 
     async def undo(self, bind: Bind) -> None:
         """Delete the claim, which is for this bind alone, and remove it from the pod's status."""
@@ -57,7 +57,7 @@ class ExtendedClaims:
             await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
         with suppress(NotFound):
             await self._client.delete(ResourceClaim, claim.key, uid=claim.uid)
-            await self._tell(bind.pod, None)
+            await self._write_status(bind.pod, None)
 
     async def _claim(self, pod: Pod, decided: ExtendedClaimAllocation) -> ResourceClaim:
         name = extended_claim_name(pod)
@@ -89,6 +89,6 @@ class ExtendedClaims:
         except Conflict:
             raise BindError(f"claim {claim.name} was changed by somebody else") from None
 
-    async def _tell(self, pod: Pod, status: Json | None) -> None:
+    async def _write_status(self, pod: Pod, status: Json | None) -> None:
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         await self._client.patch(Pod, pod.key, patch, subresource="status")

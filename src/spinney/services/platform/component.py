@@ -52,7 +52,7 @@ def in_process(load: Callable[[str], Component], launcher: Launcher) -> Componen
 
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
         platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
-        launcher.changed = platform.look_again
+        launcher.changed = platform.reconcile_all
         try:
             await run_controllers(runtime, *platform.controllers)
         finally:

@@ -59,19 +59,19 @@ class Platform:
         # Also namespaces of earlier Configs.
         self._namespaces: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
-        self.configs.watch(self._configs, when=_specified).watch(deployments, self._of_config)
+        self.configs.watch(self._configs, when=_spec_changed).watch(deployments, self._of_config)
         self.configs.watch(runtime.caches.of(DaemonSet), self._of_config)
         # Shards decide whether the NUMA exporter runs.
-        self.configs.watch(self._shards, lambda _: [CONFIG], _specified)
+        self.configs.watch(self._shards, lambda _: [CONFIG], _spec_changed)
         self.shards = Controller("shards", runtime, self.reconcile_shard, concurrency=1)
         # All shards: a deleted one may leave its pool to another.
-        self.shards.watch(self._shards, self._every_shard, _specified)
-        self.shards.watch(self._configs, self._every_shard, _specified)
+        self.shards.watch(self._shards, self._every_shard, _spec_changed)
+        self.shards.watch(self._configs, self._every_shard, _spec_changed)
         self.shards.watch(deployments, self._of_shard)
         self.probe = PrometheusProbe(runtime, ping, lambda: self.configs.enqueue(*CONFIG))
         self.controllers = (self.configs, self.shards, self.probe.controller)
 
-    def look_again(self) -> None:
+    def reconcile_all(self) -> None:
         """Reconcile everything: the state of a process changed."""
         self.configs.enqueue(*CONFIG)
         for shard in self._shards:
@@ -95,7 +95,7 @@ class Platform:
             if key == CONFIG:
                 await self._runner.keep("config", ())
             return None
-        cdi = await self._interface(config.spec)
+        cdi = await self._uses_cdi(config.spec)
         try:
             processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations, cdi=cdi)
             processes += plan_exporter(config.spec, self._shards)
@@ -107,7 +107,7 @@ class Platform:
         for process in processes:
             wanted += self._objects(process, config.spec, present)
         errors = await self._applier.keep(plan_namespaces(config.spec))
-        outcome = await self._applier.apply(config, [*wanted, *self._shared(config.spec)], present)
+        outcome = await self._applier.apply(config, [*wanted, *self._shared_accounts(config.spec)], present)
         await self._runner.keep("config", processes)
         findings = Findings(
             errors=[*errors, *outcome.errors],
@@ -125,7 +125,7 @@ class Platform:
             await self._runner.keep(group, ())
             return None
         if config is None:
-            return await self._withdraw(shard, group)
+            return await self._stop_scheduler(shard, group)
         try:
             check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
@@ -145,7 +145,7 @@ class Platform:
         )
         return await self._report(shard, findings)
 
-    async def _withdraw(self, shard: SchedulingShard, group: str) -> After:
+    async def _stop_scheduler(self, shard: SchedulingShard, group: str) -> After:
         """Stop a shard's scheduler while there is no Config, and so no account for it."""
         await self._runner.keep(group, ())
         outcome = await self._applier.apply(shard, (), await self._applier.present(self._known_namespaces()))
@@ -153,7 +153,7 @@ class Platform:
         findings = Findings(errors=outcome.errors, missing=[missing], waiting=[f"{missing} does not exist"])
         return await self._report(shard, findings)
 
-    async def _interface(self, config: ConfigSpec) -> bool:
+    async def _uses_cdi(self, config: ConfigSpec) -> bool:
         if cdi_from_config(config.binder or Binder()) is not None:
             return False
         return await cdi_from_cluster(self._runtime.client, self._discovery)
@@ -187,7 +187,7 @@ class Platform:
             wanted += [hook for hook in hooks if served or place_of(hook) in present]
         return wanted
 
-    def _shared(self, config: ConfigSpec) -> list[Json]:
+    def _shared_accounts(self, config: ConfigSpec) -> list[Json]:
         """The account that all schedulers share, and that of reservation pods."""
         scheduler = Process("scheduler", "scheduler", "scheduler", self._settings)
         return [
@@ -207,7 +207,7 @@ class Platform:
         return After(_LOOK_AGAIN_SECONDS if not findings.errors else 10.0)
 
 
-def _specified(change: Change[Config] | Change[SchedulingShard]) -> bool:
+def _spec_changed(change: Change[Config] | Change[SchedulingShard]) -> bool:
     """Whether spec or annotations changed, not only the status."""
     if change.old is None or change.new is None or change.old.spec != change.new.spec:
         return True

@@ -102,7 +102,7 @@ class Launcher:
         """Start a process; its predecessor's reviewers answer until its own do."""
         _log.info("process.started", process=process.name)
         instance = _Running(process, f"{process.name} is starting", reviewers=answering)
-        instance.task = asyncio.create_task(self._life(instance), name=process.name)
+        instance.task = asyncio.create_task(self._run_forever(instance), name=process.name)
         return instance
 
     async def _stop(self, instance: _Running) -> None:
@@ -111,7 +111,7 @@ class Launcher:
             await asyncio.gather(instance.task, return_exceptions=True)
         _log.info("process.stopped", process=instance.process.name)
 
-    async def _life(self, instance: _Running) -> None:
+    async def _run_forever(self, instance: _Running) -> None:
         """Run a process, again after each end, with a growing delay."""
         delay = _FIRST_DELAY
         while True:

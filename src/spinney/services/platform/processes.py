@@ -166,8 +166,8 @@ def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, s
         scheduler_name=common.scheduler_name or labels.KAI_SCHEDULER,
         queue_label=common.queue_label_key or labels.QUEUE,
         node_pool_label=common.node_pool_label_key or labels.NODE_POOL,
-        knative_gangs=_or(arguments.gang_schedule_knative, True),
-        karta_fallback=_or(arguments.generic_karta_fallback, True),
+        knative_gangs=_given(arguments.gang_schedule_knative, True),
+        karta_fallback=_given(arguments.generic_karta_fallback, True),
         defaults_namespace=arguments.default_priorities_config_map_namespace,
         defaults_name=arguments.default_priorities_config_map_name,
         pods_name_queues=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
@@ -201,7 +201,7 @@ def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
         volume_timeout_seconds=seconds_argument(wanted, VOLUMES, "bindTimeoutSeconds")
         or wanted.volume_binding_timeout_seconds
         or 120.0,
-        cdi=_or(cdi_from_config(wanted), cdi),
+        cdi=_given(cdi_from_config(wanted), cdi),
         memory_limit=is_on(wanted, HAMI, default=False),
         volumes=is_on(wanted, VOLUMES),
         claims=is_on(wanted, CLAIMS),
@@ -252,16 +252,16 @@ def _admission(wanted: Admission, common: Global, memory_limit: bool, annotation
         adopt_queued_pods=annotations.get(labels.ADOPT_QUEUED_PODS) == "true",
         check_queue_access=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
         gate_blocked_pods=annotations.get(labels.GATE_BLOCKED_PODS) == "true",
-        fraction_runtime_class=_or(runtime_class, _or(wanted.gpu_pod_runtime_class_name, "nvidia")),
+        fraction_runtime_class=_given(runtime_class, _given(wanted.gpu_pod_runtime_class_name, "nvidia")),
     )
     return replace(_process("admission", wanted, settings, wanted.replicas), webhooks=True)
 
 
 def _validates(webhooks: ControllerWebhooks | None) -> bool:
-    return _or(webhooks.enable_validation if webhooks else None, True)
+    return _given(webhooks.enable_validation if webhooks else None, True)
 
 
-def _or(value: T | None, default: T) -> T:
+def _given(value: T | None, default: T) -> T:
     return default if value is None else value
 
 

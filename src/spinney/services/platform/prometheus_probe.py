@@ -48,10 +48,10 @@ class PrometheusProbe:
             return None
         prometheus = config.spec.prometheus if config is not None else None
         if prometheus is None or not prometheus.enabled or not prometheus.external_prometheus_url:
-            self._found(None)
+            self._set_problem(None)
             return None
         probe = prometheus.external_prometheus_health_probe or HealthProbe()
-        self._found(await self._ask(_status_page(prometheus.external_prometheus_url), probe))
+        self._set_problem(await self._ask(_status_page(prometheus.external_prometheus_url), probe))
         return After(float(probe.interval or 30))
 
     async def _ask(self, url: str, wanted: HealthProbe) -> str:
@@ -63,7 +63,7 @@ class PrometheusProbe:
             await asyncio.sleep(attempt)
         return f"external Prometheus: {problem}"
 
-    def _found(self, problem: str | None) -> None:
+    def _set_problem(self, problem: str | None) -> None:
         if problem != self.problem:
             self.problem = problem
             self._changed()

@@ -74,7 +74,7 @@ def plan_webhooks(
 
 def _registered(document: Json, process: Process, config: ConfigSpec) -> Json:
     ours = named(document["apiVersion"], document["kind"], _name(document["kind"], process, config), app=process.name)
-    ours["webhooks"] = [_narrowed(hook, process, config) for hook in document["webhooks"]]
+    ours["webhooks"] = [_restricted(hook, process, config) for hook in document["webhooks"]]
     if document["kind"] == "MutatingWebhookConfiguration":
         for hook in ours["webhooks"]:
             hook["reinvocationPolicy"] = "IfNeeded"
@@ -102,7 +102,7 @@ def _name(kind: str, process: Process, config: ConfigSpec) -> str:
     return f"{prefix}{namespace_of(config)}"
 
 
-def _narrowed(hook: Json, process: Process, config: ConfigSpec) -> Json:
+def _restricted(hook: Json, process: Process, config: ConfigSpec) -> Json:
     """The webhook with the process's Service; webhooks for pods are limited to our scheduler's."""
     client: Json = dict(hook["clientConfig"])
     if "service" in client:

@@ -86,7 +86,7 @@ class PodGrouper:
         self._owners = Owners(runtime.client, runtime.caches, lambda key: self.controller.enqueue(*key))
         self._lookup = _Lookup(self._owners, self._pods, self._groups, runtime.caches.of(PriorityClass))
         # The last message of each pod that cannot be grouped.
-        self._told: dict[Key, str] = {}
+        self._reported: dict[Key, str] = {}
         self._events = Recorder(runtime.client, runtime.clock, "pod-grouper")
         workers = settings.workers
         self.controller = Controller("pod-grouper", runtime, self.reconcile, workers, gather=_GATHER_SECONDS)
@@ -145,7 +145,7 @@ class PodGrouper:
         pod = self._pods.get((namespace, name))
         if pod is None:
             self._owners.forget(key)
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             return
         if _is_skipped(pod) or pod.status.phase in ("Succeeded", "Failed"):
             return
@@ -156,9 +156,9 @@ class PodGrouper:
         except GroupingError as error:
             if pod.metadata.deletion_timestamp is not None:
                 return
-            self._tell(pod, str(error))
+            self._report(pod, str(error))
             raise
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
         if grouping is None:
             return
         await self._write_group(grouping)
@@ -166,11 +166,11 @@ class PodGrouper:
             # For built-in kinds a strategic merge patch costs an API server the least.
             await self._client.patch(Pod, (namespace, name), patch, kind=Patch.STRATEGIC)
 
-    def _tell(self, pod: Pod, message: str) -> None:
+    def _report(self, pod: Pod, message: str) -> None:
         """Send an event about why a pod cannot be grouped, once per message."""
         key = pod.key
-        if self._told.get(key) != message:
-            self._told[key] = message
+        if self._reported.get(key) != message:
+            self._reported[key] = message
             self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, message)
 
     async def _grouping(self, pod: Pod) -> Grouping | None:

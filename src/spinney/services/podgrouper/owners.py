@@ -25,10 +25,10 @@ _UNSERVED_SECONDS = 60.0
 class Owners:
     """Reads owners of any kind, and has their pods reconciled when one changes."""
 
-    def __init__(self, client: Client, caches: Caches, look_again: Callable[[Key], None]) -> None:
+    def __init__(self, client: Client, caches: Caches, enqueue: Callable[[Key], None]) -> None:
         self._client = client
         self._caches = caches
-        self._look_again = look_again
+        self._enqueue = enqueue
         self._discovery = Discovery(client)
         self._followed: dict[Resource, Cache[Untyped]] = {}
         self._unserved_until: dict[tuple[str, str], float] = {}
@@ -93,15 +93,15 @@ class Owners:
             listed = await self._client.list(untyped(resource), labels=selector)
         except Forbidden:
             return []
-        self._follow(resource, self._everyone)
+        self._follow(resource, self._reconcile_all)
         return [each.plain() for each in listed.items]
 
-    def _everyone(self, change: Change[Any]) -> None:
+    def _reconcile_all(self, change: Change[Any]) -> None:
         """Reconcile all pods: a description of kinds changed."""
         if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
             return
         for key in {key for pods in self._below.values() for key in pods}:
-            self._look_again(key)
+            self._enqueue(key)
 
     def forget(self, key: Key) -> None:
         """Forget a deleted pod."""
@@ -135,13 +135,13 @@ class Owners:
         if new is None:
             self._below.pop(change.object.uid, None)
             return
-        if old is None or _looks_the_same(old, new):
+        if old is None or _is_unchanged(old, new):
             return
         for key in self._below.get(new.uid, ()):
-            self._look_again(key)
+            self._enqueue(key)
 
 
-def _looks_the_same(old: Untyped, new: Untyped) -> bool:
+def _is_unchanged(old: Untyped, new: Untyped) -> bool:
     """Whether no field changed that a rule reads; in a status that is only the name of a Ray cluster."""
     if old.metadata.labels != new.metadata.labels or old.metadata.annotations != new.metadata.annotations:
         return False

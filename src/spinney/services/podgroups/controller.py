@@ -78,7 +78,7 @@ def plan_status(
         "allocated": current.allocated,
         "allocatedNonPreemptible": current.allocated_non_preemptible,
     }
-    resources = {key: replaced(existing[key], value) for key, value in wanted.items() if existing[key] != value}
+    resources = {key: merge_patch(existing[key], value) for key, value in wanted.items() if existing[key] != value}
     status: Json = {"resourcesStatus": resources} if resources else {}
     if conditions := _conditions(group, pods, clock):
         status["conditions"] = conditions
@@ -89,7 +89,7 @@ def plan_status(
 
 def phase_of(spec: PodGroupSpec, pods: list[Pod]) -> str:
     """Pending until the gang's minimum has nodes, Scheduling until it runs, and how it ended once all pods have."""
-    if pods and not any(map(_lives, pods)):
+    if pods and not any(map(_is_unfinished, pods)):
         return reasons.FAILED if any(pod.status.phase == reasons.FAILED for pod in pods) else reasons.SUCCEEDED
     if not pods or missing_members(spec, _subgroups(filter(_is_placed, pods))):
         return reasons.PENDING
@@ -98,14 +98,14 @@ def phase_of(spec: PodGroupSpec, pods: list[Pod]) -> str:
 
 
 def _is_placed(pod: Pod) -> bool:
-    return pod.status.phase == "Succeeded" or bool(pod.spec.node_name and _lives(pod))
+    return pod.status.phase == "Succeeded" or bool(pod.spec.node_name and _is_unfinished(pod))
 
 
 def _subgroups(pods: Iterable[Pod]) -> list[str]:
     return [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in pods]
 
 
-def replaced(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
+def merge_patch(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
     """The merge patch from one resource list to another."""
     return {**{name: None for name in old if name not in new}, **new}
 
@@ -134,7 +134,7 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
     return [*others, entry]
 
 
-def _lives(pod: Pod) -> bool:
+def _is_unfinished(pod: Pod) -> bool:
     return pod.status.phase not in ("Succeeded", "Failed")
 
 
@@ -218,7 +218,7 @@ class PodGroups:
             for pod in pods
             if pod.spec.node_name and (node := self._nodes.get(pod.spec.node_name)) is not None
         }
-        claims = [claim for pod in pods if _lives(pod) for claim in self._claims_of(pod)]
+        claims = [claim for pod in pods if _is_unfinished(pod) for claim in self._claims_of(pod)]
         patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
         if patch is None or (not self._phase_is_kept and patch["status"].keys() == {"phase"}):
             return
@@ -229,7 +229,7 @@ class PodGroups:
     def _report_missing(self, name: str, pods: Iterable[Pod]) -> None:
         """Send an event to waiting pods whose group does not exist: the scheduler does not report them."""
         for pod in pods:
-            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _lives(pod):
+            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _is_unfinished(pod):
                 message = (
                     f"PodGroup {name}, which annotation {labels.POD_GROUP} names, does not exist; the pod waits for it"
                 )

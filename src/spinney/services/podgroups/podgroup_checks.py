@@ -65,10 +65,10 @@ def _structure(spec: PodGroupSpec) -> list[str]:
     for name, parent in parents.items():
         if parent and parent not in parents:
             errors.append(f"subgroup {name}: parent {parent} is not a subgroup")
-    return errors or [f"subgroup {name} is its own ancestor" for name in parents if _circles(name, parents)]
+    return errors or [f"subgroup {name} is its own ancestor" for name in parents if _is_in_cycle(name, parents)]
 
 
-def _circles(name: str, parents: dict[str, str]) -> bool:
+def _is_in_cycle(name: str, parents: dict[str, str]) -> bool:
     seen = {name}
     above = parents[name]
     while above:

@@ -211,7 +211,7 @@ def _platform(launcher: Launcher) -> tuple[Component, None]:
 
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
         platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
-        launcher.changed = platform.look_again
+        launcher.changed = platform.reconcile_all
         await run_controllers(runtime, *platform.controllers)
 
     return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run), None

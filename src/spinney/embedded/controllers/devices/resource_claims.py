@@ -90,7 +90,7 @@ class ClaimRelease:
         self._claims = runtime.caches.of(ResourceClaim)
         self._claims.index("user-uid", _uids)
         self.controller = Controller("used-claims", runtime, self._reconcile)
-        self.controller.watch(self._claims).watch(self._pods, self._claims_of, when=_over)
+        self.controller.watch(self._claims).watch(self._pods, self._claims_of, when=_has_ended)
 
     def _claims_of(self, change: Change[Pod]) -> list[Key]:
         return [claim.key for claim in self._claims.by("user-uid", change.object.uid)]
@@ -99,11 +99,14 @@ class ClaimRelease:
         claim = self._claims.get(key)
         if claim is None:
             return
-        gone = [user for user in claim.status.reserved_for if _is_pod(user) and not self._lives(claim.namespace, user)]
+        consumers = filter(_is_pod, claim.status.reserved_for)
+        gone = [user for user in consumers if not self._is_unfinished(claim.namespace, user)]
         if gone:
             await self._release(claim, gone)
         owner = _pod_owner(claim)
-        if owner is not None and claim.metadata.deletion_timestamp is None and not self._lives(claim.namespace, owner):
+        if owner is None or claim.metadata.deletion_timestamp is not None:
+            return
+        if not self._is_unfinished(claim.namespace, owner):
             await delete_once(self._client, claim)
 
     async def _release(self, claim: ResourceClaim, gone: list[ClaimConsumer]) -> None:
@@ -122,7 +125,7 @@ class ClaimRelease:
             patch = {"metadata": metadata, "status": status}
             await self._client.patch(ResourceClaim, claim.key, patch, subresource="status")
 
-    def _lives(self, namespace: str, reference: ClaimConsumer | OwnerReference) -> bool:
+    def _is_unfinished(self, namespace: str, reference: ClaimConsumer | OwnerReference) -> bool:
         pod = self._pods.get((namespace, reference.name))
         return pod is not None and pod.uid == reference.uid and not is_terminal(pod)
 
@@ -141,7 +144,7 @@ def _uids(claim: ResourceClaim) -> Iterable[str]:
     return {user.uid for user in claim.status.reserved_for} | ({owner.uid} if owner else set())
 
 
-def _over(change: Change[Pod]) -> bool:
+def _has_ended(change: Change[Pod]) -> bool:
     return change.new is None or is_terminal(change.new)
 
 

@@ -12,9 +12,9 @@ from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
     TRIGGER,
-    differing,
     has_address,
     hostname,
+    map_patch,
     ports,
     target,
 )
@@ -189,7 +189,7 @@ class SliceWriter:
     async def _change(self, old: EndpointSlice, change: Json, trigger: str | None) -> None:
         metadata = {
             "resourceVersion": old.metadata.resource_version,
-            "labels": differing(change["metadata"]["labels"], old.metadata.labels),
+            "labels": map_patch(change["metadata"]["labels"], old.metadata.labels),
             "annotations": {TRIGGER: trigger},
         }
         await self._client.patch(EndpointSlice, old.key, {**change, "metadata": metadata})

@@ -10,9 +10,9 @@ from spinney.api.meta import Json, Key
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
     TRIGGER,
-    differing,
     has_address,
     hostname,
+    map_patch,
     ports,
     target,
 )
@@ -97,8 +97,8 @@ class EndpointsWriter:
         kept = {name: value for name, value in old.items() if name not in (TRIGGER, OVER_CAPACITY)}
         metadata = {
             "resourceVersion": existing.metadata.resource_version,
-            "labels": differing(labels, existing.metadata.labels),
-            "annotations": differing({**kept, **annotations}, old),
+            "labels": map_patch(labels, existing.metadata.labels),
+            "annotations": map_patch({**kept, **annotations}, old),
         }
         change = {"metadata": metadata, "subsets": subsets or None}
         await self._client.patch(Endpoints, service.key, change)

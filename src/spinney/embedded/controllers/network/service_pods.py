@@ -25,7 +25,7 @@ class ServicePods:
         self.pods = runtime.caches.of(Pod)
         self._shapes: dict[tuple[str, ...], None] = {}
         self.services.index("selector", lambda service: (_selected(service),) if service.selects else ())
-        self.services.on_change(self._learn)
+        self.services.on_change(self._add_index)
 
     def of(self, service: Service) -> list[Pod]:
         """The pods that a service selects."""
@@ -39,7 +39,7 @@ class ServicePods:
                     for value in _values(pod, shape):
                         yield from (service.key for service in self.services.by("selector", value))
 
-    def _learn(self, change: Change[Service]) -> None:
+    def _add_index(self, change: Change[Service]) -> None:
         if not change.object.selects:
             return
         shape = _shape(change.object)
@@ -71,7 +71,7 @@ def _value(namespace: str, pairs: Iterable[tuple[str, str]]) -> str:
     return "/".join((namespace, *(f"{key}={value}" for key, value in pairs)))
 
 
-def matters(change: Change[Pod]) -> bool:
+def affects_endpoints(change: Change[Pod]) -> bool:
     """Whether a change of a pod may change endpoints; a pod without an address is in none."""
     old, new = change.old, change.new
     if old is None or new is None:
@@ -130,12 +130,12 @@ class Triggers:
 
     def since(self, service: Service, pods: list[Pod]) -> str | None:
         """The time of the earliest new change; of a new service its creation."""
-        readied = {pod.name: moment for pod in pods if (moment := _readied(pod)) is not None}
+        ready_times = {pod.name: moment for pod in pods if (moment := _ready_since(pod)) is not None}
         uid, seen = self._seen.get(service.key, ("", {}))
-        self._seen[service.namespace, service.name] = service.uid, readied
+        self._seen[service.namespace, service.name] = service.uid, ready_times
         if uid != service.uid:
             return _text(service.metadata.creation_timestamp)
-        fresh = (moment for name, moment in readied.items() if name not in seen or moment > seen[name])
+        fresh = (moment for name, moment in ready_times.items() if name not in seen or moment > seen[name])
         return _text(min(fresh, default=None))
 
     def forget(self, key: Key) -> None:
@@ -143,7 +143,7 @@ class Triggers:
         self._seen.pop(key, None)
 
 
-def _readied(pod: Pod) -> datetime | None:
+def _ready_since(pod: Pod) -> datetime | None:
     ready = find(pod.status.conditions, "Ready")
     return ready.last_transition_time if ready is not None else None
 
@@ -152,7 +152,7 @@ def _text(moment: datetime | None) -> str | None:
     return rfc3339(moment) if moment is not None else None
 
 
-def differing(wanted: dict[str, str], existing: dict[str, str]) -> Json:
+def map_patch(wanted: dict[str, str], existing: dict[str, str]) -> Json:
     """The merge patch that turns one map into another."""
     changed: Json = {key: value for key, value in wanted.items() if existing.get(key) != value}
     return changed | {key: None for key in existing if key not in wanted}

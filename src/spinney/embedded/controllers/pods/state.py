@@ -59,10 +59,10 @@ def least_wanted_first(pods: list[Pod]) -> list[Pod]:
     for pod in pods:
         if is_active(pod):
             crowd[pod.spec.node_name] = crowd.get(pod.spec.node_name, 0) + 1
-    return sorted(pods, key=lambda pod: _worth(pod, crowd.get(pod.spec.node_name, 0)))
+    return sorted(pods, key=lambda pod: _deletion_order(pod, crowd.get(pod.spec.node_name, 0)))
 
 
-def _worth(pod: Pod, crowd: int) -> tuple[object, ...]:
+def _deletion_order(pod: Pod, crowd: int) -> tuple[object, ...]:
     ready = find(pod.status.conditions, "Ready")
     is_it = ready is not None and ready.status == "True"
     ready_since = ready.last_transition_time.timestamp() if is_it and ready and ready.last_transition_time else 0.0

@@ -84,7 +84,7 @@ async def leader_worker_set(context: Context) -> Grouping:
     grouping = group_under(context, context.top)
     if labels.LWS_GROUP_INDEX in pod_labels:
         grouping = replace(grouping, name=f"{grouping.name}-group-{pod_labels[labels.LWS_GROUP_INDEX]}")
-    if _leader_goes_first(context, index):
+    if _groups_leader_only(context, index):
         return replace(grouping, min_member=1, subgroups=(SubGroup("leader", min_member=1),), pod_subgroup="leader")
     segmented = lws_segments(context, size)
     if segmented is not None:
@@ -110,7 +110,7 @@ def _group_size(context: Context) -> int:
     return size
 
 
-def _leader_goes_first(context: Context, index: str) -> bool:
+def _groups_leader_only(context: Context, index: str) -> bool:
     """Whether only the leader is grouped: with LeaderReady, workers are created once it runs."""
     policy = dig(context.top, "spec", "startupPolicy") or "LeaderCreated"
     if policy not in ("LeaderCreated", "LeaderReady"):

@@ -123,13 +123,13 @@ class _Parser:
         elif text == "-":
             return _combined("-", _constant(0), self._term())
         elif text == ".":
-            found = _quoted(self._take()[1]) if self.peek().startswith('"') else _itself
+            found = _quoted(self._take()[1]) if self.peek().startswith('"') else _identity
         elif text == "(":
             found = self.level(0)
             self._take(")")
         else:
             found = self._word(text)
-        return self._followed(found)
+        return self._with_suffixes(found)
 
     def _word(self, text: str) -> Query:
         if text in _LITERALS:
@@ -143,7 +143,7 @@ class _Parser:
             return _select(inner) if text == "select" else _map(inner)
         raise GroupingError(f"query {self._query!r}: {text!r} is not understood")
 
-    def _followed(self, query: Query) -> Query:
+    def _with_suffixes(self, query: Query) -> Query:
         """A term with its suffixes: `.field`, `[]`, `[0]`, `["key"]`, `?`."""
         while self._at < len(self._tokens):
             kind, text = self._tokens[self._at]
@@ -155,7 +155,7 @@ class _Parser:
                 query = _combined("|", query, self._index())
             elif text == "?":
                 self._at += 1
-                query = _forgiving(query)
+                query = _without_errors(query)
             elif text == "." and self._tokens[self._at + 1 : self._at + 2] == [("sign", "[")]:
                 self._at += 1
             else:
@@ -171,7 +171,7 @@ class _Parser:
         return lambda value: (_at(value, key) for key in inner(value))
 
 
-def _itself(value: Any) -> Iterator[Any]:
+def _identity(value: Any) -> Iterator[Any]:
     yield value
 
 
@@ -211,7 +211,7 @@ def _map(inner: Query) -> Query:
     return lambda value: iter(([found for each in value for found in inner(each)],))
 
 
-def _forgiving(inner: Query) -> Query:
+def _without_errors(inner: Query) -> Query:
     def query(value: Any) -> Iterator[Any]:
         try:
             yield from list(inner(value))
@@ -236,7 +236,7 @@ def _combined(sign: str, left: Query, right: Query) -> Query:
 
 def _alternative(left: Query, right: Query) -> Query:
     def query(value: Any) -> Iterator[Any]:
-        found = [each for each in _forgiving(left)(value) if _truth(each)]
+        found = [each for each in _without_errors(left)(value) if _truth(each)]
         yield from found or right(value)
 
     return query

@@ -26,14 +26,14 @@ async def karta_of(context: Context) -> Json | None:
     group, _, version = context.top["apiVersion"].rpartition("/")
     kind = {"group": group, "version": version, "kind": context.top["kind"]}
     marks = {f"run.ai/karta-{part}": value for part, value in kind.items()}
-    kartas = [karta for karta in await context.lookup.all(*KARTA, marks) if _tells(karta, kind)]
+    kartas = [karta for karta in await context.lookup.all(*KARTA, marks) if _describes(karta, kind)]
     if len(kartas) > 1:
         names = ", ".join(sorted(karta["metadata"]["name"] for karta in kartas))
         raise GroupingError(f"Kartas {names} all tell how to group {context.top['kind']}; there must be one")
     return kartas[0] if kartas else None
 
 
-def _tells(karta: Json, kind: Json) -> bool:
+def _describes(karta: Json, kind: Json) -> bool:
     if karta["metadata"].get("deletionTimestamp"):
         return False
     gang = dig(karta, "spec", "optimizationInstructions", "gangScheduling") or {}

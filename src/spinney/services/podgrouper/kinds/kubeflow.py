@@ -34,7 +34,7 @@ async def mpi_job(context: Context) -> Grouping:
     if minimum is None:
         minimum = sum(replicas.values())
     late = dig(context.top, "spec", "launcherCreationPolicy") == "WaitForWorkersReady"
-    if late and not _launcher_lives(context):
+    if late and not _launcher_exists(context):
         minimum = max(minimum - replicas["Launcher"], 0)
     return replace(group_under(context, context.top), min_member=minimum)
 
@@ -92,7 +92,7 @@ def _policy_minimum(owner: Json) -> int | None:
     return int(minimum) if minimum is not None else None
 
 
-def _launcher_lives(context: Context) -> bool:
+def _launcher_exists(context: Context) -> bool:
     selector = {
         labels.TRAINING_JOB_NAME: context.top["metadata"]["name"],
         labels.TRAINING_JOB_ROLE: "launcher",
