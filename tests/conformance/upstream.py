@@ -52,7 +52,7 @@ def victims_end_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def victims_leave_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was told to leave leaves, though nobody takes its place, or there was room without it."""
-    monkeypatch.setattr(evicting, "let_stay", lambda *_: None)
+    monkeypatch.setattr(evicting, "keep_unneeded_victims", lambda *_: None)
     monkeypatch.setattr(evicting, "_room_was_left", lambda *_: False)
 
 
@@ -122,7 +122,7 @@ def careless_books(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search.Solver, "_solve_with", _always_again)
     # Proofs from sums do not hold where the sums are wrong.
     monkeypatch.setattr(scenarios, "_prefixes", measured_now)
-    monkeypatch.setattr(evicting, "hopeless", lambda *_: False)
+    monkeypatch.setattr(evicting, "cannot_fit", lambda *_: False)
     for proof in ("too_small", "too_small_together", "one_node_is_not_enough"):
         monkeypatch.setattr(Search, proof, lambda *_: False)
 

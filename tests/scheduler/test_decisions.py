@@ -332,7 +332,7 @@ def _searches(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, config: Config)
         return inner(solver)
 
     monkeypatch.setattr(evict.Solver, "solve", solve)
-    monkeypatch.setattr(evict, "hopeless", lambda *_: False)
+    monkeypatch.setattr(evict, "cannot_fit", lambda *_: False)
     cluster.plan(config=config)
     return looked_for
 

@@ -60,15 +60,19 @@ class Cycle:
     def wanted(self, gang: Gang) -> Triple:
         """What the next tasks of a gang ask for, in the units of queues."""
         job = gang.job
-        if gang.want is not None and job.chunk is not None and (gang is job or gang.chunk_of is job.chunk):
-            return gang.want
+        if (
+            gang.next_request is not None
+            and job.next_tasks is not None
+            and (gang is job or gang.next_tasks_beside is job.next_tasks)
+        ):
+            return gang.next_request
         want, by_memory = NOTHING, False
         for task in next_tasks(gang):
             cpu, memory, gpus = task.cls.wanted(self.sizes.smallest_gpu)
             want = (want[0] + cpu, want[1] + memory, want[2] + gpus)
             by_memory = by_memory or task.cls.memory > 0
         # What GPU memory is worth changes with the nodes, so it is not kept for the next cycle.
-        gang.want = None if by_memory else want
+        gang.next_request = None if by_memory else want
         return want
 
     def placement_key(self, task: Task) -> Hashable:

@@ -25,7 +25,7 @@ def next_deadline(state: State, config: Config, now: float, history: float | Non
         waits = (max(history, job.created, job.last_eviction or 0.0) for job in waiting if not job.set_satisfied(0))
         moments += [since + config.reserve_after for since in waits if since + config.reserve_after > now]
     if waiting:
-        moments += [end for _, end in state.freed.kept(now)]
+        moments += [end for _, end in state.departures.current(now)]
     return min(moments, default=None)
 
 

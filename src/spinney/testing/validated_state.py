@@ -12,7 +12,7 @@ from spinney.scheduler.state.transaction import Transaction
 from spinney.scheduler.state.validation import validate_state
 
 CHANGES = ("set_node", "drop_node", "set_job", "drop_job", "set_task", "drop_task", "set_queue", "drop_queue")
-MOVES = ("bind", "bind_all", "wait", "wait_all", "evict", "evict_all", "stay", "delay", "settle", "rollback")
+MOVES = ("bind", "bind_all", "wait", "wait_all", "evict", "evict_all", "cancel_eviction", "delay", "settle", "rollback")
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def updated(*gpus: int, tasks: int = 1, reference: str = "a", **job: Constraint)
     cluster.job("filler", "q", ["n1"])
     cluster.job("a", "q", ["n0"] * tasks, **job)
     refer(cluster, "a", reference)
-    cluster.state.freed.at(NOW)
+    cluster.state.departures.set_time(NOW)
     for number in range(tasks):
         leave(cluster, f"a-{number}")
     return cluster
@@ -83,14 +83,14 @@ def test_a_pod_waits_for_the_one_it_replaces_to_end() -> None:
     """The new pod comes while the old one ends: it waits for that room, for five minutes, then goes elsewhere."""
     cluster = Cluster(1, 2).queue("q", 100).job("filler", "q", ["n1"]).job("a", "q", ["n0"], minimum=1)
     refer(cluster, "a", "a")
-    cluster.state.freed.at(NOW)
+    cluster.state.departures.set_time(NOW)
     old = cluster.state.tasks["a-0"].spec
     cluster.state.set_task(replace(old, status=st.RELEASING))
     cluster.state.set_task(replace(old, uid="a-1", status=st.PENDING, node=""))
     assert outcome(plan(cluster.state, CONFIG, NOW + 299))["a-1"][:2] == (st.PIPELINED, "n0")
     assert next_deadline(cluster.state, CONFIG, NOW + 1) == NOW + KEPT_SECONDS
     assert outcome(plan(cluster.state, CONFIG, NOW + 300))["a-1"][:2] == (st.BINDING, "n1")
-    cluster.state.freed.at(NOW + 100)
+    cluster.state.departures.set_time(NOW + 100)
     cluster.state.drop_task("a-0")
     assert outcome(plan(cluster.state, CONFIG, NOW + 399))["a-1"][:2] == (st.BINDING, "n0")
 
@@ -131,7 +131,7 @@ def test_a_place_that_was_taken_again_is_kept_no_longer() -> None:
     """Once the gang is back, what is left of the node is anybody's."""
     cluster = updated(4, 1, 8)
     assume(cluster.state, "a-0-new", st.RUNNING, "n0")
-    assert list(cluster.state.freed.kept(NOW)) == []
+    assert list(cluster.state.departures.current(NOW)) == []
     assert set(places(cluster.job("other", "q", [""])).values()) == {"n0"}
 
 
@@ -140,11 +140,11 @@ def test_a_plan_leaves_the_record_as_it_was() -> None:
     cluster = updated(2, 1).job("urgent", "q", ["", ""], priority=90)
     cluster.job("victim", "q", ["n0"])
     assert len(cluster.state.queues) == 1  # worked out on first use
-    before = picture(cluster.state), list(cluster.state.freed.kept(NOW))
+    before = picture(cluster.state), list(cluster.state.departures.current(NOW))
     made = plan(cluster.state, CONFIG, NOW)
     assert before[1]
     assert "evict" in {decision.kind for decision in made.decisions}
-    assert (picture(cluster.state), list(cluster.state.freed.kept(NOW))) == before
+    assert (picture(cluster.state), list(cluster.state.departures.current(NOW))) == before
     assert plan(cluster.state, CONFIG, NOW) == made
 
 
@@ -178,30 +178,30 @@ def test_others_choose_a_domain_that_does_without_freed_nodes() -> None:
 def test_departures_are_forgotten_in_time_and_in_number() -> None:
     """The record of a busy cluster stays small."""
     cluster = updated(4, 1)
-    freed = cluster.state.freed
+    departures = cluster.state.departures
     short = cluster.state.tasks["filler-0"].spec
-    freed.at(NOW + KEPT_SECONDS - 1)
-    assert len(list(freed.kept(NOW))) == 1
+    departures.set_time(NOW + KEPT_SECONDS - 1)
+    assert len(list(departures.current(NOW))) == 1
     for number in range(10_000):
-        freed.follow(replace(short, uid=f"short-{number}"), None)
-    assert list(freed.kept(NOW)) == []
+        departures.task_changed(replace(short, uid=f"short-{number}"), None)
+    assert list(departures.current(NOW)) == []
     refer(cluster, "filler", "filler")
-    assert len(list(freed.kept(NOW))) == 10_000
-    freed.at(NOW + 2 * KEPT_SECONDS - 1)
-    assert list(freed.kept(NOW)) == []
+    assert len(list(departures.current(NOW))) == 10_000
+    departures.set_time(NOW + 2 * KEPT_SECONDS - 1)
+    assert list(departures.current(NOW)) == []
 
 
 def test_a_restarted_scheduler_knows_what_was_freed() -> None:
     """What is written down is taken up by another, until its time; a pod that stayed takes no place of its gang."""
     cluster = updated(8, 4, tasks=2)
-    written = cluster.state.freed.remembered(NOW)
+    written = cluster.state.departures.remembered(NOW)
     again = Cluster(8, 4).queue("q", 100).job("filler", "q", ["n1"]).job("a", "q", ["", "n0"], minimum=1)
     refer(again, "a", "a")
-    again.state.freed.at(NOW)
-    again.state.freed.restore(written)
+    again.state.departures.set_time(NOW)
+    again.state.departures.restore(written)
     assert places(again)["a-0"] == "n0"
     assert explain_job(again.state, again.plan(), "a").left == {"n0": NOW + KEPT_SECONDS}
-    again.state.freed.at(NOW + KEPT_SECONDS)
+    again.state.departures.set_time(NOW + KEPT_SECONDS)
     assert places(again, NOW + KEPT_SECONDS)["a-0"] == "n1"
 
 

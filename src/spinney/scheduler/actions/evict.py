@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from spinney.scheduler.actions.failed_jobs import Failed
+from spinney.scheduler.actions.failed_jobs import FailedJobs
 from spinney.scheduler.config import CONSOLIDATION, PREEMPT, RECLAIM
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Scenario
@@ -24,9 +24,9 @@ from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import NotFound
 from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.state.transaction import Checkpoint
-from spinney.scheduler.victims.bounds import Freeable, hopeless, local_room
+from spinney.scheduler.victims.bounds import Freeable, cannot_fit, freeable_by_node
 from spinney.scheduler.victims.job_pools import JobPools
-from spinney.scheduler.victims.kept_victims import let_stay
+from spinney.scheduler.victims.kept_victims import keep_unneeded_victims
 from spinney.scheduler.victims.search import SOLVED, Check, PlaceAgain, Solver
 
 # From so many changed jobs on, sorting anew is cheaper than moving each to its place.
@@ -146,7 +146,7 @@ class _Rules:
 
 def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
     order = JobOrder.of_jobs(cycle, jobs, cycle.config.queue_depth.get(rules.action))
-    failed, placer = Failed(cycle), cycle.get(Placers).trial
+    failed, placer = FailedJobs(cycle), cycle.get(Placers).trial
     while order:
         job = order.pop()
         assert isinstance(job, Job)
@@ -156,12 +156,12 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
             continue
         pools = cycle.get(JobPools).current()
         caps = rules.caps(job, pools.freeable)
-        if hopeless(cycle, tasks, pools.freeable, caps):
+        if cannot_fit(cycle, tasks, pools.freeable, caps):
             failed.add(job)
             continue
         victims = partial(rules.victims, job, pools.running)
         solver = Solver(cycle, placer, job, rules.check, victims, pools.waiting, rules.place_again)
-        solver.freeable = partial(local_room, pools.freeable, caps)
+        solver.freeable = partial(freeable_by_node, pools.freeable, caps)
         enough = _room_was_left(cycle, job, tasks)
         point = solver.solve()
         if point is not None and enough and _somebody_is_lost(cycle, point):
@@ -178,7 +178,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
         before = len(cycle.result.decided)
         cycle.commit(rules.action, point, job)
         changes = cycle.result.changes
-        let_stay(cycle, before)
+        keep_unneeded_victims(cycle, before)
         if cycle.result.changes == changes and len(touched) <= MANY:
             pools.update(touched)
 

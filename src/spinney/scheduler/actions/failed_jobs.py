@@ -12,7 +12,7 @@ from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.tasks import Task, Vector
 
 
-class Failed:
+class FailedJobs:
     """Jobs that nothing could be done for, by what makes others like them."""
 
     def __init__(self, cycle: Cycle) -> None:

@@ -10,8 +10,15 @@ from spinney.scheduler.actions import allocate
 from spinney.scheduler.config import ALLOCATE
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.placer import Placers
-from spinney.scheduler.place.reservations import Book, Kept, Reservation, Reservations, guests_among, waits
-from spinney.scheduler.place.reserved_nodes import find_vacancy
+from spinney.scheduler.place.reservations import (
+    ActiveReservation,
+    CycleReservations,
+    Reservation,
+    Reservations,
+    guests_among,
+    waits,
+)
+from spinney.scheduler.place.reserved_nodes import choose_nodes
 from spinney.scheduler.place.task_placement import allowed, choose_gpus
 from spinney.scheduler.share.job_order import JobOrder
 from spinney.scheduler.share.sorted_jobs import job_key
@@ -28,9 +35,9 @@ NAME = "reservation"
 MOST_TRIED = 8
 
 
-def begin(cycle: Cycle, earlier: Reservations) -> Book:
+def begin(cycle: Cycle, earlier: Reservations) -> CycleReservations:
     """Hold what the last cycle kept, and place those that it was kept for, with whoever goes before them."""
-    book = Book.of(cycle, earlier)
+    book = CycleReservations.of(cycle, earlier)
     cycle.hooks.placement_keys.append(book.barred)
     cycle.hooks.task_masks.append(book.mask)
     cycle.hooks.over_capacity.append(book.in_queue)
@@ -46,9 +53,9 @@ def begin(cycle: Cycle, earlier: Reservations) -> Book:
     order = JobOrder.of_jobs(cycle, [*holders, *ahead], None)
     while order:
         allocate.place_next(cycle, order.pop().job)
-    for kept in book.kept:
-        if waits(cycle, kept.job, kept.since):
-            _start_without_guests(cycle, book, kept)
+    for reservation in book.active:
+        if waits(cycle, reservation.job, reservation.since):
+            _start_without_guests(cycle, book, reservation)
     return book
 
 
@@ -62,25 +69,25 @@ def _weakest(holders: list[Job]) -> list[Job]:
     return list(weakest.values())
 
 
-def _start_without_guests(cycle: Cycle, book: Book, kept: Kept) -> None:
+def _start_without_guests(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation) -> None:
     """Evict as many guests as the gang needs to go, if it can start then."""
-    victims = _leaving(book.guests_of(kept))
+    victims = _leaving(book.guests_of(reservation))
     if not victims:
         return
-    transaction, problems = cycle.transaction, list(cycle.result.problems.get(kept.job.key, ()))
+    transaction, problems = cycle.transaction, list(cycle.result.problems.get(reservation.job.key, ()))
     point = transaction.checkpoint()
     for tasks in victims.values():
         for task in tasks:
             transaction.evict(task)
-    trial = Trial(kept.job, next_tasks(kept.job), [], list(victims.values()))
-    if cycle.get(Placers).trial.place_gang(kept.job, cycle.all_rows):
+    trial = Trial(reservation.job, next_tasks(reservation.job), [], list(victims.values()))
+    if cycle.get(Placers).trial.place_gang(reservation.job, cycle.all_rows):
         for job in sorted(victims, key=lambda guest: job_key(cycle, guest)):
             _stay(cycle, job, victims[job])
         if not overspent(trial.tasks()) and all(check(trial) for check in cycle.hooks.preempt_checks):
-            cycle.commit(NAME, point, kept.job)
+            cycle.commit(NAME, point, reservation.job)
             return
     transaction.rollback(point)
-    cycle.result.problems[kept.job.key] = problems
+    cycle.result.problems[reservation.job.key] = problems
 
 
 def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
@@ -115,47 +122,51 @@ def _fits_again(cycle: Cycle, task: Task) -> bool:
     return chosen is not None and chosen[0] == task.groups
 
 
-def renewed(cycle: Cycle, book: Book) -> Reservations:
+def renewed(cycle: Cycle, book: CycleReservations) -> Reservations:
     """What the next cycle is handed: reservations that still wait, new ones, and claims on room being freed."""
     placed = [move.task for _, move, _ in cycle.result.decided if move.kind in ("bind", "wait")]
     waiting = {task.job.key for task in placed if task.job is not None and task.status == st.PIPELINED}
-    for kept in book.kept:
-        kept.guests |= guests_among(book, kept, placed)
-    held: list[Kept] = []
+    for reservation in book.active:
+        reservation.guests |= guests_among(book, reservation, placed)
+    held: list[ActiveReservation] = []
     taken: set[int] = set()
-    for kept in book.kept:
-        if kept.job.key in waiting or (waits(cycle, kept.job, kept.since) and _renew(cycle, book, kept, taken)):
-            held.append(kept)
-            taken |= kept.rows
+    for reservation in book.active:
+        if reservation.job.key in waiting or (
+            waits(cycle, reservation.job, reservation.since) and _renew(cycle, book, reservation, taken)
+        ):
+            held.append(reservation)
+            taken |= reservation.rows
     held += _earned(cycle, book, held, taken)
-    for kept in held:
-        if kept.job.key not in waiting:
-            cycle.result.add_problem(kept.job, Reserved(len(kept.rows), kept.since))
-    keys = {kept.job.key for kept in held}
+    for reservation in held:
+        if reservation.job.key not in waiting:
+            cycle.result.add_problem(reservation.job, Reserved(len(reservation.rows), reservation.since))
+    keys = {reservation.job.key for reservation in held}
     claims = tuple((key, book.claims.get(key, cycle.now)) for key in sorted(waiting - keys))
-    return Reservations(book.since, tuple(_plain(cycle, book, kept) for kept in held), claims)
+    return Reservations(book.since, tuple(_plain(cycle, book, reservation) for reservation in held), claims)
 
 
-def _renew(cycle: Cycle, book: Book, kept: Kept, taken: set[int]) -> bool:
+def _renew(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation, taken: set[int]) -> bool:
     """Choose a gang's nodes anew, as things are now; False where it is not to have any."""
-    if not all(rule(kept.job, cycle.wanted(kept.job)) for rule in cycle.hooks.entitled):
+    if not all(rule(reservation.job, cycle.wanted(reservation.job)) for rule in cycle.hooks.entitled):
         return False
-    if cycle.now - kept.chosen > kept.patience:
-        kept.in_vain |= kept.rows
-        kept.rows, kept.chosen, kept.patience = set(), cycle.now, 2 * kept.patience
-    vacancy = find_vacancy(cycle, kept, book.guests_of(kept), taken)
+    if cycle.now - reservation.chosen > reservation.patience:
+        reservation.in_vain |= reservation.rows
+        reservation.rows, reservation.chosen, reservation.patience = set(), cycle.now, 2 * reservation.patience
+    vacancy = choose_nodes(cycle, reservation, book.guests_of(reservation), taken)
     if vacancy is None:
         return False
-    kept.rows, kept.starts = set(vacancy.rows), vacancy.starts
+    reservation.rows, reservation.starts = set(vacancy.rows), vacancy.starts
     return True
 
 
-def _earned(cycle: Cycle, book: Book, held: list[Kept], taken: set[int]) -> list[Kept]:
+def _earned(
+    cycle: Cycle, book: CycleReservations, held: list[ActiveReservation], taken: set[int]
+) -> list[ActiveReservation]:
     """Reservations for the first gang of each other queue that has waited long enough, in the order of queues."""
     room = cycle.config.reservations - len(held)
     if room <= 0:
         return []
-    served = {kept.job.queue for kept in held}
+    served = {reservation.job.queue for reservation in held}
     by_queue: dict[int, list[Job]] = {}
     for job in cycle.pending_jobs():
         if job.queue not in served and _waited(cycle, book, job):
@@ -163,28 +174,30 @@ def _earned(cycle: Cycle, book: Book, held: list[Kept], taken: set[int]) -> list
     for queue, jobs in by_queue.items():
         by_queue[queue] = sorted(jobs, key=lambda job: job_key(cycle, job))[:MOST_TRIED]
     order = JobOrder.of_jobs(cycle, [job for jobs in by_queue.values() for job in jobs], None)
-    earned: list[Kept] = []
+    earned: list[ActiveReservation] = []
     while order and len(earned) < room:
-        kept = Kept(order.pop().job, cycle.now, set(), set(), 0.0, cycle.now)
-        if kept.job.queue not in served and _renew(cycle, book, kept, taken):
-            served.add(kept.job.queue)
-            earned.append(kept)
-            taken |= kept.rows
+        reservation = ActiveReservation(order.pop().job, cycle.now, set(), set(), 0.0, cycle.now)
+        if reservation.job.queue not in served and _renew(cycle, book, reservation, taken):
+            served.add(reservation.job.queue)
+            earned.append(reservation)
+            taken |= reservation.rows
     return earned
 
 
-def _waited(cycle: Cycle, book: Book, job: Job) -> bool:
+def _waited(cycle: Cycle, book: CycleReservations, job: Job) -> bool:
     since = max(book.since, job.created, job.last_eviction or 0.0)
     return cycle.now - since >= cycle.config.reserve_after and waits(cycle, job, cycle.now)
 
 
-def _plain(cycle: Cycle, book: Book, kept: Kept) -> Reservation:
-    shared = set(cycle.queues.path[kept.job.queue])
+def _plain(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation) -> Reservation:
+    shared = set(cycle.queues.path[reservation.job.queue])
     guests = sorted(
         task.key
-        for task in book.guests_of(kept)
-        if task.node in kept.rows or (task.job is not None and shared & set(cycle.queues.path[task.job.queue]))
+        for task in book.guests_of(reservation)
+        if task.node in reservation.rows or (task.job is not None and shared & set(cycle.queues.path[task.job.queue]))
     )
-    nodes, in_vain = (tuple(sorted(cycle.nodes.name(row) for row in rows)) for rows in (kept.rows, kept.in_vain))
-    times = (kept.starts, kept.chosen, kept.patience)
-    return Reservation(kept.job.key, kept.since, nodes, tuple(guests), *times, in_vain)
+    nodes, in_vain = (
+        tuple(sorted(cycle.nodes.name(row) for row in rows)) for rows in (reservation.rows, reservation.in_vain)
+    )
+    times = (reservation.starts, reservation.chosen, reservation.patience)
+    return Reservation(reservation.job.key, reservation.since, nodes, tuple(guests), *times, in_vain)

@@ -129,7 +129,7 @@ class Placer:
     def _place_podset(self, gang: Gang, tasks: list[Task], rows: Rows) -> bool:
         """Place tasks of one subgroup; on failure note why, unless it is a trial."""
         count = 0
-        for run in [tasks] if len(tasks) == 1 else _runs(tasks, self.cycle.state.social):
+        for run in [tasks] if len(tasks) == 1 else _runs(tasks, self.cycle.state.inter_pod):
             placed = self._place_run(run, rows)
             count += placed
             if placed < len(run):
@@ -144,7 +144,7 @@ class Placer:
         plain = self._can_fill(first)
         if plain and len(tasks) > 1:
             return self._fill(tasks, rows)
-        if plain and not self.cycle.state.social and self._covers(first, rows):
+        if plain and not self.cycle.state.inter_pod and self._covers(first, rows):
             return int(self._place_best(first))
         if plain and self.trial:
             return int(self._try_one(first, rows))
@@ -193,7 +193,7 @@ class Placer:
         key = (task.cls.id, self.cycle.placement_key(task))
         version, refused_by = self._refused.get(key, (-1, None))
         transaction = self.cycle.transaction
-        if version == transaction.version and refused_by is rows and not self.cycle.state.social:
+        if version == transaction.version and refused_by is rows and not self.cycle.state.inter_pod:
             return False
         if self.place_task(task, rows):
             return True
@@ -225,9 +225,9 @@ class Placers:
         self.trial = Placer(cycle, Mode.TRIAL, rankings)
 
 
-def _runs(tasks: list[Task], social: bool) -> list[list[Task]]:
+def _runs(tasks: list[Task], inter_pod: bool) -> list[list[Task]]:
     """Neighbours of one class, together; where rules of others are about labels, also of the same labels."""
-    return [list(run) for _, run in groupby(tasks, key=_class_and_labels if social else _class_of)]
+    return [list(run) for _, run in groupby(tasks, key=_class_and_labels if inter_pod else _class_of)]
 
 
 def _class_and_labels(task: Task) -> tuple[int, str, list[tuple[str, str]]]:

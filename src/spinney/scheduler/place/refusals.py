@@ -45,7 +45,7 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
 
 def _refusals(cycle: Cycle, task: Task, rows: Rows) -> tuple[tuple[NodeRefusal, int], ...]:
     """Reasons with their numbers of nodes, in a fixed order; kept for a class while nothing changes."""
-    if not task.cls.plain or cycle.state.social:
+    if not task.cls.plain or cycle.state.inter_pod:
         return _in_order(count(cycle, task, rows))
     key = (task.cls.id, cycle.placement_key(task))
     counts = cycle.get(RefusalCounts).by_class

@@ -62,7 +62,7 @@ class Reservations:
 
 
 @dataclass(slots=True)
-class Kept:
+class ActiveReservation:
     """A reservation inside a cycle."""
 
     job: Job
@@ -76,20 +76,20 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Book:
+class CycleReservations:
     """The reservations of a cycle, and who may use what they keep."""
 
     cycle: Cycle
     since: float
-    kept: list[Kept] = field(default_factory=list)
+    active: list[ActiveReservation] = field(default_factory=list)
     claims: dict[str, float] = field(default_factory=dict)
     # Jobs that were let into a queue on what is kept there for another.
     queue_guests: set[str] = field(default_factory=set)
 
     @staticmethod
-    def of(cycle: Cycle, earlier: Reservations) -> Book:
+    def of(cycle: Cycle, earlier: Reservations) -> CycleReservations:
         """What still holds of the last cycle's reservations."""
-        book = Book(cycle, earlier.since)
+        book = CycleReservations(cycle, earlier.since)
         rows = cycle.nodes.rows
         for reservation in earlier.held:
             job = cycle.state.jobs.get(reservation.job)
@@ -98,7 +98,9 @@ class Book:
                     {rows[name] for name in names if name in rows} for names in (reservation.nodes, reservation.in_vain)
                 )
                 times = (reservation.starts, reservation.chosen, reservation.patience)
-                book.kept.append(Kept(job, reservation.since, here, set(reservation.guests), *times, in_vain))
+                book.active.append(
+                    ActiveReservation(job, reservation.since, here, set(reservation.guests), *times, in_vain)
+                )
         for key, since in earlier.claims:
             job = cycle.state.jobs.get(key)
             if job is not None and waits(cycle, job, since):
@@ -107,60 +109,69 @@ class Book:
 
     def holders(self) -> list[Job]:
         """Everyone that something is kept for."""
-        return [kept.job for kept in self.kept] + [self.cycle.state.jobs[key] for key in self.claims]
+        return [reservation.job for reservation in self.active] + [self.cycle.state.jobs[key] for key in self.claims]
 
     def barred(self, task: Task) -> tuple[int, ...]:
         """The reservations whose nodes a task may not use."""
-        return tuple(number for number, kept in enumerate(self.kept) if kept.rows and not self._may_use(task, kept))
+        return tuple(
+            number
+            for number, reservation in enumerate(self.active)
+            if reservation.rows and not self._may_use(task, reservation)
+        )
 
-    def _may_use(self, task: Task, kept: Kept) -> bool:
+    def _may_use(self, task: Task, reservation: ActiveReservation) -> bool:
         job = task.job
-        if job is None or job is kept.job or self.outranks(job, kept.job) or self.may_visit(task, kept):
+        if (
+            job is None
+            or job is reservation.job
+            or self.outranks(job, reservation.job)
+            or self.may_visit(task, reservation)
+        ):
             return True
-        return task.spec.lifetime is not None and self.cycle.now + task.spec.lifetime <= kept.starts
+        return task.spec.lifetime is not None and self.cycle.now + task.spec.lifetime <= reservation.starts
 
     def outranks(self, job: Job, holder: Job) -> bool:
         """Whether a job goes before one that something is kept for."""
         return any(rule(job, holder) for rule in self.cycle.hooks.outranks)
 
-    def may_visit(self, task: Task, kept: Kept) -> bool:
+    def may_visit(self, task: Task, reservation: ActiveReservation) -> bool:
         """Whether a task can be told to leave at any moment: nothing protects it."""
         job = task.job
-        if job is None or not job.preemptible or task.spec.budgets or len(kept.guests) >= MOST_GUESTS:
+        if job is None or not job.preemptible or task.spec.budgets or len(reservation.guests) >= MOST_GUESTS:
             return False
-        return not any(rule(kept.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
+        return not any(rule(reservation.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
 
     def mask(self, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
         """Nodes that are not kept from a task."""
         barred = self.barred(task)
         if not barred:
             return None
-        kept = np.zeros(len(self.cycle.nodes.live), dtype=np.bool_)
+        reservation = np.zeros(len(self.cycle.nodes.live), dtype=np.bool_)
         for number in barred:
-            kept[list(self.kept[number].rows)] = True
-        return ~kept[rows], KEPT
+            reservation[list(self.active[number].rows)] = True
+        return ~reservation[rows], KEPT
 
     def in_queue(self, job: Job, tasks: list[Task]) -> QueueKept | None:
         """Why a job may not take what its queue, or one above, keeps of its limit or quota for another."""
         wanted = self.cycle.wanted(job)
-        for kept in self.kept:
-            if job is kept.job or self.outranks(job, kept.job):
+        for reservation in self.active:
+            if job is reservation.job or self.outranks(job, reservation.job):
                 continue
-            problem = self._taken(job, wanted, kept)
+            problem = self._taken(job, wanted, reservation)
             if problem is None:
                 continue
-            if not all(self.may_visit(task, kept) for task in tasks):
+            if not all(self.may_visit(task, reservation) for task in tasks):
                 return problem
             self.queue_guests.add(job.key)
         return None
 
-    def _taken(self, job: Job, wanted: Triple, kept: Kept) -> QueueKept | None:
+    def _taken(self, job: Job, wanted: Triple, reservation: ActiveReservation) -> QueueKept | None:
         queues, state = self.cycle.queues, self.cycle.state
-        needed = self.cycle.wanted(kept.job)
+        needed = self.cycle.wanted(reservation.job)
         tables = [(queues.limit, state.charged)]
-        if not job.preemptible and not kept.job.preemptible:
+        if not job.preemptible and not reservation.job.preemptible:
             tables.append((queues.quota, state.fixed))
-        shared = set(queues.path[kept.job.queue])
+        shared = set(queues.path[reservation.job.queue])
         for queue in (number for number in queues.path[job.queue] if number in shared):
             for bounds, held in tables:
                 for resource, amount in enumerate(wanted):
@@ -169,10 +180,12 @@ class Book:
                         return QueueKept(queues.names[queue], resource, bound, has, wanted)
         return None
 
-    def guests_of(self, kept: Kept) -> list[Task]:
+    def guests_of(self, reservation: ActiveReservation) -> list[Task]:
         """The tasks that use what is kept, as far as they still do."""
-        tasks = (self.cycle.state.tasks.get(key) for key in sorted(kept.guests))
-        return [task for task in tasks if task is not None and task.status & st.ACTIVE and task.job is not kept.job]
+        tasks = (self.cycle.state.tasks.get(key) for key in sorted(reservation.guests))
+        return [
+            task for task in tasks if task is not None and task.status & st.ACTIVE and task.job is not reservation.job
+        ]
 
 
 def waits(cycle: Cycle, job: Job, since: float) -> bool:
@@ -181,14 +194,14 @@ def waits(cycle: Cycle, job: Job, since: float) -> bool:
     return in_queue and job.created <= since and bool(job.pending) and job.ready() and not job.set_satisfied(0)
 
 
-def guests_among(book: Book, kept: Kept, placed: Iterable[Task]) -> set[str]:
+def guests_among(book: CycleReservations, reservation: ActiveReservation, placed: Iterable[Task]) -> set[str]:
     """Which of the tasks placed in this cycle are guests: on kept nodes, or in a queue on what is kept there."""
     return {
         task.key
         for task in placed
         if task.job is not None
-        and task.job is not kept.job
-        and (task.node in kept.rows or task.job.key in book.queue_guests)
-        and book.may_visit(task, kept)
-        and not book.outranks(task.job, kept.job)
+        and task.job is not reservation.job
+        and (task.node in reservation.rows or task.job.key in book.queue_guests)
+        and book.may_visit(task, reservation)
+        and not book.outranks(task.job, reservation.job)
     }

@@ -11,7 +11,7 @@ import numpy as np
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import capacity
 from spinney.scheduler.place.placer import Placers
-from spinney.scheduler.place.reservations import Kept
+from spinney.scheduler.place.reservations import ActiveReservation
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.next_tasks import next_tasks
 from spinney.scheduler.state.nodes import Mask, Nodes, Rows
@@ -19,21 +19,23 @@ from spinney.scheduler.state.tasks import Task, Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Vacancy:
+class NodeChoice:
     """Nodes that a gang fits on once others have left, and the deadline that it has to wait for; 0 for none."""
 
     rows: frozenset[int]
     starts: float
 
 
-def find_vacancy(cycle: Cycle, kept: Kept, guests: list[Task], taken: set[int]) -> Vacancy | None:
+def choose_nodes(
+    cycle: Cycle, reservation: ActiveReservation, guests: list[Task], taken: set[int]
+) -> NodeChoice | None:
     """The nodes to keep for a gang, none of them taken; None if it fits nowhere.
 
     First those that have all the room they can have (guests count as gone), then those kept already, then the emptiest,
     and last those that were kept in vain. A kept node is given up only for one that is ready, so what the gang waits
     for shrinks with every task that ends.
     """
-    job, tasks, nodes = kept.job, next_tasks(kept.job), cycle.nodes
+    job, tasks, nodes = reservation.job, next_tasks(reservation.job), cycle.nodes
     if any((task.cls.request > cycle.sizes.largest_node).any() for task in tasks if not task.cls.shared):
         return None
     rows = cycle.all_rows[~_flags(nodes, taken)[cycle.all_rows]]
@@ -43,12 +45,12 @@ def find_vacancy(cycle: Cycle, kept: Kept, guests: list[Task], taken: set[int]) 
     free = nodes.idle + nodes.releasing
     for guest in guests:
         free[guest.node] += guest.cls.request
-    order = rows[_soonest_first(kept, tasks, empty[rows], free[rows], rows)]
-    placed = _Vacated(cycle, job, tasks, empty).smallest(order)
+    order = rows[_soonest_first(reservation, tasks, empty[rows], free[rows], rows)]
+    placed = _EmptiedCluster(cycle, job, tasks, empty).smallest(order)
     if placed is None:
         return None
     starts = max(_free_at(cycle, row, need, free[row], guests) for row, need in placed.items())
-    return Vacancy(frozenset(placed), starts)
+    return NodeChoice(frozenset(placed), starts)
 
 
 def _flags(nodes: Nodes, rows: set[int]) -> Mask:
@@ -66,19 +68,19 @@ def _too_small(cycle: Cycle, tasks: list[Task], rows: Rows, empty: Vector) -> bo
     return False
 
 
-def _soonest_first(kept: Kept, tasks: list[Task], empty: Vector, free: Vector, rows: Rows) -> Rows:
+def _soonest_first(reservation: ActiveReservation, tasks: list[Task], empty: Vector, free: Vector, rows: Rows) -> Rows:
     largest = np.max([task.cls.request for task in tasks], axis=0)
     requested = largest > 0
     whole, left, size = empty[:, requested], free[:, requested], largest[requested]
     used = np.where(whole > 0, (whole - left) / np.where(whole > 0, whole, 1.0), 0.0).max(axis=1)
     ready = np.floor((left / size).min(axis=1)) >= np.floor((whole / size).min(axis=1))
-    held, in_vain = np.isin(rows, list(kept.rows)), np.isin(rows, list(kept.in_vain))
+    held, in_vain = np.isin(rows, list(reservation.rows)), np.isin(rows, list(reservation.in_vain))
     order: Rows = np.lexsort((np.round(used, 6), ~held, in_vain, ~ready))
     return order
 
 
 @dataclass(slots=True)
-class _Vacated:
+class _EmptiedCluster:
     """The cluster as if all that is ours had left it; every trial on it is undone."""
 
     cycle: Cycle

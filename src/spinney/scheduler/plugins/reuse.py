@@ -23,7 +23,7 @@ class Reuse:
 
     def __init__(self, cycle: Cycle) -> None:
         nodes: dict[str, set[int]] = {}
-        for departure, _ in cycle.state.freed.kept(cycle.now):
+        for departure, _ in cycle.state.departures.current(cycle.now):
             row = cycle.nodes.rows.get(departure.node)
             if row is not None:
                 nodes.setdefault(departure.gang, set()).add(row)

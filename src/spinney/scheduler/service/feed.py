@@ -83,7 +83,7 @@ class Feed:
 
     def apply(self) -> None:
         """Bring the state up to date with every event so far."""
-        self._state.freed.at(self._clock.now().timestamp())
+        self._state.departures.set_time(self._clock.now().timestamp())
         describe = self.descriptions
         if self._take("class") or self._dirty["topology"]:
             # Priorities and level names are worked into the descriptions of groups.

@@ -117,7 +117,7 @@ class Scheduler:
         await self.feed.synced()
         await self.saved.load()
         self.feed.apply()
-        self.state.freed.restore(self.saved.freed)
+        self.state.departures.restore(self.saved.freed)
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())
         self._runtime.ready()

@@ -96,7 +96,7 @@ class SavedRecord:
         usage_is_due = self.usage is not None and now - self._usage_written >= _USAGE_SECONDS
         keeps = plan.reservations is not None and plan.reservations.held != self.reservations.held
         self.reservations = plan.reservations or self.reservations
-        freed, self.freed = self.freed, state.freed.remembered(now)
+        freed, self.freed = self.freed, state.departures.remembered(now)
         if evicted or usage_is_due or keeps or freed != self.freed:
             self._save_soon(now)
 

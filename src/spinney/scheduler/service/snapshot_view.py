@@ -106,6 +106,6 @@ class Picture:
         feed.apply()
         self.now = clock.now()
         config_maps = objects.get(ConfigMap.resource, [])
-        self.state.freed.restore(departures_of(shard, config_maps))
+        self.state.departures.restore(departures_of(shard, config_maps))
         kept = reservations_of(shard, config_maps)
         self.plan: Plan = FailingGangs().plan(self.state, config, self.now.timestamp(), kept)

@@ -1,4 +1,4 @@
-"""The cluster in arrays, kept up to date by what happens in it, never rebuilt.
+"""The cluster in arrays: changed by what happens in it, never rebuilt.
 
 Everything enters through descriptions (`specs`): `set_node`, `set_queue`, `set_topology`, `set_job`, `set_task` and the
 matching `drop_…`. A task may arrive before its job or its node; it is counted as soon as they are there. `plan` reads
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.accounting import Accounting
-from spinney.scheduler.state.departures import Freed
+from spinney.scheduler.state.departures import DepartureLog
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.gpus import SharedGpus
 from spinney.scheduler.state.nodes import Nodes
@@ -79,7 +79,7 @@ class State:
         # Disruption budgets by name.
         self.budgets: dict[str, Budget] = {}
         # Nodes that tasks left a short while ago.
-        self.freed = Freed()
+        self.departures = DepartureLog()
         self._by_job: dict[str, dict[str, Task]] = {}
         self._by_node: dict[str, dict[str, Task]] = {}
         self._trees: dict[GroupSpec, Tree] = {}
@@ -195,7 +195,7 @@ class State:
             tree = self._trees[spec.tree] = Tree(spec.tree)
         job = self.jobs[spec.key] = Job(spec, tree)
         if spec.replaces:
-            self.freed.references[spec.key] = spec.replaces
+            self.departures.references[spec.key] = spec.replaces
         job.queue = self._queues.index.get(spec.queue, -1) if self._queues else -1
         for task in self._by_job.get(spec.key, {}).values():
             self._join(task, job)
@@ -205,7 +205,7 @@ class State:
         job = self.jobs.pop(key, None)
         if job is None:
             return
-        self.freed.references.pop(key, None)
+        self.departures.references.pop(key, None)
         for task in job.all_tasks():
             self._leave(task, job)
 
@@ -216,14 +216,14 @@ class State:
             if old.spec == spec and old.status == spec.status:
                 return
             self._remove(old)
-        self.freed.follow(old.spec if old is not None else None, spec)
+        self.departures.task_changed(old.spec if old is not None else None, spec)
         task = Task(spec, self.classes.of(spec))
         if spec.budgets:
             several = len(spec.budgets) > 1
             task.budget = Budget(0) if several else self.budgets.setdefault(spec.budgets[0], Budget(0))
         self._align()
         self.tasks[spec.uid] = task
-        for rule, table in self._socially(spec.constraints):
+        for rule, table in self._checked_against(spec.constraints):
             if rule:
                 table[spec.uid] = task
         for (term, owner), tasks in self._selections.items():
@@ -250,12 +250,12 @@ class State:
         task = self.tasks.get(uid)
         if task is not None:
             self._remove(task)
-            self.freed.follow(task.spec, None)
+            self.departures.task_changed(task.spec, None)
 
     def _remove(self, task: Task) -> None:
         uid = task.key
         del self.tasks[uid]
-        for _, table in self._socially(task.cls.constraints):
+        for _, table in self._checked_against(task.cls.constraints):
             table.pop(uid, None)
         for tasks in self._selections.values():
             tasks.pop(uid, None)
@@ -272,12 +272,12 @@ class State:
             self._by_node[task.spec.node].pop(uid, None)
 
     @property
-    def social(self) -> bool:
-        """Whether rules of some tasks are about others, so that a task's labels matter to where it may go."""
+    def inter_pod(self) -> bool:
+        """Whether some task has rules about other pods, so that labels decide where tasks may go."""
         return bool(self.repelling or self.preferring)
 
-    def _socially(self, rules: Constraints) -> tuple[tuple[object, dict[str, Task]], ...]:
-        """Tasks that others are checked against, by the rule that makes them so."""
+    def _checked_against(self, rules: Constraints) -> tuple[tuple[object, dict[str, Task]], ...]:
+        """The tables of tasks that others are checked against, each with the rule that puts a task there."""
         return (
             (rules.anti_affinity, self.repelling),
             (rules.preferred, self.preferring),
@@ -330,14 +330,14 @@ class State:
         task.podset = podset
         job.tasks[podset][task.key] = task
         job.count(podset, task.status, 1)
-        job.chunk = None
+        job.next_tasks = None
         self._account(job, task, 1)
 
     def _leave(self, task: Task, job: Job) -> None:
         self._account(job, task, -1)
         job.tasks[task.podset].pop(task.key, None)
         job.count(task.podset, task.status, -1)
-        job.chunk = None
+        job.next_tasks = None
         task.job = None
 
     def _account(self, job: Job, task: Task, sign: int) -> None:

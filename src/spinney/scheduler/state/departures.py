@@ -2,7 +2,7 @@
 gang it replaces, were on.
 
 Every departure is noted, because the reference to a gang may be seen only after its pods have gone; what is noted
-matters only to gangs that somebody refers to. The record knows no clock: it is told the time with `at`.
+matters only to gangs that somebody refers to. The record knows no clock: it is told the time with `set_time`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def gang_of(task: TaskSpec) -> str:
     return f"{task.namespace}/{name}" if name else task.job
 
 
-class Freed:
+class DepartureLog:
     """The departures of the last five minutes, the oldest first."""
 
     def __init__(self) -> None:
@@ -50,13 +50,13 @@ class Freed:
         self._moment = 0.0
         self._left: OrderedDict[Departure, float] = OrderedDict()
 
-    def at(self, moment: float) -> None:
+    def set_time(self, moment: float) -> None:
         """Whatever is told from here on happened at this moment; what is too old by then is forgotten."""
         self._moment = moment
         while self._left and moment >= next(iter(self._left.values())) + KEPT_SECONDS:
             self._left.popitem(last=False)
 
-    def follow(self, old: TaskSpec | None, new: TaskSpec | None) -> None:
+    def task_changed(self, old: TaskSpec | None, new: TaskSpec | None) -> None:
         """Note what a change of a task means: it left its node, is now gone from it for good, or took one."""
         before, after = _node(old), _node(new)
         if before != after:
@@ -86,7 +86,7 @@ class Freed:
                 del self._left[departure]
                 return
 
-    def kept(self, now: float) -> Iterator[tuple[Departure, float]]:
+    def current(self, now: float) -> Iterator[tuple[Departure, float]]:
         """The departures that matter now: from gangs that are referred to, each with when it ceases to."""
         gangs = frozenset(self.references.values())
         if not gangs:
@@ -95,13 +95,13 @@ class Freed:
             if departure.gang in gangs and now < since + KEPT_SECONDS:
                 yield departure, since + KEPT_SECONDS
 
-    def places(self, gang: str) -> dict[str, float]:
+    def nodes_left_by(self, gang: str) -> dict[str, float]:
         """The nodes that are kept for whoever takes a gang's place, with until when."""
-        return {departure.node: until for departure, until in self.kept(self._moment) if departure.gang == gang}
+        return {departure.node: until for departure, until in self.current(self._moment) if departure.gang == gang}
 
     def remembered(self, now: float) -> Departures:
         """What the next scheduler has to know: the latest departures that matter now."""
-        departures = [(departure, until - KEPT_SECONDS) for departure, until in self.kept(now)]
+        departures = [(departure, until - KEPT_SECONDS) for departure, until in self.current(now)]
         return tuple(departures[-_MOST_WRITTEN:])
 
     def restore(self, departures: Departures) -> None:

@@ -16,7 +16,17 @@ Member = tuple[bool, int]
 class Gang:
     """A job's tasks by leaf with running counts; also a part of a job, as scenarios try parts out."""
 
-    __slots__ = ("active", "chunk", "chunk_of", "job", "minimums", "set_minimums", "tasks", "tree", "want")
+    __slots__ = (
+        "active",
+        "job",
+        "minimums",
+        "next_request",
+        "next_tasks",
+        "next_tasks_beside",
+        "set_minimums",
+        "tasks",
+        "tree",
+    )
 
     def __init__(self, job: Job, tree: Tree, minimums: list[int], set_minimums: list[int | None]) -> None:
         self.job = job
@@ -26,9 +36,9 @@ class Gang:
         self.tasks: list[dict[str, Task]] = [{} for _ in minimums]
         self.active = [0] * len(minimums)
         # The next tasks and what they ask for, kept while the job's next tasks are those they were worked out beside.
-        self.chunk: list[Task] | None = None
-        self.chunk_of: list[Task] | None = None
-        self.want: Triple | None = None
+        self.next_tasks: list[Task] | None = None
+        self.next_tasks_beside: list[Task] | None = None
+        self.next_request: Triple | None = None
 
     def all_tasks(self) -> list[Task]:
         """Every task of the gang."""

@@ -10,13 +10,13 @@ from spinney.scheduler.state.tasks import Task
 def next_tasks(gang: Gang) -> list[Task]:
     """The tasks to place next; kept until a task of the job changes."""
     job = gang.job
-    if job.chunk is None:
-        job.chunk, job.want = choose_next_tasks(job), None
+    if job.next_tasks is None:
+        job.next_tasks, job.next_request = choose_next_tasks(job), None
     if gang is job:
-        return job.chunk
-    if gang.chunk is None or gang.chunk_of is not job.chunk:
-        gang.chunk, gang.chunk_of, gang.want = choose_next_tasks(gang), job.chunk, None
-    return gang.chunk
+        return job.next_tasks
+    if gang.next_tasks is None or gang.next_tasks_beside is not job.next_tasks:
+        gang.next_tasks, gang.next_tasks_beside, gang.next_request = choose_next_tasks(gang), job.next_tasks, None
+    return gang.next_tasks
 
 
 def choose_next_tasks(gang: Gang) -> list[Task]:

@@ -133,8 +133,8 @@ class Constraints:
     impossible: Missing | Refusal | None = None
 
     @property
-    def social(self) -> bool:
-        """Whether a rule is about other pods, so that the labels of a task matter to its own placement."""
+    def inter_pod(self) -> bool:
+        """Whether a rule is about other pods, so that the labels of a task decide about its own placement."""
         return bool(self.affinity or self.anti_affinity or self.preferred or self.spread)
 
 

@@ -111,7 +111,7 @@ class TaskClass:
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
         self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
         rules = spec.constraints
-        self.plain = not (self.shared or spec.claims or rules.social or rules.host_ports or rules.attaches)
+        self.plain = not (self.shared or spec.claims or rules.inter_pod or rules.host_ports or rules.attaches)
 
     def widen(self, width: int) -> None:
         """Give the request a column for every resource known by now."""
@@ -220,7 +220,7 @@ class Classes:
             claim if claim.shared else DeviceRequest("", claim.device_class, claim.count) for claim in spec.claims
         )
         # Pods without rules about others share a class across labels and namespaces.
-        who = (spec.namespace, tuple(sorted(spec.labels.items()))) if spec.constraints.social else None
+        who = (spec.namespace, tuple(sorted(spec.labels.items()))) if spec.constraints.inter_pod else None
         key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed, who)
         cls = self.by_key.get(key)
         if cls is None:

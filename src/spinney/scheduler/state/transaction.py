@@ -139,7 +139,7 @@ class Transaction:
             self.accounting.shift(some[0], status, st.RELEASING, self._log, len(some))
         held.write(self._log)
 
-    def stay(self, task: Task) -> None:
+    def cancel_eviction(self, task: Task) -> None:
         """Take an eviction that was decided back: the task keeps its place."""
         self._keep(task, self._leaving[task.key])
 
@@ -282,7 +282,7 @@ def _count_all(tasks: list[Task], before: int, after: int) -> None:
     if job is not None:
         job.count(leaf, before, -len(tasks))
         job.count(leaf, after, len(tasks))
-        job.chunk = None
+        job.next_tasks = None
 
 
 def _restore_all(tasks: list[Task], status: int, places: list[tuple[int, tuple[str, ...], bool]]) -> None:
@@ -300,6 +300,6 @@ def _restore_status(task: Task, status: int, virtual: bool) -> None:
     job = task.job
     if job is not None:
         job.recount(task.podset, task.status, status)
-        job.chunk = None
+        job.next_tasks = None
     task.status = status
     task.virtual = virtual

@@ -64,12 +64,12 @@ class Freeable:
             self._add(job)
 
 
-def local_room(freeable: Freeable, caps: dict[int, float | None]) -> Vector | None:
+def freeable_by_node(freeable: Freeable, caps: dict[int, float | None]) -> Vector | None:
     """GPUs that victims of some queues could free on each row; None where some are on several rows."""
     return freeable.of(caps) if freeable.local else None
 
 
-def hopeless(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int, float | None]) -> bool:
+def cannot_fit(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[int, float | None]) -> bool:
     """Whether tasks of whole GPUs cannot fit though every victim of some queues went.
 
     A cap says how much may be taken from a queue at most: strictly less than the amount; None is any amount.

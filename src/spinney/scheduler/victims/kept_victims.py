@@ -15,7 +15,7 @@ from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.tasks import GPU, Task
 
 
-def let_stay(cycle: Cycle, since: int) -> None:
+def keep_unneeded_victims(cycle: Cycle, since: int) -> None:
     """Take evictions back that were decided since a point and nobody gains by; who was taken last is asked first."""
     going: dict[Job, dict[str, Task]] = {}
     for _, move, beneficiary in reversed(cycle.result.decided[since:]):
@@ -61,5 +61,5 @@ def _stays(cycle: Cycle, job: Job, task: Task) -> bool:
     answers = [mask(task, row) for mask in cycle.hooks.task_masks]
     if not all(answer[0][0] for answer in answers if answer is not None):
         return False
-    cycle.transaction.stay(task)
+    cycle.transaction.cancel_eviction(task)
     return bool((free(cycle, row) >= 0).all()) and not cycle.state.gpus.overcommitted(task.node, task.groups)

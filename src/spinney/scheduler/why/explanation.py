@@ -118,7 +118,7 @@ def explain_job(state: State, plan: Plan, key: str) -> Explanation:
         problems,
         kept,
         _occupants(state, kept) if kept is not None else 0,
-        state.freed.places(job.spec.replaces) if job.spec.replaces else {},
+        state.departures.nodes_left_by(job.spec.replaces) if job.spec.replaces else {},
         protection(state, plan, job, problems),
     )
 
