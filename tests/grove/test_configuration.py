@@ -15,9 +15,9 @@ from spinney.cli.main import main
 from spinney.grove.component import component
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
 from spinney.kube.controllers.host import Host
-from spinney.kube.controllers.leader import LEASE, Timing
+from spinney.kube.controllers.leader import LEASE
 from spinney.kube.errors import ApiError
-from spinney.kube.process_settings import Listen, Process
+from spinney.kube.process_settings import Listen, ProcessOptions, Timing
 from tests import make
 from tests.grove.stage import TOPOLOGY, Stage
 from tests.grove.virtual import VirtualStage, play
@@ -52,7 +52,7 @@ def configuration(text: str) -> GroveConfiguration:
 
 def test_the_process_is_as_the_file_says() -> None:
     """Rate, election, addresses, certificates and logs of the process come from the file."""
-    assert process(configuration(FULL)) == Process(
+    assert process(configuration(FULL)) == ProcessOptions(
         qps=50,
         burst=1,
         elect=True,

@@ -22,9 +22,10 @@ from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.controller import Controller, run_controllers
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.controllers.host import Host
-from spinney.kube.controllers.leader import LEASE, Election, LeaseLost, Timing
+from spinney.kube.controllers.leader import LEASE, Election, LeaseLost
 from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, NotLeader
 from spinney.kube.manifests import manifests
+from spinney.kube.process_settings import Timing
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
 from spinney.testing.process import free_ports
 from tests.kube.unreliable import Unreliable

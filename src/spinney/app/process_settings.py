@@ -12,8 +12,7 @@ import structlog
 from spinney.app.errors import UserError, wrong_value
 from spinney.app.serving import Supplied
 from spinney.kube import logs
-from spinney.kube.controllers.leader import Timing
-from spinney.kube.process_settings import Listen, Process
+from spinney.kube.process_settings import Listen, ProcessOptions, Timing
 from spinney.kube.runtime import Component
 
 _log = structlog.get_logger("spinney.run")
@@ -41,11 +40,11 @@ class ProcessSettings:
 
 
 def settled(
-    configured: Sequence[tuple[Component, Any]], flags: Process, lease_flags: Mapping[str, float | None]
+    configured: Sequence[tuple[Component, Any]], flags: ProcessOptions, lease_flags: Mapping[str, float | None]
 ) -> ProcessSettings:
     """The settings of a process that runs these components; the first configuration that says anything counts."""
     files = (component.process(config) for component, config in configured if component.process is not None)
-    settings = ProcessSettings(**{**_given(next(files, Process())), **_given(flags)})
+    settings = ProcessSettings(**{**_given(next(files, ProcessOptions())), **_given(flags)})
     given = {name: seconds for name, seconds in lease_flags.items() if seconds is not None}
     timing = replace(settings.timing, **given)
     if not timing.duration > timing.renew_deadline > timing.retry_period > 0:
@@ -53,7 +52,7 @@ def settled(
     return replace(settings, timing=timing)
 
 
-def _given(process: Process) -> dict[str, Any]:
+def _given(process: ProcessOptions) -> dict[str, Any]:
     values = {each.name: getattr(process, each.name) for each in fields(process)}
     pages = (values.pop("health"), values.pop("metrics"))
     values["pages"] = tuple(dict.fromkeys(page for page in pages if page is not None))

@@ -15,7 +15,7 @@ from spinney.app.running import run_components
 from spinney.app.serving import Supplied, WebhookOptions
 from spinney.cli.options import Address, Connection, bundled, connection_options, webhook_url
 from spinney.kube import logs
-from spinney.kube.process_settings import Listen, Process
+from spinney.kube.process_settings import Listen, ProcessOptions
 
 
 def _webhooks(
@@ -59,8 +59,8 @@ def _process(
     burst: int | None,
     log_format: str | None,
     log_level: str | None,
-) -> Process:
-    return Process(
+) -> ProcessOptions:
+    return ProcessOptions(
         health=health_listen, elect=elect, qps=qps, burst=burst, log_format=log_format or "", log_level=log_level or ""
     )
 
@@ -136,7 +136,7 @@ def run(
     names: str,
     fallback_backend: str,
     webhooks: WebhookOptions,
-    flags: Process,
+    flags: ProcessOptions,
     lease: dict[str, float | None],
 ) -> None:
     """Run components until Ctrl-C."""

@@ -21,8 +21,7 @@ from spinney.api.groveconfig import (
     WebhookServer,
 )
 from spinney.backends.registry import FALLBACK
-from spinney.kube.controllers.leader import Timing
-from spinney.kube.process_settings import Listen, Process
+from spinney.kube.process_settings import Listen, ProcessOptions, Timing
 
 _IMAGE_VARIABLE = "GROVE_INIT_CONTAINER_IMAGE"
 _ACCOUNT_VARIABLE = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
@@ -119,11 +118,11 @@ def lease(config: OperatorConfiguration | None) -> str:
     return f"{election.resource_namespace}/{election.resource_name}"
 
 
-def process(config: OperatorConfiguration) -> Process:
+def process(config: OperatorConfiguration) -> ProcessOptions:
     """What the file says about the process that the operator runs in."""
     connection, election, server = config.runtime_client_connection, config.leader_election, config.server
     manual = server.webhooks.cert_provision_mode == "manual"
-    return Process(
+    return ProcessOptions(
         qps=connection.qps,
         burst=max(1, connection.burst),
         elect=election.enabled,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from spinney.kube.controllers.leader import Timing
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of leader election in seconds. `duration` > `renew_deadline`: a leader stops before another starts."""
+
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -17,7 +24,7 @@ class Listen:
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessOptions:
     """Settings of a process; None or empty leaves a setting to the command line."""
 
     qps: float | None = None

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.process_settings import Process
+from spinney.kube.process_settings import ProcessOptions
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Component:
     # kept beside the component's other objects. Without this word there is one per component.
     lease: Callable[[Any], str] | None = None
     # What its configuration says about the process it runs in.
-    process: Callable[[Any], Process] | None = None
+    process: Callable[[Any], ProcessOptions] | None = None
     # The CustomResourceDefinitions of kinds that it writes and that somebody else may install.
     crds: Callable[[], tuple[Json, ...]] = tuple
     # The product that it is part of: its account is named `<part_of>-<name>`.

@@ -12,8 +12,9 @@ from spinney.kube.admission.review import Reviewer, reviewers
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.controllers.leader import Election, Timing
+from spinney.kube.controllers.leader import Election
 from spinney.kube.manifests import account_name
+from spinney.kube.process_settings import Timing
 from spinney.kube.runtime import Component, Runtime
 
 _log = structlog.get_logger("spinney.kube.controllers.host")

@@ -13,6 +13,7 @@ from spinney.api.times import rfc3339_micro
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, ConnectionLost, NotFound, NotLeader
+from spinney.kube.process_settings import Timing
 
 LEASE = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -21,15 +22,6 @@ _log = structlog.get_logger("spinney.kube.controllers.leader")
 
 class LeaseLost(Exception):
     """The lease could not be renewed in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Times in seconds. `duration` > `renew_deadline`, so that a leader stops before another may start."""
-
-    duration: float = 15.0
-    renew_deadline: float = 10.0
-    retry_period: float = 2.0
 
 
 @dataclass(slots=True)
@@ -114,18 +106,18 @@ class Election:
         """Take or renew the lease; True if it is ours now."""
         started = asyncio.get_running_loop().time()
         try:
-            found = await self._client.get(LEASE, (self._namespace, self._name))
+            lease = await self._client.get(LEASE, (self._namespace, self._name))
         except NotFound:
             return await self._create(started)
         except (ApiError, ConnectionLost) as error:
             self._log.info("lease.unreadable", error=str(error))
             return False
-        spec = found.get("spec") or {}
+        spec = lease.get("spec") or {}
         self._observe(spec)
         if not self._free(spec):
             return False
         try:
-            await self._client.patch(LEASE, (self._namespace, self._name), self._claim(found, spec))
+            await self._client.patch(LEASE, (self._namespace, self._name), self._claim(lease, spec))
         except (Conflict, NotFound, ApiError, ConnectionLost) as error:
             self._log.info("lease.contended", error=str(error))
             return False
@@ -162,12 +154,12 @@ class Election:
     def _taken(self) -> bool:
         return self._observed is not None and self._observed.record[0] not in ("", self.identity)
 
-    def _claim(self, found: Json, spec: Json) -> Json:
+    def _claim(self, lease: Json, spec: Json) -> Json:
         now = rfc3339_micro(self._clock.now())
         claim: Json = self._ours(now)
         if spec.get("holderIdentity") != self.identity:
             claim |= {"acquireTime": now, "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
-        return {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": claim}
+        return {"metadata": {"resourceVersion": lease["metadata"]["resourceVersion"]}, "spec": claim}
 
     def _ours(self, now: str) -> Json:
         return {
@@ -188,10 +180,10 @@ class Election:
             self._log.info("lease.not_released", error=str(error))
 
     async def _give_back(self) -> None:
-        found = await self._client.get(LEASE, (self._namespace, self._name))
-        if found["spec"].get("holderIdentity") != self.identity:
+        lease = await self._client.get(LEASE, (self._namespace, self._name))
+        if lease["spec"].get("holderIdentity") != self.identity:
             return
-        version = found["metadata"]["resourceVersion"]
+        version = lease["metadata"]["resourceVersion"]
         spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": rfc3339_micro(self._clock.now())}
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
         await self._client.patch(LEASE, (self._namespace, self._name), patch)
