@@ -32,7 +32,7 @@ class Scope(NamedTuple):
         return not names
 
 
-def no_usage(document: Json) -> Usage:
+def _no_usage(document: Json) -> Usage:
     """Nothing beside the object itself."""
     return {}
 
@@ -51,7 +51,7 @@ class Quota:
 
     # Counted under its plural, too.
     counted: bool = False
-    usage: Callable[[Json], Usage] = no_usage
+    usage: Callable[[Json], Usage] = _no_usage
     # Whether a scope covers an object; a quota without scopes covers all.
     covers: Callable[[Scope, Json], bool] = _not_covered
     # What a new object has to specify because a quota limits it.

@@ -32,7 +32,7 @@ def _no_change(*_: Any) -> None:
     """Do nothing."""
 
 
-def no_errors(*_: Any) -> list[FieldError]:
+def _no_errors(*_: Any) -> list[FieldError]:
     return []
 
 
@@ -51,9 +51,9 @@ class Checks:
     name: Callable[[str], tuple[str, ...]] = subdomain_problems
     # Finalizers are Kubernetes' own, or have a domain in their name.
     qualified_finalizers: bool = True
-    object: Check = no_errors
-    create: Check = no_errors
-    update: CheckUpdate = no_errors
+    object: Check = _no_errors
+    create: Check = _no_errors
+    update: CheckUpdate = _no_errors
     subresources: Mapping[str, CheckUpdate] = field(default_factory=dict)
 
 

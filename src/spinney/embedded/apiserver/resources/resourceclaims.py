@@ -82,7 +82,7 @@ def _devices(devices: Json, path: str) -> list[FieldError]:
     requests = devices.get("requests") or []
     listed = [request.get("name", "") for request in requests]
     errors = _unique(listed, _REQUESTS, f"{path}.requests", lambda at, where: _request(requests[at], where))
-    known = request_names(devices)
+    known = _request_names(devices)
     for at, constraint in enumerate(devices.get("constraints") or ()):
         where = f"{path}.constraints[{at}]"
         errors += _references(constraint.get("requests") or [], f"{where}.requests", known)
@@ -97,7 +97,7 @@ def _devices(devices: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def request_names(devices: Json) -> set[str]:
+def _request_names(devices: Json) -> set[str]:
     """The names of requests that a reference may use."""
     known: set[str] = set()
     for request in devices.get("requests") or ():
@@ -224,7 +224,7 @@ def _check_status(new: Json, old: Json) -> list[FieldError]:
         if allocation == before:
             return errors
         return [*errors, invalid("status.allocation", allocation, "field is immutable")]
-    known = request_names((new.get("spec") or {}).get("devices") or {})
+    known = _request_names((new.get("spec") or {}).get("devices") or {})
     for at, result in enumerate((allocation.get("devices") or {}).get("results") or ()):
         where = f"status.allocation.devices.results[{at}]"
         errors += check_reference(result.get("request", ""), f"{where}.request", known)

@@ -43,18 +43,18 @@ async def scale(pipeline: Pipeline, call: Call) -> Response:
     if item is None:
         raise not_found(call.kind, call.name)
     if call.verb == "get":
-        return Response(200, encode(scale_of(call.kind, from_stored(call.kind, load(item)))), JSON)
+        return Response(200, encode(_scale_of(call.kind, from_stored(call.kind, load(item)))), JSON)
 
     if call.verb == "patch" and media_type(call.request) in patch_request.APPLY:
         changed = await _apply(pipeline, call)
     else:
         changed = await changes.modify(pipeline, call, lambda old: _scaled(call, old))
-    return Response(200, encode(scale_of(call.kind, from_stored(call.kind, load(changed)))), JSON)
+    return Response(200, encode(_scale_of(call.kind, from_stored(call.kind, load(changed)))), JSON)
 
 
 def _scaled(call: Call, old: Json) -> Json:
     """The object with the replicas of an updated or patched Scale."""
-    proposed = _wanted(call, scale_of(call.kind, old))
+    proposed = _wanted(call, _scale_of(call.kind, old))
     inner = replace(call, kind=SCALE)
     try:
         wanted = decoded(inner, proposed)
@@ -109,7 +109,7 @@ async def _apply(pipeline: Pipeline, call: Call) -> Item:
     force = flag(call.query, "force")
 
     def change(old: Json) -> Json:
-        current = scale_of(call.kind, old)
+        current = _scale_of(call.kind, old)
         entries = old["metadata"].get("managedFields") or []
         current["metadata"]["managedFields"] = scale_managed_fields.of_scale(entries, path)
         merged = server_side_apply.merged_object(inner, current, config, writer, force=force)
@@ -137,7 +137,7 @@ def _with(document: Json, path: str, value: int) -> Json:
     return {**document, first: _with(document.get(first) or {}, rest, value)}
 
 
-def scale_of(kind: Kind, document: Json) -> Json:
+def _scale_of(kind: Kind, document: Json) -> Json:
     """The Scale of an object."""
     metadata = document["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

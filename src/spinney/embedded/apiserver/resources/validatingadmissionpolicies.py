@@ -100,12 +100,7 @@ def _undefined(text: str, defined: list[str], where: str) -> list[FieldError]:
     """Refuse an expression that uses a variable before its definition."""
     for used in re.finditer(r"\bvariables\.([A-Za-z_]\w*)", text):
         if used[1] not in defined:
-            at = used.start() + len("variables")
-            line = text.count("\n", 0, at) + 1
-            column = at - (text.rfind("\n", 0, at) + 1)
-            message = f"ERROR: <input>:{line}:{column + 1}: undefined field '{used[1]}'"
-            pointed = f"{message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"
-            return [invalid(where, text, f"compilation failed: {pointed}")]
+            return [invalid(where, text, f"compilation failed: undefined field '{used[1]}' in {used[0]}")]
     return []
 
 

@@ -54,10 +54,10 @@ def check_container(
     if name and name in seen:
         errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
-    return errors + check_life(container, path, pod.get("terminationGracePeriodSeconds"))
+    return errors + _check_life(container, path, pod.get("terminationGracePeriodSeconds"))
 
 
-def check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
+def _check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
     """Check the hooks and probes of a container."""
     errors: list[FieldError] = []
     if container.get("lifecycle") is not None:

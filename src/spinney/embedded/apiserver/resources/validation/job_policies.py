@@ -107,7 +107,7 @@ def _success_rule(rule: Json, path: str, completions: int) -> list[FieldError]:
         where = f"{path}.succeededIndexes"
         if len(indexes) > _INDEXES:
             errors.append(too_long(where, _INDEXES))
-        total, why = read_indexes(indexes, completions)
+        total, why = _read_indexes(indexes, completions)
         if why:
             errors.append(invalid(where, indexes, f"error parsing succeededIndexes: {why}"))
     if count is None:
@@ -124,7 +124,7 @@ def _success_rule(rule: Json, path: str, completions: int) -> list[FieldError]:
     return errors
 
 
-def read_indexes(text: str, completions: int) -> tuple[int, str]:
+def _read_indexes(text: str, completions: int) -> tuple[int, str]:
     """Count the indexes of a text like `0,2-4`, or say why it cannot be parsed."""
     total, last = 0, -1
     for part in text.split(",") if text else ():

@@ -30,7 +30,7 @@ _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "
 def check(document: Json) -> list[FieldError]:
     """Check a Job."""
     name, spec = document["metadata"].get("name", ""), document.get("spec") or {}
-    errors = _generated(document) + check_spec_and_selector(spec, "spec")
+    errors = _generated(document) + _check_spec_and_selector(spec, "spec")
     completions = spec.get("completions") or 0
     host = f"{name}-{completions - 1}"
     if spec.get("completionMode") == "Indexed" and completions > 0 and naming.label_problems(host):
@@ -58,7 +58,7 @@ def _generated(document: Json) -> list[FieldError]:
     return errors
 
 
-def check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
+def _check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
     """Check the spec of a Job with its selector."""
     errors = check_spec(spec, path)
     selector = spec.get("selector")
@@ -158,7 +158,7 @@ def _immutable(path: str, value: Any) -> FieldError:
 def check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors = check_spec_and_selector(spec, "spec") + _completions(spec, old_spec)
+    errors = _check_spec_and_selector(spec, "spec") + _completions(spec, old_spec)
     if spec.get("selector") != old_spec.get("selector"):
         selector = spec.get("selector")
         errors.append(_immutable("spec.selector", selector))

@@ -181,12 +181,12 @@ def _fields(text: str, schema: Json, *, root: bool) -> tuple[str, str]:
     bare = _without_texts(text)
     kind = ""
     for match in _CHAIN.finditer(bare):
-        node, at = _with_head(schema) if root else schema, match.end(1)
+        node = _with_head(schema) if root else schema
         for name in match[2].split(".")[1:]:
             below = _below(node, name)
             if below is None:
-                return _pointed(text, at, f"undefined field '{name}'"), ""
-            node, at = below, at + 1 + len(name)
+                return f"undefined field '{name}' in {match[0]}", ""
+            node = below
         if match[0] == bare.strip() and not node.get("nullable") and not node.get("format"):
             kind = _CEL_TYPES.get(node.get("type", ""), "")
     return "", kind
@@ -209,9 +209,3 @@ def _below(node: Json, name: str) -> Json | None:
         if escaped(member) == name:
             return dict(schema)
     return None
-
-
-def _pointed(text: str, at: int, message: str) -> str:
-    line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1)
-    return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {text.splitlines()[line - 1]}\n | {'.' * column}^"

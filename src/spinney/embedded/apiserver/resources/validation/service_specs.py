@@ -54,7 +54,7 @@ def check(document: Json) -> list[FieldError]:
         errors += check_endpoint_address(address, f"spec.externalIPs[{at}]")
     if spec.get("type") not in _TYPES:
         errors.append(unsupported("spec.type", spec.get("type", ""), _TYPES))
-    return errors + _ports_together(spec, ports) + _balancing(spec) + check_class(spec) + _traffic(spec)
+    return errors + _ports_together(spec, ports) + _balancing(spec) + _check_class(spec) + _traffic(spec)
 
 
 def _kind(spec: Json) -> list[FieldError]:
@@ -207,7 +207,7 @@ def _balancing(spec: Json) -> list[FieldError]:
     return errors
 
 
-def check_class(spec: Json) -> list[FieldError]:
+def _check_class(spec: Json) -> list[FieldError]:
     """Check the class of a load balancer."""
     name = spec.get("loadBalancerClass")
     if name is None:
@@ -247,7 +247,7 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     balanced = spec.get("type") == old_spec.get("type") == "LoadBalancer"
     if balanced and spec.get("loadBalancerClass") != old_spec.get("loadBalancerClass"):
         errors.append(invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set"))
-    errors += check_class(spec)
+    errors += _check_class(spec)
     checked = is_health_checked(spec) and is_health_checked(old_spec)
     if checked and spec.get("healthCheckNodePort") != old_spec.get("healthCheckNodePort"):
         errors.append(forbidden_field("spec.healthCheckNodePort", "field is immutable"))
