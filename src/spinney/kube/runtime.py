@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
@@ -51,6 +51,16 @@ class Webhook:
     object_selector: Json = field(default_factory=dict)
     namespace_selector: Json = field(default_factory=dict)
     timeout_seconds: int = 10
+
+
+def webhook_rule(resources: Sequence[Resource], *operations: str) -> Json:
+    """The rule of a webhook for operations on kinds of one API version."""
+    return {
+        "apiGroups": [resources[0].group],
+        "apiVersions": [resources[0].version],
+        "resources": [resource.plural for resource in resources],
+        "operations": list(operations),
+    }
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from spinney.api import labels
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.autoscaling import HorizontalPodAutoscaler
+from spinney.api.core import Pod, Secret, Service, ServiceAccount
+from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, convert
+from spinney.api.podgang import PodGang
+from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.admission import review_set
 from spinney.backends.interface import TopologyAware
 from spinney.backends.registry import MixedSchedulers, Registry, UnknownBackend
@@ -20,7 +24,7 @@ from spinney.grove.settings import Settings
 from spinney.kube.admission.review import allowed, changed, refused
 from spinney.kube.caches.cache import Cache
 from spinney.kube.errors import NotFound
-from spinney.kube.runtime import Runtime, Webhook
+from spinney.kube.runtime import Runtime, Webhook, webhook_rule
 
 Review = Callable[[Json], Awaitable[Json]]
 # Called at each review: the settings may be replaced when the component runs.
@@ -31,7 +35,7 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 
 def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[Webhook, ...]:
     """With upstream's names and paths; managed objects are protected only where that is switched on."""
-    pcs = _rule("grove.io", "v1alpha1", ("podcliquesets",), "CREATE", "UPDATE")
+    pcs = webhook_rule((PodCliqueSet.resource,), "CREATE", "UPDATE")
     always = (
         Webhook(
             name="podcliqueset-defaulting-webhook",
@@ -52,7 +56,7 @@ def webhooks(settings: SettingsNow, registry: Callable[[], Registry]) -> tuple[W
             path="/webhooks/validate-clustertopology",
             mutating=False,
             review=lambda runtime: _binding(settings, registry),
-            rules=(_rule("grove.io", "v1alpha1", ("clustertopologybindings",), "CREATE", "UPDATE"),),
+            rules=(webhook_rule((ClusterTopologyBinding.resource,), "CREATE", "UPDATE"),),
         ),
     )
     return (*always, _authorizer(settings)) if settings().config.authorizer.enabled else always
@@ -65,24 +69,15 @@ def _authorizer(settings: SettingsNow) -> Webhook:
         mutating=False,
         review=lambda runtime: authorizer.reviewer(runtime, settings),
         rules=(
-            _rule("", "v1", ("secrets", "serviceaccounts", "services"), "UPDATE", "DELETE"),
-            _rule("", "v1", ("pods",), "UPDATE"),
-            _rule("rbac.authorization.k8s.io", "v1", ("roles", "rolebindings"), "UPDATE", "DELETE"),
-            _rule("autoscaling", "v2", ("horizontalpodautoscalers",), "UPDATE", "DELETE"),
-            _rule("grove.io", "v1alpha1", ("podcliques", "podcliquescalinggroups"), "CREATE", "UPDATE", "DELETE"),
-            _rule("scheduler.grove.io", "v1alpha1", ("podgangs",), "CREATE", "UPDATE", "DELETE"),
+            webhook_rule((Secret.resource, ServiceAccount.resource, Service.resource), "UPDATE", "DELETE"),
+            webhook_rule((Pod.resource,), "UPDATE"),
+            webhook_rule((Role.resource, RoleBinding.resource), "UPDATE", "DELETE"),
+            webhook_rule((HorizontalPodAutoscaler.resource,), "UPDATE", "DELETE"),
+            webhook_rule((PodClique.resource, PodCliqueScalingGroup.resource), "CREATE", "UPDATE", "DELETE"),
+            webhook_rule((PodGang.resource,), "CREATE", "UPDATE", "DELETE"),
         ),
         object_selector={"matchLabels": {labels.MANAGED_BY: labels.GROVE_OPERATOR}},
     )
-
-
-def _rule(group: str, version: str, resources: tuple[str, ...], *operations: str) -> Json:
-    return {
-        "apiGroups": [group],
-        "apiVersions": [version],
-        "resources": list(resources),
-        "operations": list(operations),
-    }
 
 
 def _defaulting(runtime: Runtime) -> Review:

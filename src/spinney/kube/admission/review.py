@@ -32,6 +32,13 @@ def refused(request: Json, message: str, *, code: int = 403, reason: str = "Forb
     return {"uid": request.get("uid", ""), "allowed": False, "status": status}
 
 
+def checked(request: Json, subject: str, errors: Sequence[str], warnings: Sequence[str]) -> Json:
+    """Refuse the request as Invalid where there are errors, else allow it with warnings."""
+    if errors:
+        return refused(request, f"{subject}: {'; '.join(errors)}", code=422, reason="Invalid")
+    return allowed(request, warnings)
+
+
 def changed(request: Json, wanted: Json, warnings: Sequence[str] = ()) -> Json:
     """Allow the request and change its object to the wanted one."""
     answer = allowed(request, warnings)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from spinney.api.core import Namespace
-from spinney.api.kai import Queue
+from spinney.api.core import Namespace, Pod
+from spinney.api.kai import Queue, Topology
 from spinney.kube.controllers.controller import run_controllers
-from spinney.kube.runtime import Component, Rule, Runtime, Webhook
+from spinney.kube.runtime import Component, Rule, Runtime, Webhook, webhook_rule
 from spinney.services.admission.gate_controller import GateController, claims_of_cluster
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.admission.webhooks import pod_mutation, pod_validation, topology_validation
@@ -23,10 +23,6 @@ async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> No
         return
     runtime.ready()
     await asyncio.Event().wait()
-
-
-def _rule(group: str, version: str, resource: str, *operations: str) -> dict[str, list[str]]:
-    return {"apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": list(operations)}
 
 
 _NOT_SYSTEM = {
@@ -55,7 +51,7 @@ COMPONENT = Component(
             path="/mutate--v1-pod",
             mutating=True,
             review=pod_mutation,
-            rules=(_rule("", "v1", "pods", "CREATE"),),
+            rules=(webhook_rule((Pod.resource,), "CREATE"),),
             namespace_selector=_NOT_SYSTEM,
         ),
         Webhook(
@@ -63,7 +59,7 @@ COMPONENT = Component(
             path="/validate--v1-pod",
             mutating=False,
             review=pod_validation,
-            rules=(_rule("", "v1", "pods", "CREATE", "UPDATE"),),
+            rules=(webhook_rule((Pod.resource,), "CREATE", "UPDATE"),),
             namespace_selector=_NOT_SYSTEM,
         ),
         Webhook(
@@ -71,7 +67,7 @@ COMPONENT = Component(
             path="/validate-kai-scheduler-v1alpha1-topology",
             mutating=False,
             review=topology_validation,
-            rules=(_rule("kai.scheduler", "v1alpha1", "topologies", "CREATE", "UPDATE"),),
+            rules=(webhook_rule((Topology.resource,), "CREATE", "UPDATE"),),
         ),
     ),
 )

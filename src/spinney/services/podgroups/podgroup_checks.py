@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, convert
-from spinney.kube.admission.review import allowed, refused
-from spinney.kube.runtime import Runtime, Webhook
+from spinney.kube.admission.review import checked
+from spinney.kube.runtime import Runtime, Webhook, webhook_rule
 
 
 def check(spec: PodGroupSpec, creating: bool) -> tuple[list[str], list[str]]:
@@ -86,10 +86,7 @@ def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
 
     async def answer(request: Json) -> Json:
         group = convert(PodGroup, request["object"])
-        errors, warnings = check(group.spec, request.get("operation") == "CREATE")
-        if errors:
-            return refused(request, f"PodGroup {group.name}: {'; '.join(errors)}", code=422, reason="Invalid")
-        return allowed(request, warnings)
+        return checked(request, f"PodGroup {group.name}", *check(group.spec, request.get("operation") == "CREATE"))
 
     return answer
 
@@ -99,12 +96,5 @@ WEBHOOK = Webhook(
     path="/validate-scheduling-run-ai-v2alpha2-podgroup",
     mutating=False,
     review=review,
-    rules=(
-        {
-            "apiGroups": ["scheduling.run.ai"],
-            "apiVersions": ["v2alpha2"],
-            "resources": ["podgroups"],
-            "operations": ["CREATE", "UPDATE"],
-        },
-    ),
+    rules=(webhook_rule((PodGroup.resource,), "CREATE", "UPDATE"),),
 )

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from spinney.api.kai import PodGroup, Queue, QueueResources
 from spinney.api.meta import Json, convert
-from spinney.kube.admission.review import allowed, refused
+from spinney.kube.admission.review import allowed, checked, refused
 from spinney.kube.caches.cache import Cache
-from spinney.kube.runtime import Runtime, Webhook
+from spinney.kube.runtime import Runtime, Webhook, webhook_rule
 
 _RESOURCES = ("gpu", "cpu", "memory")
 
@@ -87,10 +87,7 @@ def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
             why = in_use(name, queues, groups)
             return refused(request, f"cannot delete queue {name}: {why}") if why else allowed(request)
         queue = convert(Queue, request["object"])
-        errors, warnings = check(queue, queues)
-        if errors:
-            return refused(request, f"Queue {queue.name}: {'; '.join(errors)}", code=422, reason="Invalid")
-        return allowed(request, warnings)
+        return checked(request, f"Queue {queue.name}", *check(queue, queues))
 
     return answer
 
@@ -100,12 +97,5 @@ WEBHOOK = Webhook(
     path="/validate-scheduling-run-ai-v2-queue",
     mutating=False,
     review=review,
-    rules=(
-        {
-            "apiGroups": ["scheduling.run.ai"],
-            "apiVersions": ["v2"],
-            "resources": ["queues"],
-            "operations": ["CREATE", "UPDATE", "DELETE"],
-        },
-    ),
+    rules=(webhook_rule((Queue.resource,), "CREATE", "UPDATE", "DELETE"),),
 )
