@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from spinney.api.grove import PodCliqueSet
@@ -19,6 +20,7 @@ from spinney.app.component_settings import configured_components, fallback, only
 from spinney.app.components import load, load_third_party, registered
 from spinney.app.errors import UserError
 from spinney.backends.registry import Registry
+from spinney.cli.main import main
 from spinney.grove.settings import Settings
 from spinney.kube.runtime import Component, Runtime
 from tests import make
@@ -74,7 +76,7 @@ def test_a_component_that_cannot_be_loaded_is_named(name: str, why: str) -> None
         load(name)
     with capture_logs() as logged:
         assert load_third_party() == [EXTRA]
-    assert [entry["entry_point"] for entry in logged] == ["broken", "half"]
+    assert [entry["entry_point"].partition(" = ")[0] for entry in logged] == ["broken", "half"]
 
 
 def test_a_backend_that_cannot_be_loaded_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +103,19 @@ def test_the_fallback_backend_is_configurable(tmp_path: Path) -> None:
         assert registry.choose(pcs).backend.name == backend
 
 
+@pytest.mark.usefixtures("third_party")
+def test_manifests_of_all_components_leave_out_what_cannot_be_loaded() -> None:
+    """A broken component of another package is named, and the rest is printed."""
+    printed = CliRunner().invoke(main, ["manifests", "--all"])
+    assert printed.exit_code == 0
+    assert "spinney-extra" in printed.stdout
+    assert "warning: component broken" in printed.stderr
+
+
 @pytest.mark.parametrize(
     ("names", "override", "why"),
     [
-        (["grove"], fallback("slurm"), "no fallback backend 'slurm' is registered"),
+        (["grove"], fallback("slurm"), "--fallback-backend: no fallback backend 'slurm' is registered"),
         (["backends"], fallback("kai"), "--fallback-backend: none of these components chooses backends"),
         (["grove"], only("kai"), "--only: none of these components has parts"),
     ],

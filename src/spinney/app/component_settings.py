@@ -53,7 +53,11 @@ def configured_components(
         if not any(_has(config, override.path) for config in configs):
             raise wrong_value(override.flag, override.otherwise)
         configs = [_set(config, override.path, override.value) for config in configs]
-    return [(_as_configured(component, config), config) for component, config in zip(components, configs, strict=True)]
+    option = "--config" if files or not overrides else overrides[-1].flag
+    return [
+        (_as_configured(component, config, option), config)
+        for component, config in zip(components, configs, strict=True)
+    ]
 
 
 def _files(components: Sequence[Component], files: Sequence[str]) -> dict[str, str]:
@@ -100,10 +104,10 @@ def _set(config: Any, path: Sequence[str], value: Any) -> Any:
     return msgspec.structs.replace(config, **{path[0]: inner})
 
 
-def _as_configured(component: Component, config: Any) -> Component:
+def _as_configured(component: Component, config: Any, option: str) -> Component:
     if component.configured is None:
         return component
     try:
         return component.configured(config)
     except ValueError as error:
-        raise wrong_value("--config", str(error)) from error
+        raise wrong_value(option, str(error)) from error

@@ -52,9 +52,9 @@ def load_third_party() -> list[Component]:
         if _is_ours(entry):
             continue
         try:
-            loaded.append(load(name))
-        except UserError as error:
-            _log.warning("component.not_loaded", entry_point=name, error=str(error))
+            loaded.append(_checked(entry.load()))
+        except Exception as error:  # as above
+            _log.warning("component.not_loaded", entry_point=f"{name} = {entry.value}", error=_described(error))
     return loaded
 
 

@@ -6,7 +6,8 @@ import click
 
 from spinney.api.meta import Json
 from spinney.app.component_settings import configured_components, only
-from spinney.app.components import registered
+from spinney.app.components import load, registered
+from spinney.app.errors import UserError
 from spinney.cli.options import webhook_url
 from spinney.cli.output import print_yaml
 from spinney.kube.manifests import manifests as manifests_of
@@ -33,7 +34,7 @@ def manifests(
     *, components: tuple[str, ...], everything: bool, namespace: str, names: str, crds: bool, webhook_url: str
 ) -> None:
     """Print accounts, roles and webhook configurations for components, as YAML."""
-    chosen = tuple(registered()) if everything else components
+    chosen = _loadable() if everything else components
     if not chosen:
         raise click.UsageError(f"name a component, or say --all; there are: {', '.join(registered())}")
     documents: list[Json] = []
@@ -41,3 +42,16 @@ def manifests(
         documents += component.crds() if crds else ()
         documents += manifests_of(component, namespace, webhook_url)
     print_yaml(documents)
+
+
+def _loadable() -> tuple[str, ...]:
+    """Every component; one of another package that cannot be loaded is named on stderr and left out."""
+    names = []
+    for name in registered():
+        try:
+            load(name)
+        except UserError as error:
+            click.echo(f"warning: {error}", err=True)
+        else:
+            names.append(name)
+    return tuple(names)
