@@ -12,6 +12,8 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import ages
 
+_SHOWN = 3
+
 
 def name(document: Json) -> str:
     """The name."""
@@ -65,9 +67,6 @@ def selector(spec: Json) -> str:
 def compact(value: Any) -> str:
     """A map or list in one cell."""
     return msgspec.json.encode(value).decode()
-
-
-_SHOWN = 3
 
 
 def some(items: list[str]) -> str:

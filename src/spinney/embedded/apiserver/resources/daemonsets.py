@@ -23,6 +23,8 @@ from spinney.embedded.apiserver.resources.validation.workloads import (
     check_selector_update,
 )
 
+_WARNINGS = template_warnings("spec", "template")
+
 
 def _default(document: Json) -> None:
     spec = document.setdefault("spec", {})
@@ -73,9 +75,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
         *cells.containers(spec),
         cells.selector(spec),
     ]
-
-
-_WARNINGS = template_warnings("spec", "template")
 
 
 def _warn_update(new: Json, old: Json) -> Iterable[str]:

@@ -14,6 +14,30 @@ from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Re
 
 _LENGTHS = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _NEWER = "events.k8s.io/v1"
+_MEMBERS = {
+    "involvedObject": "regarding",
+    "source": "deprecatedSource",
+    "message": "note",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_OPTIONAL_MEMBERS = ("reportingComponent", "reportingInstance")
+_STORED_MEMBERS = {new: old for old, new in _MEMBERS.items()}
+_SELECTABLE = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -63,23 +87,6 @@ def _common(event: Json, controller: str) -> list[FieldError]:
     return errors
 
 
-_MEMBERS = {
-    "involvedObject": "regarding",
-    "source": "deprecatedSource",
-    "message": "note",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
-    "reportingComponent": "reportingController",
-}
-
-
-_OPTIONAL_MEMBERS = ("reportingComponent", "reportingInstance")
-
-
-_STORED_MEMBERS = {new: old for old, new in _MEMBERS.items()}
-
-
 def _from_stored(document: Json) -> Json:
     return {_MEMBERS.get(key, key): value for key, value in document.items() if value or key not in _OPTIONAL_MEMBERS}
 
@@ -114,19 +121,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
     ]
 
 
-_SELECTABLE = (
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-)
 _NEWER_VERSION = OtherVersion(
     group="events.k8s.io",
     version="v1",

@@ -23,6 +23,14 @@ _MEMBERS = {
 }
 _TARGETS = ("Utilization", "Value", "AverageValue")
 _LONGEST_WINDOW, _LONGEST_PERIOD = 3600, 1800
+_SHOWN_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+_TARGETS_SHOWN = 2
 
 
 def check(document: Json) -> list[FieldError]:
@@ -210,18 +218,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
         status.get("currentReplicas", 0),
         cells.age(document, now),
     ]
-
-
-_SHOWN_SOURCES = {
-    "Resource": "resource",
-    "ContainerResource": "containerResource",
-    "Pods": "pods",
-    "Object": "object",
-    "External": "external",
-}
-
-
-_TARGETS_SHOWN = 2
 
 
 def _shown_targets(metrics: list[Json], current_metrics: list[Json]) -> str:

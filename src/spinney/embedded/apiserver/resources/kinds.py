@@ -12,6 +12,20 @@ if TYPE_CHECKING:
 
 
 _PLAIN = Resource()
+_STATUS_VERBS = ("get", "patch", "update")
+_CONNECT = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
+# Subresources whose body is not the object itself.
+_OTHER_BODIES = {
+    "scale": ("autoscaling", "v1", "Scale", _STATUS_VERBS),
+    "binding": ("", "v1", "Binding", CREATE_ONLY),
+    "eviction": ("policy", "v1", "Eviction", CREATE_ONLY),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", CREATE_ONLY),
+    "attach": ("", "v1", "PodAttachOptions", _CONNECT),
+    "exec": ("", "v1", "PodExecOptions", _CONNECT),
+    "portforward": ("", "v1", "PodPortForwardOptions", _CONNECT),
+}
+_OWN_BODIES = {"log": ("get",), "finalize": ("update",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +84,6 @@ class Kind:
     def key(self, namespace: str, name: str) -> str:
         """The key of an object in its table."""
         return f"{namespace}/{name}" if self.namespaced else name
-
-
-_STATUS_VERBS = ("get", "patch", "update")
-_CONNECT = ("create", "get")
-_PROXY = ("create", "delete", "get", "patch", "update")
-# Subresources whose body is not the object itself.
-_OTHER_BODIES = {
-    "scale": ("autoscaling", "v1", "Scale", _STATUS_VERBS),
-    "binding": ("", "v1", "Binding", CREATE_ONLY),
-    "eviction": ("policy", "v1", "Eviction", CREATE_ONLY),
-    "token": ("authentication.k8s.io", "v1", "TokenRequest", CREATE_ONLY),
-    "attach": ("", "v1", "PodAttachOptions", _CONNECT),
-    "exec": ("", "v1", "PodExecOptions", _CONNECT),
-    "portforward": ("", "v1", "PodPortForwardOptions", _CONNECT),
-}
-_OWN_BODIES = {"log": ("get",), "finalize": ("update",)}
 
 
 def subresource(name: str, group: str, version: str, kind: str) -> Subresource:

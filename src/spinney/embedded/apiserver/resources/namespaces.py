@@ -14,6 +14,8 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.deletion_marks import mark_deleted
 from spinney.embedded.apiserver.resources.record import ALL_VERBS, Checks, Deletion, Resource, Table
 
+_FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
+
 
 def _default(document: Json) -> None:
     """Set the label that holds the name of the namespace."""
@@ -38,9 +40,6 @@ def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
 
 def _finalize(new: Json, old: Json) -> Json:
     return {**old, "spec": new.get("spec") or {}, "metadata": dict(old["metadata"])}
-
-
-_FINALIZER_RULE = "name is neither a standard finalizer name nor is it fully qualified"
 
 
 def _check(document: Json) -> list[FieldError]:

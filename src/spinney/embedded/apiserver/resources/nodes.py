@@ -17,6 +17,19 @@ from spinney.embedded.apiserver.resources.record import Checks, Resource, Table,
 from spinney.embedded.apiserver.resources.validation import names
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -101,20 +114,6 @@ def _default(document: Json) -> None:
         status["allocatable"] = dict(status["capacity"])
 
 
-_NODE_INFO = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
-
-
 _complete_status = complete.status_members(
     {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")},
     times=("lastHeartbeatTime", "lastTransitionTime"),
@@ -129,9 +128,6 @@ def _complete(document: Json) -> Json:
     if status.get("capacity") and not status.get("allocatable"):
         document = {**document, "status": {**status, "allocatable": dict(status["capacity"])}}
     return _complete_status(document)
-
-
-_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:

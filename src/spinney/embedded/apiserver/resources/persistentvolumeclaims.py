@@ -22,6 +22,8 @@ from spinney.embedded.apiserver.resources.validation.claim_specs import check_cl
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
 from spinney.embedded.apiserver.store.store import load
 
+_BY_CLASS = "storageclass.storage.k8s.io"
+
 
 def _default(document: Json) -> None:
     spec = document.setdefault("spec", {})
@@ -139,9 +141,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
         cells.age(document, now),
         spec.get("volumeMode", "<unset>"),
     ]
-
-
-_BY_CLASS = "storageclass.storage.k8s.io"
 
 
 def _usage(document: Json) -> Usage:

@@ -35,6 +35,12 @@ _PLAIN = frozenset(
         "volumeMode",
     )
 )
+_SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -136,14 +142,6 @@ def _prepare_status(core: Core, volume: Json, old: Json) -> None:
         volume["status"] = {**status, "lastPhaseTransitionTime": core.timestamp()}
     elif "lastPhaseTransitionTime" in before:
         volume["status"] = {**status, "lastPhaseTransitionTime": before["lastPhaseTransitionTime"]}
-
-
-_SHORT_MODES = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
 
 
 def access_modes(modes: Iterable[str]) -> str:
