@@ -50,7 +50,7 @@ TOPOLOGY_NAME = "grove.io/topology-name"
 REUSE_RESERVATION = "grove.io/reuse-reservation"
 # "true" on a set: its scheduler may lose what it cannot express; the gang says what in a condition.
 ALLOW_DOWNGRADE = "grove.io/allow-scheduler-downgrade"
-# On a gang: when it was let go in vain (kube-scheduler 1.35).
+# On a gang: the times of its releases that failed (kube-scheduler 1.35).
 RELEASE_ATTEMPTS = "grove.io/release-attempts"
 # On a gang: what one pod of each role requests, and which attempt this is (YuniKorn).
 ROLE_REQUESTS = "grove.io/role-requests"

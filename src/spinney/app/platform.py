@@ -1,4 +1,4 @@
-"""The platform operator with the table of components that it deploys."""
+"""The platform operator, which deploys components of the registry."""
 
 from __future__ import annotations
 
