@@ -1,4 +1,4 @@
-"""What the wide search has found, one by one: the moment at which a crash left something behind."""
+"""Crashes that the fault search has found to leave something behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinney.sim.loop import run_virtual
 
 
 async def left(world: World) -> set[str]:
-    """Which set replicas something is left of."""
+    """The set replicas of which objects are left."""
     found = set()
     for kind in (PodGang, PodClique, PodCliqueScalingGroup, PodGroup, Service):
         found |= {
@@ -29,7 +29,7 @@ async def left(world: World) -> set[str]:
 
 
 def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
-    """Of what something is left when the operator ends right after so many writes of a step."""
+    """The set replicas that are left when the operator crashes after so many writes of a step."""
 
     async def main() -> set[str]:
         async with installation(NODES) as world:
@@ -45,13 +45,13 @@ def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
     return run_virtual(main())
 
 
-def test_a_removed_replica_was_left_when_its_pods_had_gone() -> None:
-    """The operator ends after the four pods of a replica: the next one takes the gang, cliques and service as well."""
+def test_a_removed_replica_was_left_after_its_pods_were_deleted() -> None:
+    """The operator crashes after deleting the four pods of a replica; then gang, cliques and service go as well."""
     assert crashed(change(PodCliqueSet, "serve", {"spec": {"replicas": 1}}), 4, replicas=2) == {"0"}
 
 
-def test_a_gang_termination_was_forgotten_when_the_operator_ended_in_it() -> None:
-    """It ends once it has noted that the breach is answered: the next one still replaces every clique."""
+def test_a_gang_termination_was_forgotten_after_a_crash() -> None:
+    """The operator crashes after recording the termination; then it still replaces every clique."""
 
     async def main() -> None:
         async with installation(NODES) as world:

@@ -1,4 +1,4 @@
-"""Gates come off in the order that schedulers need, however long each write takes."""
+"""Gates are removed in the order that schedulers need, however long each write takes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from spinney.sim.loop import run_virtual
 from tests import make
 
 
-def test_small_pods_are_not_let_go_before_large_ones() -> None:
-    """Writes that are under way at once arrive in any order: so the next size waits for the answers."""
+def test_small_pods_are_not_released_before_large_ones() -> None:
+    """Concurrent writes arrive in any order, so each size waits for the answers of the one before."""
 
     async def scenario() -> None:
         built = make.pcs("serve").label(labels.QUEUE, labels.DEFAULT_QUEUE)

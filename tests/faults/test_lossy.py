@@ -1,4 +1,4 @@
-"""A busy hour of the whole control plane on a rough day: nothing is stuck, doubled or left behind."""
+"""All components under latency, losses and restarts: nothing is stuck, doubled or left behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPLICA = 8
 
 
 def ordered(image: str, replicas: int) -> Json:
-    """A set whose roles start one after the other, with a group of two roles that comes twice."""
+    """A set whose cliques start in order, with a scaling group of two cliques and two replicas."""
 
     def pods(gpus: int) -> Json:
         amounts = {labels.GPU_RESOURCE: str(gpus)} if gpus else {"cpu": "100m"}
@@ -46,7 +46,7 @@ def ordered(image: str, replicas: int) -> Json:
 
 
 async def sharing(held: Installed, name: str, fraction: str) -> None:
-    """A pod with a part of a GPU."""
+    """Create a pod with a fraction of a GPU."""
     pod = make.pod(name).scheduler(labels.KAI_SCHEDULER).label(labels.QUEUE, labels.DEFAULT_QUEUE)
 
     async def created() -> bool:
@@ -55,7 +55,7 @@ async def sharing(held: Installed, name: str, fraction: str) -> None:
         except ApiError as error:
             if "failed calling webhook" not in str(error):
                 raise
-            # Whoever has to admit it is away: users try again.
+            # The process that admits it is down: users retry.
             return False
         return True
 
@@ -63,14 +63,14 @@ async def sharing(held: Installed, name: str, fraction: str) -> None:
 
 
 async def serving(held: Installed, image: str, pods: int) -> bool:
-    """Whether so many pods of the set are ready with an image, and no others are there."""
+    """Whether exactly so many pods of the set exist, all ready and with this image."""
     found = [pod for pod in (await held.client.list(Pod, "default")).items if pod.name.startswith("serve-")]
     ready = [pod for pod in await held.running("serve-") if pod.spec.containers[0].image == image]
     return len(found) == len(ready) == pods
 
 
 async def left(held: Installed) -> list[str]:
-    """What should be gone with the workloads."""
+    """Objects that should be deleted with the workloads."""
     found = []
     for kind in (Pod, PodClique, PodCliqueScalingGroup, PodGang, PodGroup, BindRequest, Service):
         found += [f"{kind.resource.kind} {each.name}" for each in (await held.client.list(kind, "default")).items]
@@ -78,8 +78,8 @@ async def left(held: Installed) -> list[str]:
     return [what for what in found if what != "Service kubernetes"]
 
 
-async def busy_hour(held: Installed) -> None:
-    """Create, share, update, scale, lose and delete."""
+async def workloads(held: Installed) -> None:
+    """Create, share, update, scale, lose and delete workloads."""
     await held.client.create(PodCliqueSet, ordered("app:1", 1), "default")
     for number in range(3):
         await sharing(held, f"part-{number}", "0.3")
@@ -116,28 +116,28 @@ async def busy_hour(held: Installed) -> None:
 
 
 @pytest.mark.parametrize(("seed", "lag"), [(1, 0.005), (2, 0.05), (3, 0.5)])
-def test_behind_a_slow_wire(seed: int, lag: float) -> None:
-    """Whatever takes how long, what was asked for runs in the end, and goes without a trace."""
-    endure(lossy_installation(NODES, seed=seed, lag=lag))
+def test_with_slow_requests(seed: int, lag: float) -> None:
+    """Workloads run in the end, and are deleted without a trace."""
+    run_workloads(lossy_installation(NODES, seed=seed, lag=lag))
 
 
 @pytest.mark.parametrize(("seed", "lag"), [(2, 0.02), (4, 0.002)])
-def test_with_answers_and_events_that_get_lost(seed: int, lag: float) -> None:
-    """Every fiftieth request, answer and event is lost, and nobody waits for it for ever."""
-    endure(lossy_installation(NODES, seed=seed, lag=lag, losses=0.02))
+def test_with_lost_answers_and_events(seed: int, lag: float) -> None:
+    """Two percent of requests, answers and events are lost, and nobody waits for them forever."""
+    run_workloads(lossy_installation(NODES, seed=seed, lag=lag, losses=0.02))
 
 
 @pytest.mark.parametrize(("seed", "lag"), [(7, 0.2), (8, 0.02)])
-def test_with_processes_that_end_in_the_middle(seed: int, lag: float) -> None:
-    """Services and operator end eight times each, wherever they are; what they left is taken up or taken back."""
-    endure(lossy_installation(NODES, seed=seed, lag=lag, restarts=8))
+def test_with_restarts(seed: int, lag: float) -> None:
+    """Services and operator restart eight times each, and continue or undo what they began."""
+    run_workloads(lossy_installation(NODES, seed=seed, lag=lag, restarts=8))
 
 
-def endure(world: AbstractAsyncContextManager[Client]) -> None:
-    """Let the busy hour pass in a world."""
+def run_workloads(world: AbstractAsyncContextManager[Client]) -> None:
+    """Run the workloads in an installation."""
 
     async def main() -> None:
         async with world as client:
-            await busy_hour(Installed(client))
+            await workloads(Installed(client))
 
     run_virtual(main(), limit=86400)
