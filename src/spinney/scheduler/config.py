@@ -1,4 +1,4 @@
-"""How the scheduler is set up: actions, plugins with their arguments, and limits."""
+"""The scheduler's configuration: actions, plugins with their arguments, and limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PluginConfig:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, key: str, default: float) -> float:
-        """An argument as a number; a wrong one is an error that says so."""
+        """Return an argument as a number; raise an error that names a wrong one."""
         text = self.arguments.get(key, "")
         try:
             return float(text) if text else default

@@ -51,7 +51,7 @@ class Cycle:
         self._masks: dict[int, Mask] = {}
 
     def get(self, kind: Callable[[Cycle], T]) -> T:
-        """The cycle's one instance of a class, made on first use: modules and plugins keep their own state so."""
+        """Return the cycle's instance of a class, made on first use: the state that a module or plugin keeps."""
         part = self._parts.get(kind)
         if part is None:
             part = self._parts[kind] = kind(self)
@@ -76,12 +76,12 @@ class Cycle:
         return want
 
     def placement_key(self, task: Task) -> Hashable:
-        """Equal for tasks of one class that fare alike on every node."""
+        """Return a key that is equal for tasks of one class which every node treats alike."""
         keys = self.hooks.placement_keys
         return tuple([key(task) for key in keys]) if keys else ()
 
     def class_mask(self, cls: TaskClass) -> Mask:
-        """Nodes that a class may run on, for all that does not change during the cycle."""
+        """Return the nodes that a class may run on, by rules that do not change during the cycle."""
         mask = self._masks.get(cls.id)
         if mask is None:
             mask = self.nodes.live.copy()
@@ -91,7 +91,7 @@ class Cycle:
         return mask
 
     def commit(self, action: str, since: Checkpoint, beneficiary: Job | None = None) -> None:
-        """Take the moves since a point as decided."""
+        """Decide the moves since a checkpoint."""
         self.result.changes += 1
         for move in self.transaction.settle(since):
             self.result.decided.append((action, move, beneficiary))

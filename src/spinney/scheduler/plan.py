@@ -75,7 +75,7 @@ class Plan:
 
 
 class Stumble(Exception):
-    """A plan failed while it looked at one gang: `__cause__` says how. Without that gang, it may be made."""
+    """A plan failed on one gang, for the reason in `__cause__`; without that gang it may succeed."""
 
     def __init__(self, job: str) -> None:
         super().__init__(f"the plan failed on gang {job}")

@@ -1,4 +1,4 @@
-"""How long the parts of a plan take, by a clock that the caller brings: the core has none and decides nothing by it."""
+"""The time that parts of a plan take, by the caller's clock: no decision depends on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _no_clock() -> float:
 
 
 class Stopwatch:
-    """Seconds spent in one plan, by plugin as it takes part in it, and by action."""
+    """Seconds spent in one plan, by plugin and by action."""
 
     def __init__(self, clock: Callable[[], float] = _no_clock) -> None:
         self.clock = clock
@@ -20,14 +20,14 @@ class Stopwatch:
 
     @contextmanager
     def plugin(self, name: str) -> Iterator[None]:
-        """While a plugin takes part."""
+        """Measure the installation of a plugin."""
         start = self.clock()
         yield
         self.plugins[name] = self.clock() - start
 
     @contextmanager
     def action(self, name: str) -> Iterator[None]:
-        """While an action runs."""
+        """Measure an action."""
         start = self.clock()
         yield
         self.actions[name] = self.clock() - start

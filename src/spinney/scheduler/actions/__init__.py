@@ -1,1 +1,1 @@
-"""What a cycle does, step by step: place, move, take back, push out, and clear what cannot run."""
+"""The actions of a cycle: allocate, consolidation, reclaim, preempt, stale gang eviction, and reservations."""

@@ -1,4 +1,4 @@
-"""Allocate: place pending gangs on room that is free, or will be once releasing tasks are gone."""
+"""Allocate: place pending gangs on resources that are idle or releasing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinney.scheduler.state.problems import NotReady
 
 
 def run(cycle: Cycle) -> None:
-    """Place gangs in order; one that got its next tasks comes back for more."""
+    """Place gangs in order; a gang whose next tasks were placed is queued again for the rest."""
     jobs: list[Job] = []
     for waiting in cycle.pending_jobs():
         if waiting.ready():
@@ -29,7 +29,7 @@ def run(cycle: Cycle) -> None:
 
 
 def not_ready(job: Job) -> NotReady:
-    """What a gang lacks of its own tasks, over the subgroups that are not complete."""
+    """Return how many tasks the incomplete subgroups of a gang lack."""
     lacking = [leaf for leaf, least in enumerate(job.minimums) if job.alive[leaf] - job.gated[leaf] < least]
     gated = sum(job.gated[leaf] for leaf in lacking)
     return NotReady(
@@ -56,7 +56,7 @@ def place_next(cycle: Cycle, job: Job) -> bool:
 
 
 def must_wait(job: Job) -> bool:
-    """Whether some subgroup cannot start yet, because tasks it needs wait for room."""
+    """Whether some subgroup cannot start yet, because tasks that it needs wait for resources."""
     for leaf, tasks in enumerate(job.tasks):
         waiting = sum(task.status == st.PIPELINED for task in tasks.values())
         if waiting and job.active[leaf] - waiting < job.minimums[leaf]:

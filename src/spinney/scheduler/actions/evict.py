@@ -1,4 +1,4 @@
-"""The three actions that evict: move tasks together, take back what was borrowed, push out lower priority."""
+"""The three actions that evict: consolidation, reclaim and preempt."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def consolidation(cycle: Cycle) -> None:
 
 
 def reclaim(cycle: Cycle) -> None:
-    """Take back what other queues hold beyond their share."""
+    """Reclaim what other queues hold beyond their fair share."""
     hooks = cycle.hooks
     # Queues that give anything to the job that is being looked at.
     gives_to_job: dict[int, bool] = {}
@@ -110,7 +110,7 @@ def reclaim(cycle: Cycle) -> None:
 
 
 def preempt(cycle: Cycle) -> None:
-    """Push out gangs of lower priority in the same queue."""
+    """Preempt gangs of lower priority in the same queue."""
     hooks = cycle.hooks
 
     def victims(job: Job, pool: Pool) -> JobOrder:
@@ -132,7 +132,7 @@ def preempt(cycle: Cycle) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What sets the three actions apart: for whom, at whose cost, and what a solution must keep."""
+    """What differs between the actions: which jobs, which victims, and what a solution must satisfy."""
 
     action: str
     may: Callable[[Job], bool]
@@ -184,7 +184,7 @@ def _run(cycle: Cycle, jobs: list[Job], rules: _Rules) -> None:
 
 
 def _room_was_left(cycle: Cycle, job: Job, tasks: list[Task]) -> bool:
-    """Whether victims of gangs served before leave room for this one too: then nobody is to lose its place for it."""
+    """Whether earlier victims leave room for this gang too: then no more victims are needed."""
     sizes = {task.cls.unit for task in tasks}
     size = sizes.pop() if len(sizes) == 1 else 0.0
     if not cycle.result.evicts or (size and cycle.get(FreeGpus).count(size) < len(tasks)):
@@ -200,14 +200,14 @@ def _somebody_is_lost(cycle: Cycle, point: Checkpoint) -> bool:
 
 
 def _too_large(cycle: Cycle, tasks: list[Task]) -> bool:
-    """Whether a task asks for more than any node has: then nobody's leaving helps."""
+    """Whether a task asks for more than any node has: then no eviction helps."""
     if len(tasks) == 1:
         return cycle.sizes.too_large(tasks[0].cls)
     return any(cycle.sizes.too_large(cls) for cls in {task.cls for task in tasks})
 
 
 def _claimants(cycle: Cycle) -> list[Job]:
-    """Pending gangs that may have others evicted for them."""
+    """Return the pending gangs that others may be evicted for."""
     return [
         job
         for job in cycle.pending_jobs()
@@ -216,7 +216,7 @@ def _claimants(cycle: Cycle) -> list[Job]:
 
 
 def _memory_left(cycle: Cycle, job: Job, rows: Rows) -> bool:
-    """Whether the memory of GPUs that nobody uses, wherever they are, would be enough."""
+    """Whether the free GPU memory of all nodes together is enough."""
     nodes, memory = cycle.nodes, sum(task.cls.memory for task in next_tasks(job))
     if not memory:
         return True

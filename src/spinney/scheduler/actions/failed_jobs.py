@@ -1,4 +1,4 @@
-"""Jobs that an action may pass over: while nothing else is decided, they fare no better than one that failed."""
+"""Jobs that an action skips: until something is decided, they fail like one that already failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.scheduler.state.tasks import Task, Vector
 
 
 class FailedJobs:
-    """Jobs that nothing could be done for, by what makes others like them."""
+    """Jobs without a solution, by what makes others alike."""
 
     def __init__(self, cycle: Cycle) -> None:
         self.cycle = cycle
@@ -23,7 +23,7 @@ class FailedJobs:
         self._sizes: dict[object, list[Vector]] = {}
 
     def add(self, job: Job) -> None:
-        """Note that nothing could be done for a job."""
+        """Record a job without a solution."""
         self._forget_if_stale()
         self._kinds.add(_kind(self.cycle, job))
         if self.cycle.config.skip_alike and not any(job.active):
@@ -31,7 +31,7 @@ class FailedJobs:
             self._sizes.setdefault(_signature(self.cycle, job, tasks), []).append(_sorted(tasks))
 
     def covers(self, job: Job) -> bool:
-        """Whether a job asks for as much as one that failed, or for more of the same."""
+        """Whether a job asks for the same as a failed one, or for more."""
         self._forget_if_stale()
         if not self._kinds:
             return False
@@ -51,7 +51,7 @@ class FailedJobs:
 
 
 def _kind(cycle: Cycle, job: Job) -> object:
-    """Equal for jobs that fare alike; jobs that run in part are one of a kind."""
+    """Return a key that is equal for jobs with equal chances; a job that runs in part has its own."""
     if any(job.active):
         return job.key
     tasks = tuple((task.cls.id, task.podset, cycle.placement_key(task)) for task in next_tasks(job))
@@ -59,7 +59,7 @@ def _kind(cycle: Cycle, job: Job) -> object:
 
 
 def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
-    """Equal for jobs that differ at most in how many tasks they have and how large these are."""
+    """Return a key that is equal for jobs which differ at most in the number and size of tasks."""
     rules = frozenset(
         (task.cls.constraints, cycle.placement_key(task), task.cls.id if task.cls.shared or task.cls.claims else -1)
         for task in tasks
@@ -78,5 +78,5 @@ def _sorted(tasks: Sequence[Task]) -> Vector:
 
 
 def _at_least(larger: Vector, smaller: Vector) -> bool:
-    """Whether each request of one job has one of another job's, of its own, that is no smaller."""
+    """Whether the smaller job's requests can be matched one-to-one to equal or larger requests of the other."""
     return len(larger) >= len(smaller) and bool((larger[: len(smaller)] >= smaller).all())

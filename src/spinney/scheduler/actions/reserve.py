@@ -1,4 +1,4 @@
-"""Reservations in a cycle: their gangs are served first, guests leave when that is enough, and the rest is renewed."""
+"""Reservations in a cycle: serve their gangs first, evict guests if that is enough, renew the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_TRIED = 8
 
 
 def begin(cycle: Cycle, earlier: Reservations) -> CycleReservations:
-    """Hold what the last cycle kept, and place those that it was kept for, with whoever goes before them."""
+    """Apply the reservations of the last cycle, and place their gangs and those that go before them."""
     book = CycleReservations.of(cycle, earlier)
     cycle.hooks.placement_keys.append(book.barred)
     cycle.hooks.task_masks.append(book.mask)
@@ -60,7 +60,7 @@ def begin(cycle: Cycle, earlier: Reservations) -> CycleReservations:
 
 
 def _weakest(holders: list[Job]) -> list[Job]:
-    """One holder of each queue: whoever outranks any of them outranks this one."""
+    """Return the lowest-ranked holder of each queue: a job that outranks any of them outranks it."""
     weakest: dict[int, Job] = {}
     for job in holders:
         holder = weakest.get(job.queue)
@@ -70,7 +70,7 @@ def _weakest(holders: list[Job]) -> list[Job]:
 
 
 def _start_without_guests(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation) -> None:
-    """Evict as many guests as the gang needs to go, if it can start then."""
+    """Evict as many guests as needed, if the gang can start then."""
     victims = _leaving(book.guests_of(reservation))
     if not victims:
         return
@@ -91,7 +91,7 @@ def _start_without_guests(cycle: Cycle, book: CycleReservations, reservation: Ac
 
 
 def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
-    """Guests by job; a gang that would fall below its minimum leaves as a whole."""
+    """Return guests by job; a gang that would fall below its minimum leaves as a whole."""
     leaving: dict[Job, list[Task]] = {}
     for task in guests:
         if task.job is not None:
@@ -104,7 +104,7 @@ def _leaving(guests: list[Task]) -> dict[Job, list[Task]]:
 
 
 def _stay(cycle: Cycle, job: Job, tasks: list[Task]) -> None:
-    """Let a guest keep its place where that is not needed after all; a gang only if its minimum does."""
+    """Keep guests whose place is not needed; of a gang only if its minimum stays."""
     point = cycle.transaction.checkpoint()
     for task in tasks:
         if all(check(job, [task]) is None for check in cycle.hooks.over_capacity) and _fits_again(cycle, task):
@@ -123,7 +123,7 @@ def _fits_again(cycle: Cycle, task: Task) -> bool:
 
 
 def renewed(cycle: Cycle, book: CycleReservations) -> Reservations:
-    """What the next cycle is handed: reservations that still wait, new ones, and claims on room being freed."""
+    """Return the reservations and claims for the next cycle."""
     placed = [move.task for _, move, _ in cycle.result.decided if move.kind in ("bind", "wait")]
     waiting = {task.job.key for task in placed if task.job is not None and task.status == st.PIPELINED}
     for reservation in book.active:
@@ -146,7 +146,7 @@ def renewed(cycle: Cycle, book: CycleReservations) -> Reservations:
 
 
 def _renew(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation, taken: set[int]) -> bool:
-    """Choose a gang's nodes anew, as things are now; False where it is not to have any."""
+    """Choose a gang's nodes again; False if it may not have any."""
     if not all(rule(reservation.job, cycle.wanted(reservation.job)) for rule in cycle.hooks.entitled):
         return False
     if cycle.now - reservation.chosen > reservation.patience:
@@ -162,7 +162,7 @@ def _renew(cycle: Cycle, book: CycleReservations, reservation: ActiveReservation
 def _earned(
     cycle: Cycle, book: CycleReservations, held: list[ActiveReservation], taken: set[int]
 ) -> list[ActiveReservation]:
-    """Reservations for the first gang of each other queue that has waited long enough, in the order of queues."""
+    """Return new reservations for the first gang of each queue that has waited long enough, in the order of queues."""
     room = cycle.config.reservations - len(held)
     if room <= 0:
         return []

@@ -1,4 +1,4 @@
-"""Stale gangs: a gang that fell below its minimum and did not recover in time gives its room back."""
+"""Stale gang eviction: evict a gang that stays below its minimum for longer than its grace period."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.scheduler.state.tasks import affordable
 
 
 def run(cycle: Cycle) -> None:
-    """Note since when gangs are stale, and evict those whose grace is over."""
+    """Record since when gangs are stale, and evict those whose grace period is over."""
     for job in cycle.state.jobs.values():
         if not is_stale(job):
             if job.stale_since is not None:
@@ -32,7 +32,7 @@ def run(cycle: Cycle) -> None:
 
 
 def is_stale(job: Job) -> bool:
-    """Whether a gang runs in part only, and none of it has finished."""
+    """Whether a gang runs below its minimum and none of its tasks has succeeded."""
     return not job.succeeded and any(job.used) and not job.gang_satisfied()
 
 

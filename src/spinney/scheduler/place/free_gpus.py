@@ -11,7 +11,7 @@ from spinney.scheduler.state.tasks import GPU
 
 
 def fitting(room: NDArray[np.float64], size: float) -> NDArray[np.float64]:
-    """How many times a size goes into each room; a node that has less than nothing takes nothing from the others."""
+    """Return how many tasks of a size each node holds; an overcommitted node counts as 0."""
     return np.maximum(room // size, 0.0)
 
 
@@ -33,17 +33,17 @@ class FreeGpus:
         self._counts: dict[float, int] = {}
 
     def gpus(self) -> NDArray[np.float64]:
-        """How many, parts of shared ones included."""
+        """Return the free GPUs of each row, parts of shared ones included."""
         self._refresh()
         return self._gpus
 
     def any(self) -> Mask:
-        """Where there is any, or part of one."""
+        """Return the rows with a free GPU, or a part of one."""
         self._refresh()
         return self._any
 
     def count(self, size: float) -> int:
-        """How many times a number of whole GPUs is there, on one row or another."""
+        """Return how many tasks of so many whole GPUs all nodes hold."""
         self._refresh()
         count = self._counts.get(size)
         if count is None:

@@ -1,4 +1,4 @@
-"""All nodes in the order that tasks of one class prefer them, kept while moves change a few of them."""
+"""All nodes in the order that tasks of one class prefer; moves update only the nodes they change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLACK = 4
 
 
 class Ranking:
-    """All nodes for one class, best first; it looks only at rows that changed since it was last asked."""
+    """All nodes for one class, best first; only rows that changed are looked at again."""
 
     def __init__(self, cycle: Cycle, task: Task) -> None:
         nodes, rows = cycle.nodes, cycle.all_rows
@@ -45,7 +45,7 @@ class Ranking:
         return not self.cls.gpu.whole and self.sharing != self.cycle.state.gpus.changes
 
     def best(self) -> tuple[int, bool] | None:
-        """The best node now and whether it has room at once; None if no node has any."""
+        """Return the best node and whether it has room now; None if no node has room."""
         touched, heap = self.cycle.nodes.touched, self.heap
         if self.seen < len(touched):
             changed = set(touched[self.seen :])
@@ -65,7 +65,7 @@ class Ranking:
         return None
 
     def _look(self, row: int) -> Entry | None:
-        """Note how a node stands now; its entry if that is a new one."""
+        """Update the entry of a node, and return it if it is new."""
         steady = self.steady[row]
         if steady is None:
             return None
@@ -91,7 +91,7 @@ class Rankings:
         self._by_class: dict[tuple[int, Hashable], Ranking] = {}
 
     def best(self, task: Task) -> tuple[int, bool] | None:
-        """The best node for a task and whether it has room now; None if no node has any."""
+        """Return the best node for a task and whether it has room now; None if no node has room."""
         key = (task.cls.id, self.cycle.placement_key(task))
         ranking = self._by_class.get(key)
         if ranking is None or ranking.stale():

@@ -48,7 +48,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Reservations:
-    """What one cycle hands to the next; `since` is when the first cycle of this line ran."""
+    """What one cycle passes to the next; `since` is the time of the first cycle."""
 
     since: float
     held: tuple[Reservation, ...] = ()
@@ -56,7 +56,7 @@ class Reservations:
     claims: tuple[tuple[str, float], ...] = ()
 
     def without(self, job: str) -> Reservations:
-        """The same without anything for one gang."""
+        """Return the reservations without those of one gang."""
         held = tuple(reservation for reservation in self.held if reservation.job != job)
         return Reservations(self.since, held, tuple(claim for claim in self.claims if claim[0] != job))
 
@@ -88,7 +88,7 @@ class CycleReservations:
 
     @staticmethod
     def of(cycle: Cycle, earlier: Reservations) -> CycleReservations:
-        """What still holds of the last cycle's reservations."""
+        """Return the reservations of the last cycle that still hold."""
         book = CycleReservations(cycle, earlier.since)
         rows = cycle.nodes.rows
         for reservation in earlier.held:
@@ -108,7 +108,7 @@ class CycleReservations:
         return book
 
     def holders(self) -> list[Job]:
-        """Everyone that something is kept for."""
+        """Return the gangs with a reservation or a claim."""
         return [reservation.job for reservation in self.active] + [self.cycle.state.jobs[key] for key in self.claims]
 
     def barred(self, task: Task) -> tuple[int, ...]:
@@ -131,18 +131,18 @@ class CycleReservations:
         return task.spec.lifetime is not None and self.cycle.now + task.spec.lifetime <= reservation.starts
 
     def outranks(self, job: Job, holder: Job) -> bool:
-        """Whether a job goes before one that something is kept for."""
+        """Whether a job goes before one that has a reservation."""
         return any(rule(job, holder) for rule in self.cycle.hooks.outranks)
 
     def may_visit(self, task: Task, reservation: ActiveReservation) -> bool:
-        """Whether a task can be told to leave at any moment: nothing protects it."""
+        """Whether a task may be a guest: nothing protects it from eviction."""
         job = task.job
         if job is None or not job.preemptible or task.spec.budgets or len(reservation.guests) >= MOST_GUESTS:
             return False
         return not any(rule(reservation.job, job) > 0 for rule in self.cycle.hooks.min_runtimes)
 
     def mask(self, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
-        """Nodes that are not kept from a task."""
+        """Return the nodes that no reservation keeps from a task."""
         barred = self.barred(task)
         if not barred:
             return None
@@ -152,7 +152,7 @@ class CycleReservations:
         return ~reservation[rows], KEPT
 
     def in_queue(self, job: Job, tasks: list[Task]) -> QueueKept | None:
-        """Why a job may not take what its queue, or one above, keeps of its limit or quota for another."""
+        """Return why a job may not use the limit or quota that its queue, or one above, reserves for another."""
         wanted = self.cycle.wanted(job)
         for reservation in self.active:
             if job is reservation.job or self.outranks(job, reservation.job):
@@ -181,7 +181,7 @@ class CycleReservations:
         return None
 
     def guests_of(self, reservation: ActiveReservation) -> list[Task]:
-        """The tasks that use what is kept, as far as they still do."""
+        """Return the guests of a reservation that still run."""
         tasks = (self.cycle.state.tasks.get(key) for key in sorted(reservation.guests))
         return [
             task for task in tasks if task is not None and task.status & st.ACTIVE and task.job is not reservation.job
@@ -189,13 +189,13 @@ class CycleReservations:
 
 
 def waits(cycle: Cycle, job: Job, since: float) -> bool:
-    """Whether a gang waits for its first tasks, and did at a moment; one of its name that came later is another."""
+    """Whether a gang waits for its first tasks since before a moment; a later gang of the same name does not count."""
     in_queue = job.queue >= 0 and cycle.queues.leaf(job.queue)
     return in_queue and job.created <= since and bool(job.pending) and job.ready() and not job.set_satisfied(0)
 
 
 def guests_among(book: CycleReservations, reservation: ActiveReservation, placed: Iterable[Task]) -> set[str]:
-    """Which of the tasks placed in this cycle are guests: on kept nodes, or in a queue on what is kept there."""
+    """Return the tasks placed in this cycle that are guests, on reserved nodes or on a reserved part of a queue."""
     return {
         task.key
         for task in placed

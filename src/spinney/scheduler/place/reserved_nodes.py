@@ -1,4 +1,4 @@
-"""Which nodes to keep for a gang: those that have the least to lose before all of it fits on them."""
+"""The choice of nodes to reserve for a gang: those that are nearest to having room for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spinney.scheduler.state.tasks import Task, Vector
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Nodes that a gang fits on once others have left, and the deadline that it has to wait for; 0 for none."""
+    """Nodes that hold a gang once others have left, and the deadline that it waits for; 0 for none."""
 
     rows: frozenset[int]
     starts: float
@@ -60,7 +60,7 @@ def _flags(nodes: Nodes, rows: set[int]) -> Mask:
 
 
 def _too_small(cycle: Cycle, tasks: list[Task], rows: Rows, empty: Vector) -> bool:
-    """Whether even empty nodes do not hold the tasks of some class."""
+    """Whether empty nodes are too few for the tasks of some class."""
     for cls, count in Counter(task.cls for task in tasks).items():
         allowed = rows[cycle.class_mask(cls)[rows]]
         if not len(allowed) or (not cls.shared and capacity(cls, empty[allowed]).sum() < count):
@@ -81,7 +81,7 @@ def _soonest_first(reservation: ActiveReservation, tasks: list[Task], empty: Vec
 
 @dataclass(slots=True)
 class _EmptiedCluster:
-    """The cluster as if all that is ours had left it; every trial on it is undone."""
+    """The cluster as if all pods of this scheduler had left; every trial on it is undone."""
 
     cycle: Cycle
     job: Job
@@ -89,7 +89,7 @@ class _EmptiedCluster:
     empty: Vector
 
     def smallest(self, order: Rows) -> dict[int, Vector] | None:
-        """What the gang takes of which node on the fewest nodes, from the front of an order, that hold it."""
+        """Return what the gang takes of each node, on as few nodes from the front of an order as hold it."""
         count = _least(lambda size: self._placed(order[:size]) is not None, len(order))
         return self._placed(order[:count]) if count else None
 
@@ -116,7 +116,7 @@ class _EmptiedCluster:
 
 
 def _least(works: Callable[[int], bool], most: int) -> int:
-    """The least number up to a bound that works, if larger ones do as well: doubled until it does, then halved."""
+    """Return the smallest number up to a bound that works, by doubling and then bisection; 0 if none does."""
     low, size = 0, 1
     while not works(size):
         if size == most:
@@ -132,7 +132,7 @@ def _least(works: Callable[[int], bool], most: int) -> int:
 
 
 def _free_at(cycle: Cycle, row: int, need: Vector, free: Vector, guests: list[Task]) -> float:
-    """When a node has an amount free if tasks run to their deadlines; 0 if those without one decide alone."""
+    """Return when a node has room if tasks run to their deadlines; 0 if no deadline decides."""
     leaving = {guest.key for guest in guests}
     ends: list[tuple[float, Vector]] = []
     for task in cycle.state.tasks_on(row):

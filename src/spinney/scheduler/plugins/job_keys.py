@@ -1,4 +1,4 @@
-"""What jobs of one queue are ordered by, before their age."""
+"""Sort keys of jobs in one queue; their age comes last."""
 
 from __future__ import annotations
 

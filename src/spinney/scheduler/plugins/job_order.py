@@ -9,7 +9,7 @@ from spinney.scheduler.share.job_order import JobOrder
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
-    """Work the order out before anything is decided."""
+    """Compute the order before anything is decided."""
 
     def opened() -> None:
         waiting = [job for job in cycle.pending_jobs() if job.ready()]

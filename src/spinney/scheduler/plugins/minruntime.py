@@ -1,4 +1,4 @@
-"""Minimum run time: a gang that just started is left alone for a while."""
+"""Minimum run time: a gang that just started is protected from eviction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
 
 
 def parse(plugin: PluginConfig) -> MinRuntimes:
-    """The plugin's arguments; a wrong one is an error that says so."""
+    """Parse the plugin's arguments; raise an error that names a wrong one."""
     method = plugin.arguments.get("reclaimResolveMethod") or "lca"
     if method not in METHODS:
         raise ConfigError(f"plugin {NAME}: reclaimResolveMethod {method!r} is unknown; use lca or queue")

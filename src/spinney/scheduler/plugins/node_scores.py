@@ -1,4 +1,4 @@
-"""Scores that decide between nodes which all have room: the largest differences first, in steps of their own size."""
+"""Scores of nodes with room; each kind of score has its own order of magnitude."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Taken = dict[int, dict[str, float]]
 
 
 def install(cycle: Cycle, plugin: PluginConfig) -> None:
-    """Refuse nodes that cannot align a task, prefer those that need fewer zones, and keep zones' books."""
+    """Refuse nodes that cannot align a task, prefer those that need fewer zones, and track what zones have left."""
     ignored = {name.strip() for name in plugin.arguments.get("ignoreList", "").split(",") if name.strip()}
     ledger = Ledger(cycle, ignored)
     cycle.hooks.task_masks.append(ledger.mask)
@@ -36,7 +36,7 @@ def install(cycle: Cycle, plugin: PluginConfig) -> None:
 
 
 class Ledger:
-    """What every zone has left, and where aligned tasks go."""
+    """What every NUMA zone has left, and the zones of aligned tasks."""
 
     def __init__(self, cycle: Cycle, ignored: set[str]) -> None:
         self.cycle = cycle
@@ -67,7 +67,7 @@ class Ledger:
         return {index[zone]: dict(amounts) for zone, amounts in task.spec.numa_zones}
 
     def mask(self, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
-        """Nodes that admit a task."""
+        """Return the nodes that admit a task."""
         if not self.numa:
             return None
         allowed = [self._solve(task, int(row)) is not None if self._strict(int(row)) else True for row in rows]
@@ -102,7 +102,7 @@ class Ledger:
         return tuple((names[zone], tuple(sorted(shares.items()))) for zone, shares in sorted(task.zones.items()))
 
     def moved(self, task: Task, row: int, sign: int) -> None:
-        """Keep the books when a task takes its place or leaves it."""
+        """Count a task's zones when it takes a node or leaves it."""
         if task.zones and row in self.numa:
             self._book(task, -sign, row)
 

@@ -1,4 +1,4 @@
-"""Rules between pods: affinity, anti-affinity, spreading and host ports; what leaves in a trial no longer counts."""
+"""Rules between pods: affinity, anti-affinity, spreading and host ports; evicted tasks do not count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Scores
 from spinney.scheduler.plugins.present_tasks import is_present, selected
-from spinney.scheduler.plugins.topology_spread import evenly
+from spinney.scheduler.plugins.topology_spread import within_skew
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import EVERY_ADDRESS
@@ -43,15 +43,15 @@ def mask(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
                 result &= ~_near(cycle, term.topology_key, [other], rows)
     for spread in rules.spread:
         if spread.hard:
-            result &= evenly(cycle, spread, task, rows)
+            result &= within_skew(cycle, spread, task, rows)
     if rules.host_ports:
         result &= _free_ports(cycle, task, rows)
     return result, Refusal(Code.POD_AFFINITY)
 
 
-def liking(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
-    """Prefer nodes near pods that a task likes, or that like it, and away from those they would rather not meet."""
-    liked = list(_liked(cycle, task))
+def preference_scores(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
+    """Score nodes by preferred affinity and anti-affinity, of the task and of pods on nodes."""
+    liked = list(_preferred_terms(cycle, task))
     if not liked:
         return None
     total = np.zeros(len(rows))
@@ -62,8 +62,8 @@ def liking(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
     return PREFERENCE * total
 
 
-def _liked(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
-    """Every preference between a task and one on a node: its weight, the label it is about, and the node."""
+def _preferred_terms(cycle: Cycle, task: Task) -> Iterator[tuple[float, str, int]]:
+    """Yield weight, topology key and node of every preferred term between a task and a pod on a node."""
     for weight, term in task.cls.constraints.preferred:
         for other in selected(cycle, term, task):
             yield weight, term.topology_key, other.node

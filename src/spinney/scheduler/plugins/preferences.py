@@ -1,4 +1,4 @@
-"""What pods would rather have: other pods near or far, an even spread, nodes of a kind; nobody waits for it."""
+"""Preferences of pods: affinity, topology spread and node affinity that are not required."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from spinney.api.affinity import tolerates
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Score, Scores
-from spinney.scheduler.plugins.pod_affinity import liking
+from spinney.scheduler.plugins.pod_affinity import preference_scores
 from spinney.scheduler.plugins.selectors import matches_all
-from spinney.scheduler.plugins.topology_spread import evenness
+from spinney.scheduler.plugins.topology_spread import spread_scores
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.specs import NodeSpec
 from spinney.scheduler.state.tasks import Task, TaskClass
@@ -25,20 +25,20 @@ AVOID = "PreferNoSchedule"
 
 
 def install(cycle: Cycle, _: PluginConfig) -> None:
-    """Score nodes by the wishes of pods, and by nodes' wish to be left alone."""
-    cycle.hooks.scores.append(Score(lambda task, rows: liking(cycle, task, rows), "steady"))
+    """Score nodes by preferences of pods, and by PreferNoSchedule taints."""
+    cycle.hooks.scores.append(Score(lambda task, rows: preference_scores(cycle, task, rows), "steady"))
     cycle.hooks.scores.append(Score(lambda task, rows: _spread(cycle, task, rows), "steady"))
-    node_wishes = _NodeWishes(cycle)
-    cycle.hooks.scores.append(Score(node_wishes.score, "steady"))
+    node_preferences = _NodePreferences(cycle)
+    cycle.hooks.scores.append(Score(node_preferences.score, "steady"))
 
 
 def _spread(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
-    scores = evenness(cycle, task, rows)
+    scores = spread_scores(cycle, task, rows)
     return None if scores is None else EVENLY * scores
 
 
-class _NodeWishes:
-    """How well each node suits a class, worked out once a cycle."""
+class _NodePreferences:
+    """Scores of all nodes by class, computed once a cycle."""
 
     def __init__(self, cycle: Cycle) -> None:
         self.cycle = cycle
@@ -46,12 +46,12 @@ class _NodeWishes:
 
     @cached_property
     def avoided(self) -> bool:
-        """Whether any node would rather be left alone."""
+        """Whether any node has a PreferNoSchedule taint."""
         nodes = self.cycle.nodes
         return any(taint.effect == AVOID for row in self.cycle.all_rows for taint in nodes.spec(row).taints)
 
     def score(self, task: Task, rows: Rows) -> Scores | None:
-        """Where a task of its class is best off."""
+        """Score nodes by preferred node affinity and taints."""
         cls = task.cls
         if not cls.constraints.preferred_nodes and not self.avoided:
             return None
@@ -59,13 +59,13 @@ class _NodeWishes:
         if scores is None:
             scores = self.known[cls.id] = np.zeros(len(self.cycle.nodes.live))
             for row in self.cycle.all_rows:
-                scores[row] = _suits(self.cycle.nodes.spec(row), cls)
+                scores[row] = _node_score(self.cycle.nodes.spec(row), cls)
         return scores[rows]
 
 
-def _suits(node: NodeSpec, cls: TaskClass) -> float:
-    wishes = cls.constraints.preferred_nodes
-    total = sum(weight for weight, _ in wishes)
-    met = sum(weight for weight, term in wishes if matches_all(term, node.labels, node.name))
+def _node_score(node: NodeSpec, cls: TaskClass) -> float:
+    preferred = cls.constraints.preferred_nodes
+    total = sum(weight for weight, _ in preferred)
+    met = sum(weight for weight, term in preferred if matches_all(term, node.labels, node.name))
     unwanted = any(taint.effect == AVOID and not tolerates(cls.constraints.tolerations, taint) for taint in node.taints)
     return (NODES * met / total if total else 0.0) - (AVOIDED if unwanted else 0.0)

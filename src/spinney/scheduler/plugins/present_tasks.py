@@ -1,4 +1,4 @@
-"""Which tasks rules between pods look at: those on nodes, without whoever leaves in a trial."""
+"""The tasks that rules between pods look at: those on nodes, without evicted ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinney.scheduler.state.tasks import Task
 
 
 def selected(cycle: Cycle, term: PodTerm, task: Task) -> Iterator[Task]:
-    """Other tasks on nodes that a term of a task is about."""
+    """Yield other tasks on nodes that a term of a task selects."""
     for other in cycle.state.selection(term, task.spec.namespace).values():
         if other is not task and is_present(cycle, other):
             yield other

@@ -1,4 +1,4 @@
-"""Fair queues: what each is entitled to, who is next, and what a queue may hold."""
+"""Fair shares of queues: their order, their limits, and what each is entitled to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_SHARE = 1000
 
 
 def install(cycle: Cycle, plugin: PluginConfig) -> None:
-    """Work fair shares out and take part in every decision about queues."""
+    """Compute fair shares and add the rules of queues."""
     proportion = Proportion(cycle, plugin)
     hooks = cycle.hooks
     hooks.queue_orders.append(proportion.compare)
@@ -156,7 +156,7 @@ class Proportion:
         return all(within(wanted, bound[queue]) for bound in bounds for queue in queues.path[job.queue])
 
     def outranks(self, job: Job, holder: Job) -> bool:
-        """Whether a job need not care for nodes kept for another: what is guaranteed goes before what is borrowed."""
+        """Whether a job may use nodes reserved for another: jobs within quota go before jobs beyond it."""
         if job.queue == holder.queue:
             return job.priority > holder.priority
         queues, wanted = self.queues, self.cycle.wanted(job)

@@ -1,4 +1,4 @@
-"""Taking back: what a queue may take of others, and whether a set of victims leaves nobody worse off than is fair."""
+"""Rules of reclaim: what a queue may take from others, and whether a set of victims is fair."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reclaiming:
         self._fixed: list[list[float]] = []
 
     def install(self) -> None:
-        """Take part in the decisions of reclaim."""
+        """Add the hooks of reclaim."""
         hooks = self.cycle.hooks
         hooks.can_reclaim.append(self.can_reclaim)
         hooks.reclaim_queue_filters.append(self.may_reclaim_from)
@@ -38,7 +38,7 @@ class Reclaiming:
         hooks.reclaim_checks.append(self.reclaim_is_fair)
 
     def remember(self) -> None:
-        """Keep what queues hold before a search begins: its checks are against that."""
+        """Remember what queues hold before a search: its checks compare with that."""
         self._charged = list(self.state.charged)
         self._fixed = list(self.state.fixed)
 
@@ -109,7 +109,7 @@ class Reclaiming:
         return self._stays_fair(job, wanted, left, involved)
 
     def _pieces(self, victim: Job, tasks: list[Task]) -> list[Triple]:
-        """What leaves a job, piece by piece: each task to spare alone, the core of the gang as one."""
+        """Return what a job loses, piece by piece: each surplus task alone, the core of the gang as one."""
         if len(tasks) == 1:
             piece = self._leaving(tasks)
             return [piece] if piece is not None else []
@@ -166,7 +166,7 @@ class Reclaiming:
 
 
 def _involved(*amounts: Triple) -> set[int]:
-    """Resources that some amounts are about."""
+    """Return the resources with a positive amount."""
     return {resource for triple in amounts for resource, amount in enumerate(triple) if amount > 0}
 
 

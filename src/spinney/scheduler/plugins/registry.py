@@ -27,8 +27,8 @@ GROUP = "spinney.scheduler.plugins"
 Install = Callable[[Cycle, PluginConfig], None]
 
 
-def _nothing(_: Cycle, __: PluginConfig) -> None:
-    """For names that upstream has as plugins and that need no hook here."""
+def _no_hooks(_: Cycle, __: PluginConfig) -> None:
+    """Install nothing: upstream has this plugin, and no hook is needed here."""
 
 
 BUILT_IN: dict[str, Install] = {
@@ -36,10 +36,10 @@ BUILT_IN: dict[str, Install] = {
     "proportion": proportion.install,
     "priority": job_keys.priority,
     "elastic": job_keys.elastic,
-    "kubeflow": _nothing,
-    "ray": _nothing,
-    "subgrouporder": _nothing,
-    "taskorder": _nothing,
+    "kubeflow": _no_hooks,
+    "ray": _no_hooks,
+    "subgrouporder": _no_hooks,
+    "taskorder": _no_hooks,
     "nodeavailability": node_scores.availability,
     "gpusharingorder": node_scores.gpu_sharing,
     "gpupack": node_scores.gpu_pack,
@@ -50,7 +50,7 @@ BUILT_IN: dict[str, Install] = {
     "nodeplacement": node_scores.node_placement,
     "minruntime": minruntime.install,
     "topology": topology.install,
-    "snapshot": _nothing,
+    "snapshot": _no_hooks,
     "reflectjoborder": job_order.install,
     "podaffinity": preferences.install,
     "numa": numa.install,
@@ -71,7 +71,7 @@ def known() -> frozenset[str]:
 
 
 def install(cycle: Cycle, config: Config) -> None:
-    """Let every configured plugin take part in a cycle, in order."""
+    """Install every configured plugin in a cycle, in order."""
     for plugin in config.plugins:
         plugin_install = BUILT_IN.get(plugin.name) or _third_party().get(plugin.name)
         if plugin_install is None:

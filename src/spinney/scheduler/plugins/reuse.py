@@ -19,7 +19,7 @@ _NONE: Rows = np.zeros(0, dtype=np.intp)
 
 
 class Reuse:
-    """The nodes that tasks have left in a cycle: all of them, and by the gang that left them, with a number."""
+    """Nodes that tasks left a short while ago: all of them, and by gang, with a number for each gang."""
 
     def __init__(self, cycle: Cycle) -> None:
         nodes: dict[str, set[int]] = {}
@@ -38,12 +38,12 @@ class Reuse:
         return own, np.setdiff1d(self.everyone, own)
 
     def number(self, task: Task) -> int:
-        """What sets tasks apart that go back to different nodes; 0 for those that go back to none."""
+        """Return the number of the gang whose nodes a task prefers; 0 for none."""
         number, _ = self.by_gang.get(task.job.spec.replaces if task.job is not None else "", (0, _NONE))
         return number
 
     def score(self, task: Task, rows: Rows) -> Scores:
-        """Own nodes far above all others, those of other gangs far below."""
+        """Score nodes that the task's gang left far above all others, those of other gangs far below."""
         own, others = self.split(task.job)
         scores: Scores = WEIGHT * (np.isin(rows, own).astype(float) - np.isin(rows, others))
         return scores

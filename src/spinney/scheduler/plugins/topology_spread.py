@@ -1,4 +1,4 @@
-"""Topology spread constraints: tasks that match lie evenly over the domains of a node label, as a rule or as a wish."""
+"""Topology spread constraints: tasks that match lie evenly over the domains of a node label, required or preferred."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.scheduler.state.specs import Constraints, NodeSpec, PodTerm, Spread
 from spinney.scheduler.state.tasks import Task
 
 
-def evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
+def within_skew(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
     """Nodes whose domain would not get more than `max_skew` tasks above the emptiest one."""
     codes, homes = cycle.nodes.codes(spread.topology_key), _homes(cycle, spread, task)
     counts = _counts(cycle, spread, task, homes)
@@ -26,13 +26,13 @@ def evenly(cycle: Cycle, spread: SpreadTerm, task: Task, rows: Rows) -> Mask:
     return (here >= 0) & (counts[here] + own - least <= spread.max_skew)
 
 
-def evenness(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
+def spread_scores(cycle: Cycle, task: Task, rows: Rows) -> Scores | None:
     """1 for nodes in the domains that have the fewest of the tasks to be spread, 0 for those with the most."""
-    wishes = [spread for spread in task.cls.constraints.spread if not spread.hard]
-    if not wishes:
+    preferred = [spread for spread in task.cls.constraints.spread if not spread.hard]
+    if not preferred:
         return None
     total = np.zeros(len(rows))
-    for spread in wishes:
+    for spread in preferred:
         here = cycle.nodes.codes(spread.topology_key)[rows]
         counts = _counts(cycle, spread, task, _homes(cycle, spread, task))
         # A node without the label is in no domain: as good as the fullest one.

@@ -1,4 +1,4 @@
-"""Fair share: what each queue may have of the cluster, exact to the unit."""
+"""Fair shares of queues, exact to the unit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Division:
     fair: list[list[float]]
 
     def divide(self, siblings: list[int], total: float) -> None:
-        """Quotas first, as far as they are asked for; the rest by priority and weight."""
+        """Give quotas first, as far as they are requested; divide the rest by priority and weight."""
         remaining = total
         for queue in siblings:
             quota = self.queues.quota[queue][self.resource]
@@ -56,7 +56,7 @@ class _Division:
             remaining = self._last_units(rests, remaining)
 
     def _last_units(self, rests: dict[int, float], remaining: float) -> float:
-        """One unit each, to those whose part was cut most."""
+        """Give one unit each to the queues whose share was rounded down most."""
         queues = self.queues
         for queue in sorted(rests, key=lambda number: (-rests[number], queues.created[number], queues.names[number])):
             if remaining <= 0:
@@ -67,7 +67,7 @@ class _Division:
         return remaining
 
     def _by_weight(self, bucket: list[int], remaining: float) -> tuple[float, dict[int, float]]:
-        """Give out by weight in whole units until nobody's part is larger than what it still wants."""
+        """Divide by weight in whole units until no queue's part exceeds what it still requests."""
         rests: dict[int, float] = {}
         while remaining:
             hungry = [queue for queue in bucket if not self._satisfied(queue)]
@@ -96,7 +96,7 @@ class _Division:
         return remaining, rests
 
     def _parts(self, bucket: list[int], hungry: list[int]) -> dict[int, float]:
-        """Each hungry queue's weight among all that still want something, less for those who had much lately."""
+        """Return each unsatisfied queue's relative weight, reduced by its recent usage."""
         weights = sum(self.queues.weight[queue][self.resource] for queue in bucket if self._wanted(queue) > 0)
         if weights == 0:
             return {}

@@ -14,7 +14,7 @@ Before = Callable[[T, T], bool]
 
 
 def push(items: list[T], item: T, before: Before[T]) -> None:
-    """Put an item in."""
+    """Add an item."""
     child = len(items)
     items.append(item)
     while child > 0:
@@ -26,7 +26,7 @@ def push(items: list[T], item: T, before: Before[T]) -> None:
 
 
 def pop(items: list[T], before: Before[T]) -> T:
-    """Take the first item out."""
+    """Remove and return the first item."""
     last = len(items) - 1
     items[0], items[last] = items[last], items[0]
     sink(items, last, before)
@@ -34,7 +34,7 @@ def pop(items: list[T], before: Before[T]) -> T:
 
 
 def sink(items: list[T], size: int, before: Before[T]) -> None:
-    """Let the first of so many items sink to its place."""
+    """Move the first of some items down to its place."""
     parent = 0
     while (child := 2 * parent + 1) < size:
         if child + 1 < size and before(items[child + 1], items[child]):

@@ -1,4 +1,4 @@
-"""Which job is next: a line of jobs in each queue, and a heap of queues at each level above."""
+"""The order of jobs: sorted jobs in each queue, and a heap of queues at each level above."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.scheduler.state.tasks import NOTHING, Triple
 
 
 class _Queue:
-    """A queue in the order: with a line of jobs if it is a leaf, else with queues."""
+    """A queue in the order, with its jobs if it is a leaf, else with its queues."""
 
     __slots__ = ("head", "line", "number", "queues", "stale")
 
@@ -28,7 +28,7 @@ class _Queue:
 
 
 class JobOrder:
-    """Hands out jobs, the most deserving first; for victims, the least deserving first."""
+    """Return jobs in the order they are served; victims in reverse."""
 
     def __init__(self, cycle: Cycle, gangs: Iterable[Gang] = (), victims: bool = False) -> None:
         self.cycle = cycle
@@ -43,7 +43,7 @@ class JobOrder:
 
     @staticmethod
     def of_jobs(cycle: Cycle, jobs: Iterable[Job], depth: int | None) -> JobOrder:
-        """Jobs to serve; with a depth only the first so many of each queue."""
+        """Return the order of jobs to serve; a depth limits the jobs of each queue."""
         if depth is None:
             return JobOrder(cycle, jobs)
         by_queue: dict[int, list[Job]] = {}
@@ -56,7 +56,7 @@ class JobOrder:
     def of_pool(
         pool: Pool, queues: Iterable[int], accept: Callable[[Job], bool], more: Iterable[Gang] = ()
     ) -> JobOrder:
-        """The jobs of a pool that are accepted, in some queues, and more that are not in it."""
+        """Return the order of accepted jobs of a pool in some queues, and of more jobs that are not in it."""
         order = JobOrder(pool.cycle, victims=pool.victims)
         extra: dict[int, list[Gang]] = {}
         for gang in more:
@@ -72,7 +72,7 @@ class JobOrder:
         return order
 
     def drop(self, number: int) -> None:
-        """Leave a queue out, with all below it."""
+        """Remove a queue with all below it."""
         node = self._nodes.pop(number, None)
         if node is None:
             return
@@ -97,7 +97,7 @@ class JobOrder:
         return bool(self._roots)
 
     def push(self, gang: Gang) -> None:
-        """Put a job in."""
+        """Add a job."""
         number = gang.job.queue
         leaf = self._nodes.get(number)
         line = leaf.line if leaf is not None else Line(self.cycle, self.victims, [], {}, anyone)
@@ -114,7 +114,7 @@ class JobOrder:
         return self._nodes[parent].queues if parent >= 0 else self._roots
 
     def _add(self, node: _Queue) -> None:
-        """Put a queue in, then those above it that are not there yet: each is judged by what is below it."""
+        """Add a queue, then its missing ancestors: each is judged by what is below it."""
         self._nodes[node.number] = node
         parent = self.cycle.queues.parent[node.number]
         if parent < 0:
@@ -127,14 +127,14 @@ class JobOrder:
             self._add(above)
 
     def _mark(self, number: int) -> None:
-        """Note that a queue has changed, and with it all above it."""
+        """Mark a queue and its ancestors as changed."""
         for above in self.cycle.queues.path[number]:
             node = self._nodes[above]
             node.stale = True
             node.head = None
 
     def pop(self) -> Gang:
-        """Take the next job out."""
+        """Remove and return the next job."""
         number, line = self._leaf()
         gang, held = line.pop()
         if self.victims:
@@ -147,7 +147,7 @@ class JobOrder:
         return gang
 
     def _leaf(self) -> tuple[int, Line]:
-        """The leaf whose turn it is, and its line."""
+        """Return the leaf queue that is next, and its jobs."""
         queues = self._roots
         while True:
             node = queues[0]
@@ -161,7 +161,7 @@ class JobOrder:
                 queues = node.queues
 
     def _shrink(self, number: int) -> None:
-        """Take a queue out that has run empty, and those above it that have."""
+        """Remove an empty queue, and ancestors that become empty."""
         heap.pop(self._beside(number), self._before)
         del self._nodes[number]
         parent = self.cycle.queues.parent[number]
@@ -191,7 +191,7 @@ class JobOrder:
         return (queues.created[left], queues.names[left]) < (queues.created[right], queues.names[right])
 
     def _head(self, node: _Queue) -> Head | None:
-        """What a queue is judged by; None if it is empty."""
+        """Return what a queue is compared by; None if it is empty."""
         leaf = node
         while leaf.line is None:
             if not leaf.queues:

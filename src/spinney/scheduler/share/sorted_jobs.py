@@ -13,13 +13,13 @@ from spinney.scheduler.state.tasks import NOTHING, Triple
 
 
 def job_key(cycle: Cycle, gang: Gang) -> Any:
-    """Where a job stands in its queue: smaller is served earlier, and is a victim later."""
+    """Return the sort key of a job in its queue: smaller is served earlier, and is a victim later."""
     job = gang.job
     return (*[key(gang) for key in cycle.hooks.job_keys], job.created, job.key)
 
 
 class Pool:
-    """Jobs by queue, in the order they are served; kept right while decisions change jobs."""
+    """Jobs by queue, in the order they are served; updated when decisions change jobs."""
 
     def __init__(self, cycle: Cycle, wanted: Callable[[Job], bool], victims: bool) -> None:
         self.cycle = cycle
@@ -38,7 +38,7 @@ class Pool:
             self._lines[queue] = [self.keys[job.key] for job in jobs]
 
     def changed(self, jobs: Iterable[Job]) -> None:
-        """Put jobs that decisions changed where they belong now, or take them out."""
+        """Move changed jobs to their new position, or remove them."""
         for job in jobs:
             old_key = self.keys.pop(job.key, None)
             key = job_key(self.cycle, job) if self._wanted(job) else None
@@ -75,7 +75,7 @@ class Line:
         self._head: tuple[Gang, Triple] | None = None
 
     def push(self, gang: Gang, number: int) -> None:
-        """Put a job in."""
+        """Add a job."""
         key = job_key(self.cycle, gang)
         heappush(self.extra, (Reversed(key) if self.victims else key, number, gang))
         self._head = None
@@ -94,7 +94,7 @@ class Line:
         return bool(self.extra[0][0] < (Reversed(key) if self.victims else key))
 
     def head(self) -> tuple[Gang, Triple] | None:
-        """The next job, and what it holds if it would be a victim; None if nobody is left."""
+        """Return the next job, and what it holds if it is a victim; None if none is left."""
         if self._head is None:
             job = self._first()
             gang: Gang | None = job
@@ -105,7 +105,7 @@ class Line:
         return self._head
 
     def pop(self) -> tuple[Gang, Triple]:
-        """Take the next job out."""
+        """Remove and return the next job."""
         head = self._head or self.head()
         if head is None:
             raise LookupError("nobody is left in the line")
@@ -117,13 +117,13 @@ class Line:
         return head
 
     def pop_extra(self) -> tuple[Gang, Triple]:
-        """Take the next job out of those that were put in besides the sorted ones."""
+        """Remove and return the next of the added jobs."""
         self._head = None
         return heappop(self.extra)[2], NOTHING
 
 
 class Reversed:
-    """A sort key that turns the order round."""
+    """A sort key in reverse order."""
 
     __slots__ = ("key",)
 

@@ -1,4 +1,4 @@
-"""Recent use of the cluster by each queue, from our own record: what time-based fair share divides by."""
+"""Recent usage of the cluster by queue, recorded by the scheduler itself, for time-based fair share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UsageRecord:
     capacity: Triple = _NOTHING
 
     def add(self, now: float, held: Mapping[str, Triple], capacity: Triple) -> None:
-        """What queues hold, and the cluster has, since the last time this was called."""
+        """Add what queues hold, and the cluster has, since the last call."""
         if self.moment is None or now <= self.moment:
             self.moment = now if self.moment is None else self.moment
             return
@@ -39,13 +39,13 @@ class UsageRecord:
         self.used = {name: amounts for name, amounts in self.used.items() if any(amounts)}
 
     def share(self, queue: str) -> Triple:
-        """A queue's recent use as a part of what the cluster could have given."""
+        """Return a queue's recent usage as a part of the cluster's capacity."""
         used = self.used.get(queue, _NOTHING)
         parts = [amount / whole if whole > 0 else 0.0 for amount, whole in zip(used, self.capacity, strict=True)]
         return parts[0], parts[1], parts[2]
 
     def _weights(self, passed: float) -> tuple[float, float]:
-        """How much of the past is left, and how much the time since then weighs."""
+        """Return the factor of past usage, and the weight of the time since then."""
         if self.half_life is None:
             return 1.0, passed
         rate = math.log(2) / self.half_life

@@ -1,4 +1,4 @@
-"""What tasks hold of their nodes: how each status of a task shows in what is idle and what is releasing there."""
+"""The resources that tasks hold of their nodes, idle or releasing by the status of the task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinney.scheduler.state.undo_log import UndoLog
 
 
 class Accounting:
-    """Writes tasks into the tables of nodes and of shared GPUs; with a log, so that it can be taken back."""
+    """Count tasks in the tables of nodes and of shared GPUs; with a log, changes can be undone."""
 
     def __init__(self, nodes: Nodes, gpus: SharedGpus) -> None:
         self.nodes = nodes
@@ -26,7 +26,7 @@ class Accounting:
             del self._claim_counts[key]
 
     def track(self, task: Task, row: int, status: int, sign: int, log: UndoLog | None = None) -> None:
-        """Add a task to a node's books (sign 1) or take it out (-1)."""
+        """Count a task on a node (sign 1), or no longer (-1)."""
         nodes, cls = self.nodes, task.cls
         if log is not None:
             nodes.save(row, log)
@@ -46,7 +46,7 @@ class Accounting:
                 change(row, group, cls, status, log)
 
     def track_many(self, task: Task, row: int, status: int, count: int, log: UndoLog) -> None:
-        """Add so many tasks like this one to a node's books; for tasks that share no GPU and no claim."""
+        """Count many tasks like this one on a node; they share no GPU and no claim."""
         nodes = self.nodes
         nodes.save(row, log)
         amounts = count * self._amounts(task, row, 1, log)
@@ -54,7 +54,7 @@ class Accounting:
         (nodes.releasing if status == st.PIPELINED else nodes.idle)[row] -= amounts
 
     def shift(self, task: Task, before: int, after: int, log: UndoLog, count: int = 1) -> None:
-        """Change a task's status in its node's books; or that of so many like it, if they share no GPU and no claim."""
+        """Count a task under another status, or many like it if they share no GPU and no claim."""
         nodes, cls, row = self.nodes, task.cls, task.node
         if row < 0:
             # Its node is gone.
@@ -70,7 +70,7 @@ class Accounting:
         _add_times(nodes.releasing[row], amounts, count * (new_releasing - releasing))
 
     def _amounts(self, task: Task, row: int, sign: int, log: UndoLog | None) -> Vector:
-        """What a task takes of a node, but for shared GPUs and for what the node does not have."""
+        """Return what a task takes of a node, without shared GPUs and resources that the node lacks."""
         cls = task.cls
         amounts = cls.request if self.nodes.complete[row] else cls.request * self.nodes.has[row]
         if cls.shared or task.spec.reservation:
@@ -82,7 +82,7 @@ class Accounting:
         return amounts
 
     def _claimed_already(self, task: Task, row: int, sign: int, log: UndoLog | None) -> float:
-        """Devices of a task's shared claims that others on the node account for."""
+        """Return the devices of a task's shared claims that are already counted on the node."""
         counted = 0.0
         for claim in task.cls.claims:
             if not claim.shared:
@@ -98,14 +98,14 @@ class Accounting:
 
 
 def _taken(status: int) -> tuple[int, int]:
-    """How a status changes what is idle and what is releasing on a node."""
+    """Return by how much a status changes idle and releasing resources."""
     if status == st.PIPELINED:
         return (0, -1)
     return (-1, 1) if status == st.RELEASING else (-1, 0)
 
 
 def _add_times(books: Vector, amounts: Vector, times: int) -> None:
-    """Add amounts so many times; mostly once or -1 times, where a product would cost more than the sum."""
+    """Add a multiple of amounts; factors 1 and -1 are common, and a sum is cheaper than a product."""
     if times == 1:
         books += amounts
     elif times == -1:

@@ -110,7 +110,7 @@ class State:
             self._queues = None
 
     def drop_queue(self, name: str) -> None:
-        """Take a queue away; jobs in it wait until it comes back."""
+        """Remove a queue; jobs in it wait until it comes back."""
         if self.queue_specs.pop(name, None) is not None:
             self._queues = None
 
@@ -120,7 +120,7 @@ class State:
         self.nodes.version += 1
 
     def drop_topology(self, name: str) -> None:
-        """Take a topology away; gangs that need it wait."""
+        """Remove a topology; gangs that need it wait."""
         if self.topologies.pop(name, None) is not None:
             self.nodes.version += 1
 
@@ -134,22 +134,22 @@ class State:
         return by_name.get(topology)
 
     def set_attached(self, node: str, volumes: frozenset[tuple[str, str]]) -> None:
-        """Say which volumes are attached to a node."""
+        """Set the volumes that are attached to a node."""
         if volumes:
             self.attached[node] = volumes
         else:
             self.attached.pop(node, None)
 
     def set_budget(self, name: str, allowed: int) -> None:
-        """Say how many tasks under a disruption budget may be evicted now."""
+        """Set how many tasks under a disruption budget may be evicted now."""
         self.budgets.setdefault(name, Budget(0)).allowed = allowed
 
     def drop_budget(self, name: str) -> None:
-        """Take a budget away; tasks that name it are to be described anew."""
+        """Remove a budget; the caller describes tasks that name it again."""
         self.budgets.pop(name, None)
 
     def set_node(self, spec: NodeSpec) -> None:
-        """Add a node, or change it; tasks on it stay counted."""
+        """Add or change a node; tasks on it stay counted."""
         row = self.nodes.rows.get(spec.name)
         old = self.nodes.specs[row] if row is not None else None
         if old == spec:
@@ -165,7 +165,7 @@ class State:
             self._recharge_memory(spec.name)
 
     def drop_node(self, name: str) -> None:
-        """Take a node away; its tasks are no longer anywhere."""
+        """Remove a node; its tasks are on no node."""
         row = self.nodes.rows.get(name)
         if row is not None:
             self._clear(name, row)
@@ -180,12 +180,12 @@ class State:
         self.nodes.remove(row)
 
     def _recharge_memory(self, node: str) -> None:
-        """Charge queues anew if tasks of a node ask for GPU memory: its worth in GPUs depends on the node."""
+        """Charge queues again if tasks of a node ask for GPU memory: its worth in GPUs depends on the node."""
         if any(task.cls.memory and task.job is not None for task in self._by_node.get(node, {}).values()):
             self._queues = None
 
     def set_job(self, spec: JobSpec) -> None:
-        """Add a gang, or change it; its tasks are taken along."""
+        """Add or change a gang; its tasks follow."""
         old = self.jobs.get(spec.key)
         if old is not None and old.spec == spec:
             return
@@ -201,7 +201,7 @@ class State:
             self._join(task, job)
 
     def drop_job(self, key: str) -> None:
-        """Take a gang away; its tasks stay on their nodes."""
+        """Remove a gang; its tasks stay on their nodes."""
         job = self.jobs.pop(key, None)
         if job is None:
             return
@@ -246,7 +246,7 @@ class State:
                 self._join(task, job)
 
     def drop_task(self, uid: str) -> None:
-        """Take a task away, and give back what it held."""
+        """Remove a task and free what it holds."""
         task = self.tasks.get(uid)
         if task is not None:
             self._remove(task)
@@ -286,7 +286,7 @@ class State:
         )
 
     def selection(self, term: PodTerm, owner: str) -> dict[str, Task]:
-        """The tasks, on nodes or not, that a term is about when a pod of a namespace has it."""
+        """Return the tasks that a term selects, on nodes or not, when a pod of the owner's namespace has the term."""
         key = (term, "" if term.namespaces else owner)
         tasks = self._selections.get(key)
         if tasks is None:
@@ -297,12 +297,12 @@ class State:
         return tasks
 
     def tasks_on(self, row: int) -> list[Task]:
-        """The tasks that hold room on a node."""
+        """Return the tasks that hold resources of a node."""
         tasks = self._by_node.get(self.nodes.name(row), {}).values()
         return [task for task in tasks if task.node == row and task.status & st.USED]
 
     def _align(self) -> None:
-        """Give every array a column for every resource known by now."""
+        """Add missing resource columns to all arrays."""
         width = len(self.columns)
         if self._width != width:
             self._width = width

@@ -36,7 +36,7 @@ Departures = tuple[tuple[Departure, float], ...]
 
 
 def gang_of(task: TaskSpec) -> str:
-    """What references call a task's gang: its PodGang, which the pod names even when that is gone, else its group."""
+    """Return the name that references use for a task's gang: its PodGang, which may be deleted, else its PodGroup."""
     name = task.labels.get(labels.PODGANG, "")
     return f"{task.namespace}/{name}" if name else task.job
 
@@ -51,13 +51,13 @@ class DepartureLog:
         self._left: OrderedDict[Departure, float] = OrderedDict()
 
     def set_time(self, moment: float) -> None:
-        """Whatever is told from here on happened at this moment; what is too old by then is forgotten."""
+        """Set the time of the changes that follow, and forget departures that are too old."""
         self._moment = moment
         while self._left and moment >= next(iter(self._left.values())) + KEPT_SECONDS:
             self._left.popitem(last=False)
 
     def task_changed(self, old: TaskSpec | None, new: TaskSpec | None) -> None:
-        """Note what a change of a task means: it left its node, is now gone from it for good, or took one."""
+        """Record whether a changed task left its node, is deleted, or took a node."""
         before, after = _node(old), _node(new)
         if before != after:
             if old is not None and before:
@@ -76,7 +76,7 @@ class DepartureLog:
             self._left.popitem(last=False)
 
     def _take(self, task: TaskSpec) -> None:
-        """A place that was taken is no longer kept; one task takes one place."""
+        """Forget one departure from the node that a task took."""
         gang = self.references.get(task.job)
         if gang is None:
             self._left.pop(Departure(gang_of(task), task.node, task.uid), None)
@@ -87,7 +87,7 @@ class DepartureLog:
                 return
 
     def current(self, now: float) -> Iterator[tuple[Departure, float]]:
-        """The departures that matter now: from gangs that are referred to, each with when it ceases to."""
+        """Yield departures of gangs that are referred to, each with the time at which it expires."""
         gangs = frozenset(self.references.values())
         if not gangs:
             return
@@ -96,21 +96,21 @@ class DepartureLog:
                 yield departure, since + KEPT_SECONDS
 
     def nodes_left_by(self, gang: str) -> dict[str, float]:
-        """The nodes that are kept for whoever takes a gang's place, with until when."""
+        """Return the nodes that a gang left, each with the time until which it is preferred."""
         return {departure.node: until for departure, until in self.current(self._moment) if departure.gang == gang}
 
     def remembered(self, now: float) -> Departures:
-        """What the next scheduler has to know: the latest departures that matter now."""
+        """Return the latest departures that a restarted scheduler needs."""
         departures = [(departure, until - KEPT_SECONDS) for departure, until in self.current(now)]
         return tuple(departures[-_MOST_WRITTEN:])
 
     def restore(self, departures: Departures) -> None:
-        """Take up what an earlier scheduler remembered, once running tasks are known: they take no place."""
+        """Add the departures that an earlier scheduler saved; call it once running tasks are in the state."""
         self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda entry: entry[1]))
 
 
 def _node(task: TaskSpec | None) -> str:
-    """The node that a task is on and stays on; nothing for one that leaves."""
+    """Return the node that a task is on; nothing for a task that leaves."""
     return task.node if task is not None and task.job and task.status & st.ACTIVE else ""
 
 

@@ -14,7 +14,7 @@ Member = tuple[bool, int]
 
 
 class Gang:
-    """A job's tasks by leaf with running counts; also a part of a job, as scenarios try parts out."""
+    """The tasks of a job, or of a part of it, by subgroup, with counts."""
 
     __slots__ = (
         "active",
@@ -47,7 +47,7 @@ class Gang:
         return [task for tasks in self.tasks for task in tasks.values()]
 
     def needed(self, index: int) -> int:
-        """How many members of a set must be satisfied."""
+        """Return how many members of a set must be satisfied."""
         minimum = self.set_minimums[index]
         if minimum is not None:
             return minimum
@@ -55,7 +55,7 @@ class Gang:
         return len(node.sets) + len(node.podsets)
 
     def satisfied_members(self, index: int) -> int:
-        """How many members of a set have what they need."""
+        """Return how many members of a set are satisfied."""
         node = self.tree.sets[index]
         count = sum(self.satisfied_members(child) >= self.needed(child) for child in node.sets)
         return count + sum(self.active[leaf] >= self.minimums[leaf] for leaf in node.podsets)
@@ -115,7 +115,7 @@ class Gang:
 
 
 class Job(Gang):
-    """A gang as the state holds it, with what the cycle remembers about it."""
+    """A gang in the state, with the counts that rules look at."""
 
     __slots__ = (
         "alive",
@@ -158,7 +158,7 @@ class Job(Gang):
         return f"Job({self.key})"
 
     def recount(self, podset: int, before: int, after: int) -> None:
-        """Note that a task of a leaf changed its status."""
+        """Count a task under its new status."""
         if (before & st.ACTIVE) != 0 and (after & st.ACTIVE) != 0:
             # The usual steps on the way to running change no count.
             return
@@ -166,7 +166,7 @@ class Job(Gang):
         self.count(podset, after, 1)
 
     def count(self, podset: int, status: int, change: int) -> None:
-        """Note that a leaf has one task more or less in a status."""
+        """Change the count of tasks in a status."""
         if status & st.ACTIVE:
             self.active[podset] += change
         if status & st.USED:
@@ -181,7 +181,7 @@ class Job(Gang):
             self.succeeded += change
 
     def delayed_until(self) -> float:
-        """Until when others may not be evicted for the gang: its delay starts with it, and with each eviction of it."""
+        """Return the end of the preemption delay, which starts with the gang and with each eviction of it."""
         return max(self.created, self.last_eviction or 0.0) + self.spec.preemption_delay
 
     def ready(self, index: int = 0) -> bool:
@@ -194,7 +194,7 @@ class Job(Gang):
         return count >= self.needed(index)
 
     def gang_satisfied(self, index: int = 0) -> bool:
-        """Whether as many subgroups as needed have their minimum on nodes, tasks on their way out included."""
+        """Whether enough subgroups have their minimum on nodes, releasing tasks included."""
         if self.lone:
             return self.used[0] >= self.minimums[0]
         node = self.tree.sets[index]
@@ -203,7 +203,7 @@ class Job(Gang):
         return count >= self.needed(index)
 
     def in_one_piece(self) -> bool:
-        """Whether the gang has what it needs, and no subgroup is there in part only."""
+        """Whether the gang is satisfied and no subgroup runs below its minimum."""
         if self.lone:
             return self.active[0] >= self.minimums[0]
         leaves = zip(self.active, self.minimums, strict=True)

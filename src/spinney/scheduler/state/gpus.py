@@ -76,7 +76,7 @@ class SharedGpus:
         return int(self.nodes.used_gpus[node]) + shared
 
     def add(self, node: int, group: str, cls: TaskClass, status: int, log: UndoLog | None) -> None:
-        """Account for a task that takes its part of a group."""
+        """Count a task's part of a group."""
         row = self.row(node, group, log)
         cell = self.cells[row]
         self.changes += 1
@@ -110,7 +110,7 @@ class SharedGpus:
                 cell[3] = 0
 
     def remove(self, node: int, group: str, cls: TaskClass, status: int, log: UndoLog | None) -> None:
-        """Take a task's part of a group back."""
+        """Count a task's part of a group no longer."""
         row = self.row(node, group, log)
         cell = self.cells[row]
         self.changes += 1
@@ -142,7 +142,7 @@ class SharedGpus:
                 cell[3] = 1
 
     def with_room(self, cls: TaskClass) -> NDArray[np.intp]:
-        """How many devices of each node have room for a class, now or once releasing tasks are gone; kept meanwhile."""
+        """Return how many devices of each node have room for a class, now or once releasing tasks are gone; cached."""
         version = (self.changes, self.nodes.version)
         if self._with_room[0] != version:
             self._with_room = (version, {})
@@ -152,7 +152,7 @@ class SharedGpus:
         return counts
 
     def count_with_room(self, cls: TaskClass) -> NDArray[np.intp]:
-        """The same, counted anew."""
+        """Count the devices with room for a class on each node."""
         size = len(self.names)
         cells, homes = self.cells[:size], self.node[:size]
         memory = self.nodes.gpu_memory[homes]
@@ -162,19 +162,19 @@ class SharedGpus:
         return np.bincount(homes[fits], minlength=len(self.nodes.live))
 
     def fits(self, row: int, cls: TaskClass) -> bool:
-        """Whether a task finds room on one device."""
+        """Whether a device has room for a task, now or once releasing tasks are gone."""
         used, releasing, allocated = self.cells[row, :3]
         memory = int(self.nodes.gpu_memory[self.node[row]])
         return bool(used != 0 and allocated != releasing and memory - allocated + releasing >= cls.memory_on(memory))
 
     def overcommitted(self, node: int, groups: Iterable[str]) -> bool:
-        """Whether some devices of a node are given out beyond their memory, once releasing tasks are gone."""
+        """Whether some devices of a node are overcommitted once releasing tasks are gone."""
         memory = int(self.nodes.gpu_memory[node])
         cells = [self.cells[self.index[node, group]] for group in groups if (node, group) in self.index]
         return any(int(cell[2]) - int(cell[1]) > memory for cell in cells)
 
     def fits_now(self, row: int, cls: TaskClass) -> bool:
-        """Whether a task finds room on one device without waiting for anyone to leave."""
+        """Whether a device has room for a task now."""
         memory = int(self.nodes.gpu_memory[self.node[row]])
         return bool(self.cells[row, 4]) and memory - int(self.cells[row, 2]) >= cls.memory_on(memory)
 
@@ -191,7 +191,7 @@ class SharedGpus:
         return idle, leaving
 
     def leftover_memory(self, node: int) -> int:
-        """The same in memory."""
+        """Return the idle and releasing memory of a node's shared GPUs, as the search for victims counts it."""
         memory = int(self.nodes.gpu_memory[node])
         total = 0
         for row in self.on.get(node, ()):

@@ -54,7 +54,7 @@ class MinRuntimes:
 
 
 def is_young(victim: Job, runtime: float, now: float) -> bool:
-    """Whether a job has not run for so long yet."""
+    """Whether a job has run for less than a time."""
     return victim.last_start is not None and now < victim.last_start + runtime
 
 

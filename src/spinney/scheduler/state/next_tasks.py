@@ -65,7 +65,7 @@ def _task_order(task: Task) -> tuple[int, int, int, float, str]:
 
 
 def trial_part(job: Job, pending: list[Task]) -> Gang:
-    """A job with only its active tasks and the first few it wants to place; it needs no more than it holds."""
+    """Return the part of a job with its active tasks and some pending ones; its minimums are no larger than that."""
     active = [task for task in job.all_tasks() if task.status & st.ACTIVE]
     part = job.part([*active, *pending])
     part.minimums = [

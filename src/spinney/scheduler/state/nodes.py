@@ -1,4 +1,4 @@
-"""Nodes as rows: what they can give, what is free now, and what will be free once evicted tasks are gone."""
+"""Nodes as rows of arrays: allocatable, idle and releasing resources."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Nodes:
         self.complete[:] = False
 
     def add(self, spec: NodeSpec) -> int:
-        """Put an empty node in and return its row."""
+        """Add an empty node and return its row."""
         for resource in spec.allocatable:
             self.columns.column(resource)
         self.widen()
@@ -82,7 +82,7 @@ class Nodes:
         return row
 
     def remove(self, row: int) -> None:
-        """Take a node out; its row is free for another."""
+        """Remove a node; its row may be reused."""
         spec = self.specs[row]
         if spec is not None:
             del self.rows[spec.name]
@@ -111,13 +111,13 @@ class Nodes:
         return row
 
     def save(self, row: int, log: UndoLog) -> None:
-        """Note what a row holds before it changes."""
+        """Record what a row holds before it changes."""
         self.touched.append(row)
         log.record((_restore, self, row, (self.idle[row].copy(), self.releasing[row].copy(), self.used_gpus[row])))
 
     @property
     def rank(self) -> NDArray[np.int64]:
-        """For each row, its node's place among all names: ties between nodes go by name."""
+        """Return each node's position in the order of names, which decides ties."""
         if self._ranked != self.version:
             self._rank = np.zeros(len(self.live), dtype=np.int64)
             rows = [self.rows[name] for name in sorted(self.rows)]
@@ -126,7 +126,7 @@ class Nodes:
         return self._rank
 
     def codes(self, label: str) -> NDArray[np.int64]:
-        """For each row, a number that nodes with one value of a label share; -1 without the label."""
+        """Return a number for each row: equal for nodes with equal values of a label, -1 without the label."""
         if self._codes[0] != self.version:
             self._codes = (self.version, {})
         by_label = self._codes[1]
@@ -165,7 +165,7 @@ class Nodes:
 
 
 class NodeSizes:
-    """The most that any node of a set has, and its smallest and largest GPU by memory."""
+    """The largest node of a set, and its smallest and largest GPU by memory."""
 
     def __init__(self, nodes: Nodes, rows: Rows) -> None:
         self.largest_node = nodes.allocatable[rows].max(axis=0) if len(rows) else np.zeros(len(nodes.columns))
@@ -175,7 +175,7 @@ class NodeSizes:
         self._too_large: dict[int, bool] = {}
 
     def too_large(self, cls: TaskClass) -> bool:
-        """Whether a class asks for more of something than any node has; shared GPUs are not looked at."""
+        """Whether a class asks for more of a resource than any node has; shared GPUs are not checked."""
         answer = self._too_large.get(cls.id)
         if answer is None:
             answer = self._too_large[cls.id] = not cls.shared and bool((cls.request > self.largest_node).any())

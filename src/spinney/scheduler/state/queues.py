@@ -51,7 +51,7 @@ class Queues:
         return not self.children[number]
 
     def levelled(self, queue: int, other: int) -> tuple[int, int]:
-        """The ancestors of two queues where their paths part, or the last shared ones."""
+        """Return the two siblings above two queues: the first ancestors in which their paths differ."""
         pair = self._levelled.get((queue, other))
         if pair is None:
             pair = self._levelled[queue, other] = self._parting(queue, other)
@@ -67,7 +67,7 @@ class Queues:
 
 
 def flattened(specs: Mapping[str, QueueSpec]) -> dict[str, QueueSpec]:
-    """The leaves alone, side by side: fairness between projects, whichever department they belong to."""
+    """Return the leaves without their parents: shares are divided between projects, not departments."""
     parents = {spec.parent for spec in specs.values()}
     leaves = (name for name in specs if name not in parents and _rooted(name, specs))
     return {name: replace(specs[name], parent="") for name in leaves}
@@ -101,7 +101,7 @@ def zeros(count: int) -> list[list[float]]:
 
 
 def plus(amounts: Sequence[float], more: Triple) -> list[float]:
-    """Amounts with more of each."""
+    """Return the sum of two amounts."""
     return [amounts[0] + more[0], amounts[1] + more[1], amounts[2] + more[2]]
 
 

@@ -1,4 +1,4 @@
-"""Plain descriptions of nodes, queues, gangs and tasks: the only door into the state, for the intake and for tests."""
+"""Plain descriptions of nodes, queues, gangs and tasks: the only input of the state."""
 
 from __future__ import annotations
 

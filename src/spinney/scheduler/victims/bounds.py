@@ -1,4 +1,4 @@
-"""Proofs that no set of victims can be enough, made from sums before any victim is looked at."""
+"""Proofs, from sums alone, that no set of victims frees enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.scheduler.victims.freed_gpus import freed_gpus
 
 
 class Freeable:
-    """GPUs that the jobs of a pool hold: by queue and node, and the most that any one job holds."""
+    """GPUs that the jobs of a pool hold, by queue and node, and the largest job of each queue."""
 
     def __init__(self, cycle: Cycle, pool: Pool) -> None:
         self.cycle = cycle
@@ -52,12 +52,12 @@ class Freeable:
             self.largest[job.queue] = total
 
     def of(self, queues: Iterable[int]) -> Vector:
-        """What jobs of some queues hold together, on each row."""
+        """Return the GPUs that jobs of some queues hold on each row."""
         tables = [self.on[queue] for queue in queues if queue in self.on]
         return sum(tables[1:], tables[0]) if tables else np.zeros(len(self.cycle.nodes.live))
 
     def changed(self, job: Job) -> None:
-        """Count a job anew."""
+        """Count a changed job again."""
         for row, gpus in self._parts.pop(job.key, ()):
             self.on[job.queue][row] -= gpus
         if job.preemptible:
@@ -65,7 +65,7 @@ class Freeable:
 
 
 def freeable_by_node(freeable: Freeable, caps: dict[int, float | None]) -> Vector | None:
-    """GPUs that victims of some queues could free on each row; None where some are on several rows."""
+    """Return the GPUs that victims of some queues could free on each row; None if some run on several nodes."""
     return freeable.of(caps) if freeable.local else None
 
 
@@ -89,7 +89,7 @@ def cannot_fit(cycle: Cycle, tasks: list[Task], freeable: Freeable, caps: dict[i
 
 
 def _holds(room: Vector, size: float, count: int) -> bool:
-    """Whether rows hold so many tasks of a size; for one task no row needs dividing."""
+    """Whether nodes hold a number of tasks of a size."""
     if count == 1:
         return bool(room.max(initial=0.0) >= size)
     return int(fitting(room, size).sum()) >= count

@@ -1,4 +1,4 @@
-"""Which tasks of a gang leave first when room is needed."""
+"""The order in which the tasks of a gang are evicted."""
 
 from __future__ import annotations
 

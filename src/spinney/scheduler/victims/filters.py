@@ -1,4 +1,4 @@
-"""Quick tests that a set of victims cannot be enough, made before anything is simulated."""
+"""Quick checks that a set of victims can be enough, made before a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus, freed_gpus
 
 
 class GpuFilter:
-    """The nodes with the most GPUs, idle, releasing or freed, hold the pending tasks one by one."""
+    """Check that the nodes with the most free GPUs hold the pending tasks one by one."""
 
     def __init__(self, cycle: Cycle, pending: list[Task]) -> None:
         self.cycle = cycle
@@ -27,7 +27,7 @@ class GpuFilter:
         self.count = cycle.get(FreeGpus).count(self.size) if self.size else 0
 
     def add(self, batch: Batch) -> None:
-        """Count what victims free."""
+        """Count the GPUs that victims free."""
         size, room = self.size, self.room
         for task in batch:
             row = task.node
@@ -40,7 +40,7 @@ class GpuFilter:
                 self.count += int(max(after // size, 0)) - int(max(before // size, 0))
 
     def add_short(self, freed: FreedGpus, batches: int) -> int:
-        """Count in, of so many batches, those from the first on that surely free too little; how many those are."""
+        """Count the first batches that surely free too little, and return their number."""
         missing = len(self.needs) - self.count
         if not self.size or missing <= 0 or (freed.gpus % 1).any() or (self.room[freed.rows] % 1).any():
             return 0
@@ -60,7 +60,7 @@ class GpuFilter:
         return short
 
     def possible(self) -> bool:
-        """Whether the roomiest nodes can hold the tasks."""
+        """Whether the nodes with the most room can hold the tasks."""
         if not self.needs[0]:
             return True
         if self.size:
@@ -70,7 +70,7 @@ class GpuFilter:
 
 
 class TopologyFilter:
-    """The domains with the most GPUs hold each group that must stay in one."""
+    """Check that the domains with the most free GPUs hold each group that must stay in one domain."""
 
     def __init__(self, cycle: Cycle, groups: list[tuple[Constraint, float]]) -> None:
         self.cycle = cycle
@@ -103,7 +103,7 @@ class TopologyFilter:
         return TopologyFilter(cycle, groups) if groups else None
 
     def add(self, batch: Batch) -> None:
-        """Count what victims free."""
+        """Count the GPUs that victims free."""
         for task in batch:
             if task.node < 0:
                 continue
@@ -114,14 +114,14 @@ class TopologyFilter:
                     room[domain] += gpus
 
     def possible(self) -> bool:
-        """Whether the roomiest domains can hold the groups."""
+        """Whether the domains with the most room can hold the groups."""
         return all(
             fits_greedily(needs, sorted(self.room[key].values(), reverse=True)) for key, needs in self.needs.items()
         )
 
 
 class NodeFilter:
-    """Every pending task that picks its nodes finds one among those with room or with victims."""
+    """Check that every pending task that selects nodes finds one with room or with victims."""
 
     def __init__(self, cycle: Cycle, selecting: list[Task], feasible: Rows) -> None:
         self.masks = [cycle.class_mask(task.cls) for task in selecting]
@@ -138,7 +138,7 @@ class NodeFilter:
         return NodeFilter(cycle, selecting, feasible) if selecting else None
 
     def add(self, batch: Batch) -> None:
-        """Count victims' nodes in."""
+        """Count the nodes of victims."""
         self.rows.update(task.node for task in batch if task.node >= 0)
 
     def possible(self) -> bool:
@@ -155,7 +155,7 @@ def _resolved(cycle: Cycle, constraint: Constraint) -> Constraint:
 
 
 def fits_greedily(needs: list[float], rooms: list[float]) -> bool:
-    """Whether needs, largest first, go into rooms, largest first, each into the first that still has space."""
+    """Whether needs fit into rooms, both sorted from large to small, each into the first with space left."""
     taken = [0.0] * len(rooms)
     for need in needs:
         if need == 0:

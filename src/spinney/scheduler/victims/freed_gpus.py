@@ -15,14 +15,14 @@ Batch = list[Task]
 
 
 def freed_gpus(cycle: Cycle, task: Task) -> float:
-    """GPUs, or parts of them, that a task gives back."""
+    """Return the GPUs, or parts of them, that a task frees."""
     cls = task.cls
     return cls.charge(int(cycle.nodes.gpu_memory[task.node]))[2] if cls.memory else cls.triple[2]
 
 
 @dataclass(frozen=True, slots=True)
 class FreedGpus:
-    """Victims in order: the number of the batch, the row, and the GPUs freed, of each that is on a node."""
+    """Batch number, node row and freed GPUs of each victim, in order."""
 
     batch: Rows
     rows: Rows
@@ -30,7 +30,7 @@ class FreedGpus:
 
     @staticmethod
     def of(cycle: Cycle, batches: list[Batch], first: int = 0) -> FreedGpus:
-        """The victims of some batches, which are numbered from a first one on."""
+        """Return the victims of some batches, numbered from a first number on."""
         placed = [(number, task) for number, batch in enumerate(batches, first) for task in batch if task.node >= 0]
         return FreedGpus(
             np.array([number for number, _ in placed], dtype=np.intp),
@@ -39,7 +39,7 @@ class FreedGpus:
         )
 
     def followed_by(self, more: FreedGpus) -> FreedGpus:
-        """These victims, then others."""
+        """Return these victims, followed by others."""
         return FreedGpus(
             np.concatenate([self.batch, more.batch]),
             np.concatenate([self.rows, more.rows]),
@@ -47,7 +47,7 @@ class FreedGpus:
         )
 
     def only(self, batches: list[int]) -> FreedGpus:
-        """The victims of some batches, which are numbered anew, in the order given."""
+        """Return the victims of some batches, renumbered in the order given."""
         # Batches of which nobody is on a node are in no array.
         number = np.full(max(int(self.batch.max(initial=-1)), *batches, 0) + 1, -1, dtype=np.intp)
         number[batches] = np.arange(len(batches))

@@ -13,7 +13,7 @@ from spinney.scheduler.victims.bounds import Freeable
 
 @dataclass(slots=True)
 class Pools:
-    """Jobs that wait, jobs that may be evicted, and the GPUs that would free; right for one number of decisions."""
+    """Jobs that wait, jobs that may be evicted, and the GPUs that these hold."""
 
     cycle: Cycle
     waiting: Pool
@@ -22,7 +22,7 @@ class Pools:
     changes: int
 
     def update(self, jobs: Iterable[Job]) -> None:
-        """Follow decisions that changed just these jobs."""
+        """Follow decisions that changed only these jobs."""
         self.changes = self.cycle.result.changes
         self.waiting.changed(jobs)
         self.running.changed(jobs)
@@ -31,14 +31,14 @@ class Pools:
 
 
 class JobPools:
-    """The pools of a cycle: sorted again once decisions have changed jobs that they were not told of."""
+    """The pools of a cycle; rebuilt when decisions have changed other jobs."""
 
     def __init__(self, cycle: Cycle) -> None:
         self.cycle = cycle
         self._pools: Pools | None = None
 
     def current(self) -> Pools:
-        """The pools as jobs are now."""
+        """Return the current pools."""
         changes = self.cycle.result.changes
         if self._pools is None or self._pools.changes != changes:
             waiting = Pool(self.cycle, self._waits, victims=False)

@@ -16,7 +16,7 @@ from spinney.scheduler.state.tasks import GPU, Task
 
 
 def keep_unneeded_victims(cycle: Cycle, since: int) -> None:
-    """Take evictions back that were decided since a point and nobody gains by; who was taken last is asked first."""
+    """Cancel evictions decided since a point that help nobody; the latest victims are checked first."""
     going: dict[Job, dict[str, Task]] = {}
     for _, move, beneficiary in reversed(cycle.result.decided[since:]):
         job = move.task.job
@@ -33,13 +33,13 @@ def keep_unneeded_victims(cycle: Cycle, since: int) -> None:
 
 
 def _may_stay(cycle: Cycle, task: Task) -> bool:
-    """Whether a node has GPUs left for a task: most victims are told apart by that."""
+    """Whether a node has GPUs left for a task: a quick check that rules most victims out."""
     idle, releasing = cycle.nodes.idle[task.node, GPU], cycle.nodes.releasing[task.node, GPU]
     return task.cls.shared or bool(idle + releasing >= task.cls.needs[GPU])
 
 
 def _staying(cycle: Cycle, job: Job, tasks: list[Task]) -> list[str]:
-    """Let as many tasks of a gang stay as can, in the order given; never a part of its core, or of a subgroup."""
+    """Keep as many tasks of a gang as possible, in the order given, but never a part of its core or of a subgroup."""
     transaction = cycle.transaction
     point, sure = transaction.checkpoint(), 0
     for count, task in enumerate(tasks, start=1):
@@ -52,7 +52,7 @@ def _staying(cycle: Cycle, job: Job, tasks: list[Task]) -> list[str]:
 
 
 def _stays(cycle: Cycle, job: Job, task: Task) -> bool:
-    """Leave a task where it is; False where it was moved, or somebody else needs its room. Undone by the caller."""
+    """Keep a task on its node; False if it was moved or its room is needed, and then the caller rolls back."""
     if task.status != st.RELEASING or task.node < 0:
         return False
     row = np.array([task.node])

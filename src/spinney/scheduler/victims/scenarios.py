@@ -16,7 +16,7 @@ FEW_ENOUGH = 8
 
 
 def node_local(search: Search) -> Iterator[Trial]:
-    """Victims on one node at a time: each node of the latest victim, with every victim so far that touches it."""
+    """Yield victims of one node at a time: each node of the latest victim, with all victims so far on it."""
     if search.one_node_is_not_enough():
         return
     victims = Accumulator(search)
@@ -42,7 +42,7 @@ def node_local(search: Search) -> Iterator[Trial]:
 
 
 def multi_node(search: Search) -> Iterator[Trial]:
-    """Victims on several nodes at once: as few nodes as can hold the gang, the least roomy first, then more."""
+    """Yield victims of several nodes: as few nodes as can hold the gang, those with the least room first, then more."""
     victims = Accumulator(search)
     for _ in victims.steps():
         if not victims.potential:
@@ -81,7 +81,7 @@ def _prefixes(search: Search, victims: Accumulator, leaving: FreedGpus) -> Itera
 
 
 def every_choice(search: Search) -> Iterator[Trial]:
-    """Every set of victims where there are few, the smallest first and of these the least deserving."""
+    """Yield every set of victims if there are few, small sets and low-ranked victims first."""
     steps = [step for step in islice(search.victims.steps(set()), FEW_ENOUGH + 1) if step]
     if not search.pending or len(steps) > FEW_ENOUGH:
         return
@@ -97,7 +97,7 @@ def every_choice(search: Search) -> Iterator[Trial]:
 
 
 def _from_the_front(steps: list[Batch], chosen: tuple[int, ...]) -> bool:
-    """Whether no job gives up its core and keeps what it has to spare: its steps are taken in order."""
+    """Whether each job's eviction steps are taken in order: surplus tasks before the core."""
     taken = set(chosen)
     return all(
         earlier in taken for number in chosen for earlier in range(number) if _same_job(steps[earlier], steps[number])
@@ -109,7 +109,7 @@ def _same_job(batch: Batch, other: Batch) -> bool:
 
 
 def _covering(rooms: list[float], demand: float) -> int:
-    """How many rooms from the front hold a demand; one more than there are if all do not."""
+    """Return how many rooms from the front hold a demand; one more than there are if all together do not."""
     if demand <= 0:
         return 0
     total = 0.0

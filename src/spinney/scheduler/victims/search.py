@@ -1,4 +1,4 @@
-"""The search for victims: more and more of a gang's tasks are placed in trials, until all are or it cannot be done."""
+"""The search for victims: trials place more and more of a gang's tasks, until all are placed or none works."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GONE = (st.RELEASING, st.PIPELINED)
 
 @dataclass(slots=True)
 class Solver:
-    """Looks for victims for one job; on success the moves are made and wait to be committed."""
+    """Search victims for one job; on success the moves are made and the caller commits them."""
 
     cycle: Cycle
     placer: Placer
@@ -57,7 +57,7 @@ class Solver:
     freeable: Callable[[], Vector | None] | None = None
 
     def solve(self) -> Checkpoint | None:
-        """Make room for the job's next tasks; the point before the moves, or None."""
+        """Make room for the job's next tasks; return the checkpoint before the moves, or None."""
         tasks = next_tasks(self.job)
         before = sum(self.job.used)
         point = self.cycle.transaction.checkpoint()
@@ -78,11 +78,11 @@ class Solver:
         return point if self._solve_exactly(tasks, feasible) else None
 
     def failure(self) -> str:
-        """How a search has ended that found nobody."""
+        """Return how a failed search ended."""
         return UNSOLVED if self.complete else GIVEN_UP
 
     def _solve_exactly(self, tasks: list[Task], feasible: Rows) -> bool:
-        """Try every choice of victims where there are few: what quicker ways overlook is found, or there is none."""
+        """Try every choice of victims if there are few, which finds what the generators overlook."""
         search = Search(self.cycle, self.job, [], self._victims(), feasible)
         for trial, way in ((trial, way) for trial in every_choice(search) for way in self.place_again):
             if self.steps >= self.cycle.config.search_steps:
@@ -119,7 +119,7 @@ class Solver:
     def _probe(
         self, generator: Callable[[Search], Any], tasks: list[Task], recorded: list[Batch], feasible: Rows
     ) -> tuple[list[Batch], bool] | None:
-        """Find victims for the first few tasks: the batches that had to move and whether all did; or None."""
+        """Find victims for the first tasks; return the batches that moved and whether all victims did, or None."""
         cycle = self.cycle
         part = trial_part(self.job, tasks)
         open_rows = with_rows(cycle, feasible, [task for batch in recorded for task in batch])
@@ -148,7 +148,7 @@ class Solver:
     def _simulate(
         self, trial: Trial, feasible: Rows, place_again: Callable[[Trial, Rows], bool]
     ) -> tuple[list[Batch], bool] | None:
-        """Evict the victims, then place everyone again; the batches that had to move, or None."""
+        """Evict the victims, then place everyone again; return the batches that moved, or None."""
         victims = trial.tasks()
         if not victims:
             return None
@@ -178,7 +178,7 @@ class Solver:
         return True
 
     def gang_first(self, trial: Trial, rows: Rows) -> bool:
-        """The same, but the preemptor goes first: whether its victims may lose their place is for the check to say."""
+        """Place the preemptor first, then its victims in order; the check decides whether victims may lose."""
         if not self.placer.place_gang(trial.preemptor, rows):
             return False
         for gang in TrialOrder(self.waiting, {job.key: job for job, _ in trial.victims()}):
@@ -186,7 +186,7 @@ class Solver:
         return True
 
     def some_moved_before(self, trial: Trial, rows: Rows) -> bool:
-        """Place in order, but after victims that find a place beside the preemptor: these are moved, not taken."""
+        """Place victims that fit beside the preemptor first, then everyone else in order."""
         point = self.cycle.transaction.checkpoint()
         if not self.gang_first(trial, rows):
             return False
@@ -204,7 +204,7 @@ class Solver:
 
 
 def _moved(batch: Batch) -> bool:
-    """Whether someone of it had to go; mostly all had, so the first is asked first."""
+    """Whether a task of the batch moved; mostly all did, so the first is checked first."""
     return batch[0].status in GONE or any(task.status in GONE for task in batch)
 
 
@@ -214,14 +214,14 @@ def overspent(victims: list[Task]) -> bool:
 
 
 def feasible_rows(cycle: Cycle, job: Job) -> Rows:
-    """Nodes worth looking at before anyone is evicted: for a job of GPU tasks, those with GPUs to give."""
+    """Return the nodes that may help before any eviction: for a job of GPU tasks, those with free GPUs."""
     if any(task.cls.cpu_only for task in job.all_tasks()):
         return cycle.all_rows
     return cycle.all_rows[cycle.get(FreeGpus).any()[cycle.all_rows]]
 
 
 def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
-    """A set of nodes together with those that tasks are on, by name."""
+    """Return a set of nodes and those of some tasks, by name."""
     more = {task.node for task in tasks if task.node >= 0}
     if len(rows):
         more.difference_update(rows.tolist())
@@ -232,7 +232,7 @@ def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
 
 
 def _largest(count: int, probe: Callable[[int], bool]) -> int:
-    """The largest number up to a count that a probe says yes to: doubled until no, then halved."""
+    """Return the largest number up to a count for which a probe succeeds, by doubling and then bisection."""
     low, size = 0, 1
     while probe(size):
         low = size

@@ -14,7 +14,7 @@ from spinney.scheduler.state.gangs import Gang
 
 
 class TrialOrder:
-    """Hands out the jobs of interest in the order of all."""
+    """Yield the jobs of interest in the order of all jobs."""
 
     def __init__(self, waiting: Pool, some: dict[str, Gang]) -> None:
         self.queues = waiting.cycle.queues
@@ -37,7 +37,7 @@ class TrialOrder:
             del self.leaves[leaf]
 
     def _idle_top(self, leaf: int) -> tuple[int, int]:
-        """The highest queue above a leaf without jobs of interest, and its parent."""
+        """Return the highest queue above a leaf without jobs of interest, and its parent."""
         top = leaf
         for number in self.queues.path[leaf]:
             if self.interest.get(number, 0):
@@ -76,7 +76,7 @@ class TrialOrder:
             yield gang
 
     def _rest(self) -> Iterator[Gang]:
-        """When one queue holds all that is left, its own order is the order."""
+        """Yield the rest when a single queue holds it: its own order is enough."""
         (leaf,) = self.leaves
         line, left = self.order.line(leaf), self.leaves[leaf]
         assert line is not None

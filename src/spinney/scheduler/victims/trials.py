@@ -1,4 +1,4 @@
-"""Trials: who wants room and who would leave for it, and victims added up until a trial makes sense."""
+"""Trials: the gang that needs room, and victims added until a simulation is worth it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEW = 32
 
 
 class Trial:
-    """One scenario: who wants room, the victims settled for by smaller trials, and those tried now."""
+    """One scenario: the preemptor, the victims found by smaller trials, and those tried now."""
 
     __slots__ = ("_tasks", "_victims", "pending", "potential", "preemptor", "recorded")
 
@@ -34,14 +34,14 @@ class Trial:
         self._victims: list[tuple[Job, list[Task]]] | None = None
 
     def tasks(self) -> list[Task]:
-        """Every task to evict, once."""
+        """Return every task to evict, once."""
         if self._tasks is None:
             by_key = {task.key: task for batch in (*self.recorded, *self.potential) for task in batch}
             self._tasks = list(by_key.values())
         return self._tasks
 
     def victims(self) -> list[tuple[Job, list[Task]]]:
-        """Every task to evict, by job."""
+        """Return every task to evict, by job."""
         if self._victims is None:
             by_job: dict[str, tuple[Job, list[Task]]] = {}
             for task in self.tasks():
@@ -51,14 +51,14 @@ class Trial:
         return self._victims
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Equal for scenarios that would come out alike."""
+        """Return a key that is equal for scenarios with equal results."""
         recorded = frozenset(task.key for batch in self.recorded for task in batch)
         potential = frozenset(task.key for batch in self.potential for task in batch)
         return (tuple(task.key for task in self.pending), recorded, potential)
 
 
 class Search:
-    """What a scenario generator works on: a gang, or the part of it being probed, and a line of victims."""
+    """What a scenario generator works on: the gang or a part of it, and the order of victims."""
 
     def __init__(
         self, cycle: Cycle, preemptor: Gang, recorded: list[Batch], victims: VictimOrder, feasible: Rows
@@ -83,7 +83,7 @@ class Search:
         self._held = int(fitting(self.room[feasible], self.size).sum()) if self.size and self._known else 0
 
     def one_node_is_not_enough(self) -> bool:
-        """Whether clearing any single node leaves too little room; known where no victim is on several nodes."""
+        """Whether evicting all victims of any single node is too little; False if victims run on several nodes."""
         # A single task is found a node, or none, as fast.
         freeable = self.freeable() if self.size and len(self.pending) > 1 else None
         if freeable is None:
@@ -109,13 +109,13 @@ class Search:
         return held < len(self.pending)
 
     def flags(self, rows: Rows) -> Mask:
-        """A flag for every row, set for some: quicker to look up than to look for rows in a list."""
+        """Return a flag for every row, set for some: faster to look up than a list."""
         flags = np.zeros(len(self.room), dtype=np.bool_)
         flags[rows] = True
         return flags
 
     def too_small_together(self, leaving: FreedGpus) -> bool:
-        """The same for many victims at once."""
+        """Whether many victims together free too little."""
         if not self.size:
             return False
         rows, place = np.unique(leaving.rows, return_inverse=True)
@@ -130,13 +130,13 @@ def _unknown() -> None:
 
 
 def _common_size(pending: list[Task]) -> float:
-    """The GPUs of one task if all ask for the same number of whole ones; else 0."""
+    """Return the GPUs of one task if all ask for the same number of whole GPUs; else 0."""
     sizes = {task.cls.unit for task in pending}
     return sizes.pop() if len(sizes) == 1 else 0.0
 
 
 class Accumulator:
-    """Adds victims one step at a time, and says when enough are gone for the search to make sense."""
+    """Add victims step by step, and stop when a simulation is worth it."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
@@ -159,18 +159,18 @@ class Accumulator:
                 filter_.add(batch)
 
     def steps(self) -> Iterator[None]:
-        """Stop at every accumulation that passes the filters, the empty one first."""
+        """Yield at every set of victims that passes the filters, the empty set first."""
         if not self.search.pending:
             return
         if self._valid():
             yield
-        for step in self.search.victims.steps(self._recorded, self._hurry()):
+        for step in self.search.victims.steps(self._recorded, self._skip_ahead()):
             if step:
                 self._add(step)
             if self._valid():
                 yield
 
-    def _hurry(self) -> int:
+    def _skip_ahead(self) -> int:
         """Add, at one stroke, the victims that a smaller trial has shown and that are surely not enough.
 
         Where in the line to go on from there.
@@ -203,14 +203,14 @@ class Accumulator:
             filter_.add(step)
 
     def leaving(self) -> FreedGpus:
-        """All victims so far, in arrays."""
+        """Return all victims so far, in arrays."""
         if self._in_arrays < len(self.potential):
             more = FreedGpus.of(self.search.cycle, self.potential[self._in_arrays :], self._in_arrays)
             self._leaving, self._in_arrays = self._leaving.followed_by(more), len(self.potential)
         return self._leaving
 
     def jobs_on(self, row: int) -> list[Batch]:
-        """Every victim so far of the jobs that have one on a row: whole jobs go."""
+        """Return all victims so far of jobs that have a victim on a row."""
         for step in self.potential[self._indexed :]:
             job = job_of(step[0]).key
             self._by_job.setdefault(job, []).extend(step)
@@ -220,7 +220,7 @@ class Accumulator:
         return self.within_budgets([list(self._by_job[job]) for job in self._on_row.get(row, ())])
 
     def within_budgets(self, batches: list[Batch]) -> list[Batch]:
-        """The batches, in order, that disruption budgets let go together with those settled for."""
+        """Return the batches, in order, that disruption budgets allow beside the recorded ones."""
         if not self.search.cycle.state.budgets:
             return batches
         going = [task for batch in self.search.recorded for task in batch]
@@ -232,11 +232,11 @@ class Accumulator:
         return allowed
 
     def trial(self, potential: list[Batch]) -> Trial:
-        """A scenario with some of the victims so far."""
+        """Return a scenario with some of the victims so far."""
         return Trial(self.search.preemptor, self.search.pending, self.search.recorded, potential)
 
 
 def job_of(task: Task) -> Job:
-    """The job of a victim: only tasks of jobs are ever evicted."""
+    """Return the job of a victim: only tasks of jobs are evicted."""
     assert task.job is not None
     return task.job

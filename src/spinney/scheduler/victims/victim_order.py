@@ -1,4 +1,4 @@
-"""Who is evicted first: the line of victims of one search."""
+"""The order of victims of one search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinney.scheduler.victims.freed_gpus import NOTHING_FREED, Batch, FreedGpus
 
 
 class VictimOrder:
-    """Victims of one job's search in order; remembered, because every probe starts from the first again."""
+    """Eviction steps of one search in order; kept, because every probe starts from the first again."""
 
     def __init__(self, make_order: Callable[[], JobOrder]) -> None:
         self._make_order = make_order
@@ -24,24 +24,24 @@ class VictimOrder:
         self._whole = True
 
     def known(self, recorded: set[str]) -> list[int]:
-        """Numbers of the steps made so far, without recorded ones; none where the order depends on who is recorded."""
+        """Return the numbers of known steps without recorded ones; none if the order depends on recorded victims."""
         if recorded and not self._whole:
             return []
         return [number for key, number in self._numbers.items() if key not in recorded]
 
     def made(self, numbers: list[int]) -> list[Batch]:
-        """Steps made before."""
+        """Return known steps by number."""
         return [self._steps[number] for number in numbers]
 
     def leaving(self, numbers: list[int]) -> FreedGpus:
-        """The same in arrays; they are on the nodes where they were when the search began."""
+        """Return the GPUs that known steps free, on the nodes where the victims ran when the search began."""
         if self._in_arrays < len(self._steps):
             more = FreedGpus.of(self._order.cycle, self._steps[self._in_arrays :], self._in_arrays)
             self._leaving, self._in_arrays = self._leaving.followed_by(more), len(self._steps)
         return self._leaving.only(numbers)
 
     def steps(self, recorded: set[str], start: int = 0) -> Iterator[Batch]:
-        """One eviction step after the other, without those that are recorded already, from a known number on."""
+        """Yield eviction steps from a number on, without recorded ones."""
         if recorded and not self._whole:
             yield from _slow_steps(self._make_order(), recorded)
             return
@@ -87,7 +87,7 @@ def _slow_steps(order: JobOrder, recorded: set[str]) -> Iterator[Batch]:
 
 
 def _skip(steps: Iterator[Batch], done: list[Batch], recorded: set[str]) -> Iterator[Batch]:
-    """The steps after those already handed out."""
+    """Yield the steps after those that were already yielded."""
     for _ in range(sum(not (step and step[0].key in recorded) for step in done)):
         next(steps, None)
     yield from steps
