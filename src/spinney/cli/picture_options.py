@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of
 from spinney.cli.options import CONNECTION, Connection, bundled
-from spinney.scheduler.service.snapshot_view import Picture
+
+if TYPE_CHECKING:
+    from spinney.scheduler.service.snapshot_view import Picture
 
 
 def _picture(*, kubeconfig: str, context: str, snapshot: Path | None, node_pool: str) -> Picture:
+    # The scheduler is slow to import: help does without it.
+    from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of  # noqa: PLC0415  # as said
+
     if snapshot is not None:
         return picture_of(load_snapshot(snapshot), node_pool)
     return picture_of(fetch_snapshot(Connection(kubeconfig, context).server()), node_pool)

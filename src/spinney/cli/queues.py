@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.cli.output import print_json, print_table
 from spinney.cli.picture_options import picture_options
-from spinney.scheduler.service.snapshot_view import Picture
-from spinney.scheduler.why.queue_reports import QueueReport, queue_reports
-from spinney.scheduler.why.texts import number
+
+if TYPE_CHECKING:
+    from spinney.scheduler.service.snapshot_view import Picture
+    from spinney.scheduler.why.queue_reports import QueueReport
 
 
 @click.command(
@@ -34,6 +35,8 @@ def queues(*, picture: Picture, output: str) -> None:
 
 def reports_of(picture: Picture) -> list[QueueReport]:
     """Every queue, parents before children."""
+    from spinney.scheduler.why.queue_reports import queue_reports  # noqa: PLC0415  # slow to import
+
     return queue_reports(picture.state, picture.plan)
 
 
@@ -56,16 +59,22 @@ def _row(report: QueueReport) -> tuple[str, ...]:
     return (
         "  " * report.depth + report.name,
         str(report.priority),
-        number(report.allocated[2]),
+        _number(report.allocated[2]),
         _bound(report.quota[2]),
         _bound(report.limit[2]),
-        number(report.fair_share[2]),
-        number(report.borrowed[2]),
-        number(report.pending[2]),
-        f"{number(report.allocated[0] / 1000)} / {_bound(report.quota[0], 1000)}",
-        f"{number(report.allocated[1] / 1e9)} / {_bound(report.quota[1], 1e9)} GB",
+        _number(report.fair_share[2]),
+        _number(report.borrowed[2]),
+        _number(report.pending[2]),
+        f"{_number(report.allocated[0] / 1000)} / {_bound(report.quota[0], 1000)}",
+        f"{_number(report.allocated[1] / 1e9)} / {_bound(report.quota[1], 1e9)} GB",
     )
 
 
 def _bound(amount: float, size: float = 1.0) -> str:
-    return "unlimited" if amount < 0 else number(amount / size)
+    return "unlimited" if amount < 0 else _number(amount / size)
+
+
+def _number(amount: float) -> str:
+    from spinney.scheduler.why.texts import number  # noqa: PLC0415  # slow to import
+
+    return number(amount)
