@@ -17,6 +17,7 @@ from spinney.embedded.apiserver.resources import token_volumes
 from spinney.embedded.apiserver.resources.pod_defaults import default_container
 from spinney.embedded.apiserver.resources.priorityclasses import global_default
 
+_PREEMPT = "PreemptLowerPriority"
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _RESIZED = ("resources", "resizePolicy")
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -35,7 +36,7 @@ def admit(core: Core, call: Call, pod: Json) -> None:
     spec = pod["spec"]
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
-    _priority(core, call, spec)
+    _set_priority(core, call, spec)
     tolerate(spec)
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -77,38 +78,38 @@ def first_status(core: Core, spec: Json, quality_class: str = "") -> Json:
     return status
 
 
-def _priority(core: Core, call: Call, spec: Json) -> None:
+def _set_priority(core: Core, call: Call, spec: Json) -> None:
+    """Set the priority and the preemption policy of the pod's priority class."""
+    value, policy = _priority(core, call, spec)
+    for key, shown, computed in (
+        ("priority", "integer value of priority", value),
+        ("preemptionPolicy", "string value of PreemptionPolicy", policy),
+    ):
+        given = spec.get(key)
+        if given is not None and given != computed:
+            why = (
+                f"the {shown} ({given}) must not be provided in pod spec; priority admission controller computed "
+                f"{computed} from the given PriorityClass name"
+            )
+            raise forbidden(call.kind, call.name, why)
+        spec[key] = computed
+
+
+def _priority(core: Core, call: Call, spec: Json) -> tuple[int, str]:
     name = spec.get("priorityClassName", "")
     if not name:
         default = global_default(core)
-        value, policy = 0, "PreemptLowerPriority"
-        if default is not None:
-            spec["priorityClassName"] = default.name
-            value, policy = default.value, default.preemption_policy or policy
-    elif name in _SYSTEM:
-        value, policy = _SYSTEM[name], "PreemptLowerPriority"
-    else:
-        item = core.store.get("scheduling.k8s.io/priorityclasses", name)
-        if item is None:
-            raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
-        priority_class = msgspec.json.decode(item.body)
-        value, policy = priority_class.get("value", 0), priority_class.get("preemptionPolicy", "PreemptLowerPriority")
-    given = spec.get("priority")
-    if given is not None and given != value:
-        why = (
-            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
-            f"computed {value} from the given PriorityClass name"
-        )
-        raise forbidden(call.kind, call.name, why)
-    wanted = spec.get("preemptionPolicy")
-    if wanted is not None and wanted != policy:
-        why = (
-            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; priority admission "
-            f"controller computed {policy} from the given PriorityClass name"
-        )
-        raise forbidden(call.kind, call.name, why)
-    spec["priority"] = value
-    spec["preemptionPolicy"] = policy
+        if default is None:
+            return 0, _PREEMPT
+        spec["priorityClassName"] = default.name
+        return default.value, default.preemption_policy or _PREEMPT
+    if name in _SYSTEM:
+        return _SYSTEM[name], _PREEMPT
+    item = core.store.get("scheduling.k8s.io/priorityclasses", name)
+    if item is None:
+        raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")
+    priority_class = msgspec.json.decode(item.body)
+    return priority_class.get("value", 0), priority_class.get("preemptionPolicy", _PREEMPT)
 
 
 def readmitted(spec: Json, old: Json) -> Json:

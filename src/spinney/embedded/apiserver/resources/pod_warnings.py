@@ -52,22 +52,23 @@ def template_warnings(*path: str, own: Callable[[Json], Iterable[str]] = no_warn
     return Warnings(create=create, update=update)
 
 
-def warn_of_host_name(name: str) -> Iterator[str]:
+def warn_of_host_name(name: str) -> tuple[str, ...]:
     """Warn of a pod's name that cannot be its host name."""
     if "." not in name and len(name) <= 63:
-        return
+        return ()
+    effect = "this is used in the Pod's hostname, which can result in surprising behavior"
+    return _warn_of_label(name, effect)
+
+
+def _warn_of_label(name: str, effect: str) -> tuple[str, ...]:
     problems = naming.label_problems(name)
-    if problems:
-        effect = "this is used in the Pod's hostname, which can result in surprising behavior"
-        yield f"metadata.name: {effect}; a DNS label is recommended: [{' '.join(problems)}]"
+    return (f"metadata.name: {effect}; a DNS label is recommended: [{' '.join(problems)}]",) if problems else ()
 
 
-def warn_of_name(document: Json) -> Iterator[str]:
+def warn_of_name(document: Json) -> tuple[str, ...]:
     """Warn of a Job's name that its pods cannot have as their host name."""
-    problems = naming.label_problems(document["metadata"].get("name", ""))
-    if problems:
-        effect = "this is used in Pod names and hostnames, which can result in surprising behavior"
-        yield f"metadata.name: {effect}; a DNS label is recommended: [{' '.join(problems)}]"
+    effect = "this is used in Pod names and hostnames, which can result in surprising behavior"
+    return _warn_of_label(document["metadata"].get("name", ""), effect)
 
 
 def _spec(spec: Json, path: str) -> Iterator[str]:
