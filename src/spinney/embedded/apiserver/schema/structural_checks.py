@@ -251,7 +251,7 @@ def _identity(item: Any, keys: list[str] | tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern with Go's meaning: `$` matches only at the end, and classes such as `\d` are ASCII."""
+    r"""A pattern with Go's meaning: `$` matches only at the end, and classes such as `\d` are ASCII."""
     text = text.replace(r"\z", r"\Z")
     if text.endswith("$") and not text.endswith(r"\$"):
         text = text[:-1] + r"\Z"
