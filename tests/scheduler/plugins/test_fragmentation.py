@@ -127,3 +127,9 @@ def test_fragments_are_what_the_paper_says(
             fits = devices and len(usable) >= devices and fragments.cpu[row] >= tasks.cpu[kind]
             expected += tasks.weight[kind] * (sum(free) - (sum(usable) if fits else 0.0))
         assert fragments.now[row] == pytest.approx(expected)
+
+
+def test_an_overcommitted_node_stops_no_plan() -> None:
+    """A node whose tasks use more GPUs than it has, shared ones among them, has nothing free."""
+    cluster = Cluster(2, 2).queue("q", 100).job("half", "q", ["n0", "n0"], gpus=0.5).job("large", "q", ["n0"], gpus=2)
+    assert outcome(cluster.job("small", "q", [""]).plan(config=KEEP))["small-0"][1] == "n1"

@@ -95,7 +95,8 @@ class Fragments:
         """Look at rows anew: shared devices first, then whole ones; devices that do not exist are 0."""
         nodes, gpus, width = self.cycle.nodes, self.cycle.state.gpus, self.free.shape[1]
         self.cpu[rows] = nodes.idle[rows, CPU] + nodes.releasing[rows, CPU]
-        whole = (nodes.idle[rows, GPU] + nodes.releasing[rows, GPU]).astype(int)
+        # A node may be overcommitted: pods run there that were bound without us.
+        whole = np.maximum(nodes.idle[rows, GPU] + nodes.releasing[rows, GPU], 0.0).astype(int)
         self.free[rows] = np.arange(width) < whole[:, None]
         for row, count in zip(rows, whole, strict=True):
             groups = gpus.on.get(int(row))
