@@ -11,7 +11,6 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.task_placement import choose_gpus, fits_now
 from spinney.scheduler.plugins import pod_affinity
-from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.problems import NodeRefusal, OverLimit, OverQuota
@@ -112,11 +111,7 @@ def _placement_rules(node: NodeSpec, rules: Constraints) -> Refusal | None:
     for taint in node.taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(rules.tolerations, taint):
             return Refusal(Code.TAINT, taint.key, taint.value)
-    if any(node.labels.get(key) != value for key, value in rules.node_selector):
-        return _NODE_AFFINITY
-    if rules.node_affinity is not None and not any(
-        matches_all(term, node.labels, node.name) for term in rules.node_affinity
-    ):
+    if not rules.selects(node):
         return _NODE_AFFINITY
     if rules.volume_nodes is not None and node.name not in rules.volume_nodes:
         return _VOLUME_AFFINITY

@@ -11,10 +11,9 @@ from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Score, Scores
 from spinney.scheduler.plugins.pod_affinity import preference_scores
-from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.plugins.topology_spread import spread_scores
 from spinney.scheduler.state.nodes import Rows
-from spinney.scheduler.state.specs import NodeSpec
+from spinney.scheduler.state.specs import NodeSpec, meets_all
 from spinney.scheduler.state.tasks import Task, TaskClass
 
 # Less than starting at once, more than filling nodes up.
@@ -66,6 +65,6 @@ class _NodePreferences:
 def _node_score(node: NodeSpec, cls: TaskClass) -> float:
     preferred = cls.constraints.preferred_nodes
     total = sum(weight for weight, _ in preferred)
-    met = sum(weight for weight, term in preferred if matches_all(term, node.labels, node.name))
+    met = sum(weight for weight, term in preferred if meets_all(term, node))
     unwanted = any(taint.effect == AVOID and not tolerates(cls.constraints.tolerations, taint) for taint in node.taints)
     return (NODES * met / total if total else 0.0) - (AVOIDED if unwanted else 0.0)

@@ -9,7 +9,6 @@ from spinney.api.affinity import tolerates
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Scores
 from spinney.scheduler.plugins.present_tasks import selected
-from spinney.scheduler.plugins.selectors import matches_all
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.specs import Constraints, NodeSpec, PodTerm, SpreadTerm
 from spinney.scheduler.state.tasks import Task
@@ -84,9 +83,4 @@ def _counts_in(node: NodeSpec, spread: SpreadTerm, rules: Constraints) -> bool:
         tolerates(rules.tolerations, taint) for taint in node.taints if taint.effect != "PreferNoSchedule"
     ):
         return False
-    if not spread.selected_only:
-        return True
-    if any(node.labels.get(key) != value for key, value in rules.node_selector):
-        return False
-    terms = rules.node_affinity
-    return terms is None or any(matches_all(term, node.labels, node.name) for term in terms)
+    return not spread.selected_only or rules.selects(node)

@@ -55,6 +55,11 @@ def _compare(match: Match, value: str | None) -> bool:
     return left > right if match.operator == "Gt" else left < right
 
 
+def meets_all(term: tuple[Match, ...], node: NodeSpec) -> bool:
+    """Whether a node meets every requirement of a node selector term; an empty term matches no node."""
+    return bool(term) and all(meets(match, node.labels, node.name) for match in term)
+
+
 @dataclass(frozen=True, slots=True)
 class PodTerm:
     """One inter-pod (anti-)affinity term: pods that match, in these namespaces, in one domain of the key."""
@@ -131,6 +136,12 @@ class Constraints:
     attaches: bool = False
     # A reason that no node can cure, such as a missing claim or config map.
     impossible: Missing | Refusal | None = None
+
+    def selects(self, node: NodeSpec) -> bool:
+        """Whether node selector and required node affinity allow a node."""
+        if any(node.labels.get(key) != value for key, value in self.node_selector):
+            return False
+        return self.node_affinity is None or any(meets_all(term, node) for term in self.node_affinity)
 
     @property
     def inter_pod(self) -> bool:
